@@ -1,0 +1,33 @@
+"""Reinforcement learning in Minecraft with Ray RLlib.
+
+The public names are loaded on first use, so `import rllib_minestudio` costs milliseconds
+and `MineStudioEnv` can be used without importing Ray or torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
+    from rllib_minestudio.env import MineStudioEnv
+
+__version__ = "0.1.0"
+__all__ = ["MineStudioEnv", "MineStudioPPO", "MineStudioPPOConfig"]
+
+_HOME_OF = {
+    "MineStudioEnv": "rllib_minestudio.env",
+    "MineStudioPPO": "rllib_minestudio.algorithms",
+    "MineStudioPPOConfig": "rllib_minestudio.algorithms",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module on first access (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the lazy names too, for completion in a shell."""
+    return sorted([*globals(), *__all__])

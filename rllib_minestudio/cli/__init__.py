@@ -1,0 +1,1 @@
+"""The `rllib` command: one module per subcommand, and what they share."""

@@ -1,0 +1,53 @@
+"""Every exception this package raises on purpose, one sentence each.
+
+Catch `MineStudioError` to catch them all. The message is written for the person who
+caused it: the field, the value received, the rule, and the way out.
+"""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class MineStudioError(Exception):
+    """Base class of all errors raised by rllib_minestudio."""
+
+
+class InvalidOptionsError(MineStudioError, ValueError):
+    """One or more options of an environment, model, algorithm or experiment are wrong.
+
+    Attributes:
+        problems: One complete sentence per problem, in the order they were found.
+    """
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        """Collect `problems`, one message or several, into one exception."""
+        self.problems: list[str] = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(self.problems))
+
+    def __reduce__(self) -> tuple[type["InvalidOptionsError"], tuple[list[str]]]:
+        """Pickle by problems, so that the error crosses Ray's process borders whole."""
+        return type(self), (self.problems,)
+
+
+class CheckpointMismatchError(MineStudioError):
+    """A checkpoint or weights file does not fit the model it is loaded into."""
+
+
+class EngineError(MineStudioError, RuntimeError):
+    """The game engine crashed, hung, or is not available."""
+
+
+class ExperimentFileError(MineStudioError):
+    """An experiment file is missing, unreadable, or has the wrong layout."""
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the valid name closest to `name`, or "" if none is close.
+
+    Args:
+        name: What the user wrote.
+        valid: All names that would have been right.
+    """
+    candidates = {option.lower(): option for option in valid}
+    close = get_close_matches(str(name).lower(), candidates, n=1, cutoff=0.6)
+    return f" Did you mean {candidates[close[0]]!r}?" if close else ""
