@@ -1,0 +1,1 @@
+"""Policies: the VPT network and the RLModule that adapts it to RLlib."""

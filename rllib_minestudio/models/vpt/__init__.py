@@ -1,0 +1,7 @@
+"""OpenAI's VPT network in pure torch; nothing here knows of Ray or RLlib."""
+
+from rllib_minestudio.models.vpt.config import PRESETS, VPTConfig
+from rllib_minestudio.models.vpt.network import VPTNetwork, VPTOutput
+from rllib_minestudio.models.vpt.state import VPTState
+
+__all__ = ["PRESETS", "VPTConfig", "VPTNetwork", "VPTOutput", "VPTState"]

@@ -1,0 +1,213 @@
+"""Sizes and options of the VPT network: one validated dataclass and a table of presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+ACTION_HEADS = ("joint", "factored")
+
+
+@dataclass(frozen=True)
+class VPTConfig:
+    """Everything that decides the shape of a VPT network.
+
+    Field names follow the network arguments in MineStudio's and OpenAI's checkpoints, so that
+    their configuration files can be read into this class.
+
+    Raises:
+        InvalidOptionsError: When fields are out of range or contradict each other; it lists
+            every problem.
+    """
+
+    img_shape: tuple[int, int, int] = (128, 128, 3)
+    """Height, width and channels of an observation; height and width are multiples of 8."""
+
+    impala_width: float = 4
+    """Multiplier of the channel counts in ``impala_chans``."""
+
+    impala_chans: tuple[int, ...] = (16, 32, 32)
+    """Base channel count of each convolution stack; each stack halves the image."""
+
+    hidsize: int = 1024
+    """Width of the transformer and of the latent that the heads read."""
+
+    attention_heads: int = 8
+    """Attention heads per layer; divides ``hidsize``."""
+
+    n_recurrence_layers: int = 4
+    """Number of transformer blocks."""
+
+    attention_memory_size: int = 256
+    """Frames in memory plus ``timesteps``, as MineStudio counts; see ``memory_length``."""
+
+    timesteps: int = 128
+    """Length of the training chunks that ``attention_memory_size`` was chosen for."""
+
+    pointwise_ratio: int = 4
+    """Width of the feed-forward layers as a multiple of ``hidsize``."""
+
+    temperature: float = 2.0
+    """The action heads' logits are divided by this; 2.0 in OpenAI's models."""
+
+    action_head: str = "joint"
+    """``joint``: a logit for each joint action, as in VPT. ``factored``: a logit for each key
+    group and camera bin, summed into the joint logits, for learning from few samples."""
+
+    def __post_init__(self) -> None:
+        """Coerces lists (YAML has no tuples) and validates."""
+        object.__setattr__(self, "img_shape", _as_tuple(self.img_shape))
+        object.__setattr__(self, "impala_chans", _as_tuple(self.impala_chans))
+        problems = _type_problems(self) or _range_problems(self)
+        if problems:
+            raise InvalidOptionsError(problems)
+
+    @property
+    def memory_length(self) -> int:
+        """Frames a frame may attend to, itself included; the length of the recurrent state."""
+        return self.attention_memory_size - self.timesteps
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Output channels of each convolution stack."""
+        return tuple(int(self.impala_width * base) for base in self.impala_chans)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], other_names: Sequence[str] = ()) -> VPTConfig:
+        """Builds a configuration from a preset's name and overrides.
+
+        Args:
+            options: ``{"preset": name, field: value, ...}``; ``preset`` defaults to ``1x``.
+            other_names: Names that the caller accepts besides, for its users' error messages.
+
+        Raises:
+            InvalidOptionsError: For an unknown preset or fields (with the nearest valid name), or
+                for invalid values.
+        """
+        overrides = dict(options)
+        preset = overrides.pop("preset", DEFAULT_PRESET)
+        fields = [field.name for field in dataclasses.fields(cls)]
+        valid = ["preset", *fields, *other_names]
+        problems = []
+        if preset not in PRESETS:
+            problems.append(
+                f"model preset is {preset!r}, which does not exist; the presets are "
+                f"{', '.join(PRESETS)}.{did_you_mean(preset, PRESETS)}"
+            )
+        problems += [
+            f"model option {name!r} does not exist; the options are {', '.join(valid)}."
+            f"{did_you_mean(name, valid)}"
+            for name in overrides
+            if name not in fields
+        ]
+        if problems:
+            raise InvalidOptionsError(problems)
+        return dataclasses.replace(PRESETS[preset], **overrides)
+
+
+def _as_tuple(value: Any) -> Any:
+    """Turns a list into a tuple and leaves everything else for the type check."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _type_problems(config: VPTConfig) -> list[str]:
+    """Returns one sentence for each field whose value has the wrong type."""
+    problems = []
+    for name in ("img_shape", "impala_chans"):
+        value = getattr(config, name)
+        if not (isinstance(value, tuple) and value and all(map(_is_integer, value))):
+            problems.append(f"{name} must be a list of integers, but is {value!r}")
+    for name in ("impala_width", "temperature"):
+        if not _is_number(getattr(config, name)):
+            problems.append(f"{name} must be a number, but is {getattr(config, name)!r}")
+    for name in (
+        "hidsize",
+        "attention_heads",
+        "n_recurrence_layers",
+        "attention_memory_size",
+        "timesteps",
+        "pointwise_ratio",
+    ):
+        if not _is_integer(getattr(config, name)):
+            problems.append(f"{name} must be an integer, but is {getattr(config, name)!r}")
+    return problems
+
+
+def _range_problems(config: VPTConfig) -> list[str]:
+    """Returns one sentence for each rule that the (well-typed) values break."""
+    problems = []
+    for name in ("hidsize", "attention_heads", "n_recurrence_layers", "timesteps"):
+        if getattr(config, name) < 1:
+            problems.append(f"{name} must be at least 1, but is {getattr(config, name)}")
+    for name in ("impala_width", "temperature", "pointwise_ratio"):
+        if getattr(config, name) <= 0:
+            problems.append(f"{name} must be positive, but is {getattr(config, name)}")
+    if config.action_head not in ACTION_HEADS:
+        problems.append(
+            f"action_head must be one of {', '.join(ACTION_HEADS)}, "
+            f"but is {config.action_head!r}.{did_you_mean(config.action_head, ACTION_HEADS)}"
+        )
+    if config.memory_length < 1:
+        problems.append(
+            f"attention_memory_size must exceed timesteps (the difference is the memory), but "
+            f"{config.attention_memory_size=} and {config.timesteps=}".replace("config.", "")
+        )
+    if config.attention_heads >= 1 and config.hidsize % config.attention_heads:
+        problems.append(
+            f"hidsize must be a multiple of attention_heads, "
+            f"but {config.hidsize} is not one of {config.attention_heads}"
+        )
+    if any(channels < 1 for channels in config.channels):
+        problems.append(
+            f"impala_width * impala_chans must be at least 1, but gives {config.channels}"
+        )
+    return problems + _image_problems(config)
+
+
+def _image_problems(config: VPTConfig) -> list[str]:
+    """Returns one sentence for each way in which ``img_shape`` cannot be an image here."""
+    if len(config.img_shape) != 3 or config.img_shape[2] != 3:
+        return [f"img_shape must be (height, width, 3), but is {config.img_shape}"]
+    shrink = 2 ** len(config.impala_chans)
+    if any(size < shrink or size % shrink for size in config.img_shape[:2]):
+        return [
+            f"img_shape's height and width must be multiples of {shrink} (each of the "
+            f"{len(config.impala_chans)} convolution stacks halves them), "
+            f"but are {config.img_shape[0]} and {config.img_shape[1]}"
+        ]
+    return []
+
+
+DEFAULT_PRESET = "1x"
+
+PRESETS: dict[str, VPTConfig] = {
+    # OpenAI's published sizes: 71 M, 248 M and about 0.5 B parameters.
+    "1x": VPTConfig(hidsize=1024, impala_width=4, attention_heads=8),
+    "2x": VPTConfig(hidsize=2048, impala_width=8, attention_heads=16),
+    "3x": VPTConfig(hidsize=3072, impala_width=12, attention_heads=24),
+    # Learns from scratch in minutes on two CPU cores.
+    "nano": VPTConfig(
+        img_shape=(64, 64, 3),
+        impala_width=0.5,
+        hidsize=128,
+        attention_heads=4,
+        n_recurrence_layers=2,
+        attention_memory_size=128,
+        timesteps=64,
+        temperature=1.0,
+        action_head="factored",
+    ),
+}
+"""Named sizes; any field can be overridden through ``VPTConfig.from_options``."""

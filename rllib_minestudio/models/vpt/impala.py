@@ -1,0 +1,107 @@
+"""The image encoder: three stacks of residual convolutions, then two linear layers.
+
+For 128 x 128 images and channels (c0, c1, c2), the shapes of one frame are::
+
+    image [128, 128, 3] -> stack 0 [c0, 64, 64] -> stack 1 [c1, 32, 32] -> stack 2 [c2, 16, 16]
+                        -> flatten -> dense [256] -> linear [hidsize]
+
+Axes: N frames, C channels, H height, W width. Architecture: Espeholt et al. 2018 (IMPALA,
+arXiv:1802.01561, figure 3) with the normalisation of Baker et al. 2022 (VPT, arXiv:2206.11795,
+appendix D.1); weights are named as in openai/Video-Pre-Training, lib/impala_cnn.py.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.layers import conv3x3, normed_linear
+
+DENSE_WIDTH = 256
+"""Width between the convolutions and the transformer, the same at every size of VPT."""
+
+BLOCKS_PER_STACK = 2
+DENSE_SCALE = 1.4
+
+
+class ResidualBlock(nn.Module):
+    """x + conv(conv(x)), shapes unchanged."""
+
+    def __init__(self, channels: int, scale: float) -> None:
+        """Creates the two convolutions; each takes the square root of the block's ``scale``."""
+        super().__init__()
+        self.conv0 = conv3x3(channels, channels, math.sqrt(scale), norm=True)
+        self.conv1 = conv3x3(channels, channels, math.sqrt(scale), norm=True)
+
+    def forward(self, x_nchw: Tensor) -> Tensor:
+        """x: [N, C, H, W]."""
+        return x_nchw + self.conv1(self.conv0(x_nchw))
+
+
+class DownStack(nn.Module):
+    """Convolution, max pool that halves the image, norm, residual blocks."""
+
+    def __init__(self, channels_in: int, channels: int, scale: float, is_first: bool) -> None:
+        """The first stack reads the image itself, which needs no normalisation."""
+        super().__init__()
+        # The ReLU comes after the pool: max and ReLU commute, and a quarter of the pixels is left.
+        self.firstconv = conv3x3(channels_in, channels, 1.0, norm=not is_first, relu=False)
+        self.n = nn.GroupNorm(1, channels)
+        block_scale = scale / math.sqrt(BLOCKS_PER_STACK)
+        self.blocks = nn.ModuleList(
+            ResidualBlock(channels, block_scale) for _ in range(BLOCKS_PER_STACK)
+        )
+
+    def forward(self, x_nchw: Tensor) -> Tensor:
+        """[N, C_in, H, W] -> [N, C, H/2, W/2]."""
+        x_nchw = F.max_pool2d(self.firstconv(x_nchw), kernel_size=3, stride=2, padding=1)
+        x_nchw = self.n(F.relu(x_nchw, inplace=True))
+        for block in self.blocks:
+            x_nchw = block(x_nchw)
+        return x_nchw
+
+
+class ImpalaCNN(nn.Module):
+    """The convolution stacks and the dense layer after them."""
+
+    def __init__(self, config: VPTConfig) -> None:
+        """Creates one stack per entry of ``config.channels``."""
+        super().__init__()
+        scale = math.sqrt(len(config.channels))
+        self.stacks = nn.ModuleList(
+            DownStack(channels_in, channels, scale, is_first=index == 0)
+            for index, (channels_in, channels) in enumerate(
+                pairwise((config.img_shape[2], *config.channels))
+            )
+        )
+        shrink = 2 ** len(config.channels)
+        pixels = (config.img_shape[0] // shrink) * (config.img_shape[1] // shrink)
+        self.dense = normed_linear(config.channels[-1] * pixels, DENSE_WIDTH, DENSE_SCALE)
+
+    def forward(self, x_nchw: Tensor) -> Tensor:
+        """[N, 3, H, W] floats in [0, 1] -> [N, 256]."""
+        for stack in self.stacks:
+            x_nchw = stack(x_nchw)
+        return self.dense(x_nchw.flatten(1))
+
+
+class ImageEncoder(nn.Module):
+    """From images of bytes to the transformer's input."""
+
+    def __init__(self, config: VPTConfig) -> None:
+        """Creates the network for images of ``config.img_shape``."""
+        super().__init__()
+        self.cnn = ImpalaCNN(config)
+        self.linear = normed_linear(DENSE_WIDTH, config.hidsize)
+
+    def forward(self, image_bthwc: Tensor) -> Tensor:
+        """[B, T, H, W, 3] uint8 -> [B, T, hidsize] float32."""
+        batch, time = image_bthwc.shape[:2]
+        # Permuting leaves channels-last strides, the layout the convolutions are fastest in.
+        x_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).to(torch.float32) / 255.0
+        return self.linear(self.cnn(x_nchw)).view(batch, time, -1)

@@ -1,0 +1,89 @@
+"""The value head: a linear prediction in normalised space, and the running statistics behind it.
+
+Returns differ in scale between tasks by orders of magnitude; the head therefore learns
+``(return - mean) / std`` under exponentially weighted statistics of the returns seen so far.
+Source: MineStudio, utils/vpt_lib/scaled_mse_head.py and normalize_ewma.py.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+DECAY = 0.99999
+"""Weight of the old statistics at each update."""
+
+MIN_DEBIAS = 1e-5
+MIN_VARIANCE = 1e-2
+
+
+class RunningStatistics(nn.Module):
+    """Exponentially weighted mean and mean square, debiased for their start at zero.
+
+    With d the debiasing term (the total weight of the data so far)::
+
+        mean = running_mean / max(d, 1e-5)
+        var  = max(running_mean_sq / max(d, 1e-5) - mean^2, 0.01)
+    """
+
+    def __init__(self) -> None:
+        """Creates statistics that have seen nothing: mean 0, variance 0.01."""
+        super().__init__()
+        self.running_mean: Tensor
+        self.running_mean_sq: Tensor
+        self.debiasing_term: Tensor
+        self.register_buffer("running_mean", torch.zeros(1))
+        self.register_buffer("running_mean_sq", torch.zeros(1))
+        self.register_buffer("debiasing_term", torch.tensor(0.0))
+
+    def mean_and_std(self) -> tuple[Tensor, Tensor]:
+        """Returns the debiased mean and standard deviation, [1] each."""
+        weight = self.debiasing_term.clamp(min=MIN_DEBIAS)
+        mean = self.running_mean / weight
+        variance = (self.running_mean_sq / weight - mean**2).clamp(min=MIN_VARIANCE)
+        return mean, variance.sqrt()
+
+    @torch.no_grad()
+    def update(self, mean: Tensor, mean_sq: Tensor) -> None:
+        """Takes in one batch, given as its mean and mean square (scalars).
+
+        Passing moments rather than data lets several learners average theirs first.
+        """
+        self.running_mean.mul_(DECAY).add_(mean * (1.0 - DECAY))
+        self.running_mean_sq.mul_(DECAY).add_(mean_sq * (1.0 - DECAY))
+        self.debiasing_term.mul_(DECAY).add_(1.0 - DECAY)
+
+
+class ValueHead(nn.Module):
+    """Predicts normalised values; converts between them and returns in the task's own units."""
+
+    def __init__(self, width: int) -> None:
+        """Creates the head for a latent of ``width``."""
+        super().__init__()
+        self.linear = nn.Linear(width, 1)
+        self.normalizer = RunningStatistics()
+
+    def forward(self, latent_bte: Tensor) -> Tensor:
+        """[B, T, E] -> [B, T] normalised values in float32."""
+        return self.linear(latent_bte).squeeze(-1).float()
+
+    def normalize(self, value: Tensor) -> Tensor:
+        """From the task's units to normalised ones; any shape."""
+        mean, std = self.normalizer.mean_and_std()
+        return (value - mean) / std
+
+    def denormalize(self, value: Tensor) -> Tensor:
+        """From normalised units to the task's; any shape."""
+        mean, std = self.normalizer.mean_and_std()
+        return value * std + mean
+
+    def update_statistics(self, target: Tensor) -> None:
+        """Takes a batch of returns (any shape, the task's units) into the statistics."""
+        target = target.detach().float()
+        self.normalizer.update(target.mean(), target.square().mean())
+
+    @torch.no_grad()
+    def reset_to_zero(self) -> None:
+        """Zeroes weights, bias and statistics: a new task's values start at 0 everywhere."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.zero_()

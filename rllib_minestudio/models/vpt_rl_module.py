@@ -1,0 +1,173 @@
+"""VPT as an RLModule of RLlib's new API stack: the only file here that imports Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from ray.rllib.utils.annotations import override
+from torch import Tensor
+
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput, VPTState
+from rllib_minestudio.models.vpt.checkpoint import load_strictly, load_weights
+from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
+
+FIRST = "first"
+"""Batch key, [B, T] bool: the frame begins an episode. Absent means that none does."""
+
+LOGITS = "logits"
+"""Output key of ``forward_train``: per head [B, T, N] normalised log-probabilities."""
+
+VALUE = "value"
+"""Output key of ``forward_train``: [B, T] value in the value head's normalised units."""
+
+IMAGE = "image"
+"""Key of the frame in an observation."""
+
+MODULE_OPTIONS = ("weights", "zero_init_value_head")
+"""Options of the module itself; all others are ``VPTConfig``'s."""
+
+
+class VPTRLModule(TorchRLModule, ValueFunctionAPI):
+    """Adapts ``VPTNetwork`` to RLlib.
+
+    ``model_config`` takes the options of ``VPTConfig.from_options`` and
+
+    - ``weights``: path of a state dict to start from, loaded strictly; None: random weights.
+    - ``zero_init_value_head``: zero the value head, statistics included, after loading.
+
+    Batches are [B, T, ...]: observations under ``Columns.OBS`` as ``{"image": uint8 [B, T, H, W,
+    3]}``, ``"first"`` [B, T] bool, and under ``Columns.STATE_IN`` the fields of ``VPTState``.
+
+    Raises:
+        InvalidOptionsError: Unknown or invalid options, or spaces that do not fit the model.
+        CheckpointMismatchError: The weights do not fit the model.
+    """
+
+    @override(TorchRLModule)
+    def setup(self) -> None:
+        """Builds the network from ``model_config`` and checks the spaces against it."""
+        options = dict(self.model_config or {})
+        weights = options.pop("weights", None)
+        zero_init_value_head = options.pop("zero_init_value_head", False)
+        config = VPTConfig.from_options(options, other_names=MODULE_OPTIONS)
+        problems = _space_problems(self.observation_space, self.action_space, config)
+        if problems:
+            raise InvalidOptionsError(problems)
+        self.network = VPTNetwork(config)
+        if weights is not None:
+            load_weights(self.network, weights)
+        if zero_init_value_head:
+            self.network.value_head.reset_to_zero()
+
+    @override(TorchRLModule)
+    def get_initial_state(self) -> dict[str, Tensor]:
+        """Returns the empty memory of one environment, without a batch axis."""
+        return {name: tensor[0] for name, tensor in self.network.initial_state(1)._asdict().items()}
+
+    @override(TorchRLModule)
+    def _forward_exploration(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Samples actions; returns them with log-probability, value and the new state."""
+        with torch.no_grad():
+            output = self._run(batch)
+            return self._act(output, sample(output.logits))
+
+    @override(TorchRLModule)
+    def _forward_inference(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Like exploration, with the most probable actions."""
+        with torch.no_grad():
+            output = self._run(batch)
+            return self._act(output, argmax(output.logits))
+
+    @override(TorchRLModule)
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Returns log-probabilities, values in both units, and the new state, with gradients."""
+        output = self._run(batch)
+        return {
+            LOGITS: output.logits,
+            VALUE: output.value_bt,
+            Columns.VF_PREDS: self.network.value_head.denormalize(output.value_bt),
+            Columns.STATE_OUT: output.state._asdict(),
+        }
+
+    @override(ValueFunctionAPI)
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
+        """Returns values [B, T] in the task's units; runs the network, ``embeddings`` is unused."""
+        return self.network.value_head.denormalize(self._run(batch).value_bt)
+
+    @override(TorchRLModule)
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Returns all weights and value statistics under MineStudio's names.
+
+        RLlib's own version turns 0-d arrays into Python floats and narrows float64. Inference
+        needs everything (values are predicted while sampling), so there is nothing to leave out.
+        """
+        return {
+            name: tensor.detach().cpu().numpy().copy()
+            for name, tensor in self.network.state_dict().items()
+        }
+
+    @override(TorchRLModule)
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Loads what ``get_state`` returned.
+
+        Raises:
+            CheckpointMismatchError: The state is of another network; RLlib's own version would
+                load the keys that fit and ignore the others.
+        """
+        tensors = {name: torch.as_tensor(value) for name, value in state.items()}
+        load_strictly(self.network, tensors, source="The restored weights")
+
+    def _run(self, batch: dict[str, Any]) -> VPTOutput:
+        """Unpacks a batch and runs the network."""
+        image_bthwc = batch[Columns.OBS][IMAGE]
+        first_bt = batch.get(FIRST)
+        if first_bt is None:
+            first_bt = torch.zeros(
+                image_bthwc.shape[:2], dtype=torch.bool, device=image_bthwc.device
+            )
+        return self.network(image_bthwc, first_bt.bool(), VPTState(**batch[Columns.STATE_IN]))
+
+    def _act(self, output: VPTOutput, actions: dict[str, Tensor]) -> dict[str, Any]:
+        """Packs what the env runner needs of a step."""
+        return {
+            Columns.ACTIONS: actions,
+            Columns.ACTION_LOGP: log_prob(output.logits, actions),
+            Columns.VF_PREDS: self.network.value_head.denormalize(output.value_bt),
+            Columns.STATE_OUT: output.state._asdict(),
+        }
+
+
+def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:
+    """Returns one sentence for each way in which an environment does not fit the model."""
+    problems = []
+    image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
+    height, width, _ = config.img_shape
+    if not isinstance(image, gym.spaces.Box) or image.dtype != np.uint8 or len(image.shape) != 3:
+        problems.append(
+            f"The model reads Dict(image: Box(0, 255, {config.img_shape}, uint8)) observations, "
+            f"but the environment's space is {observation}."
+        )
+    elif image.shape != config.img_shape:
+        problems.append(
+            f"The environment's images are {image.shape} (height, width, channels), but the model "
+            f"reads {config.img_shape}: set the environment's obs_size to [{width}, {height}] "
+            f"(width, height), or the model's img_shape to {list(image.shape)}."
+        )
+    expected = gym.spaces.Dict(
+        buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
+        camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
+    )
+    if action is not None and action != expected:
+        problems.append(
+            f"The model acts in {expected}, but the environment's action space is {action}: "
+            f'set the environment\'s action_type to "agent".'
+        )
+    return problems
