@@ -29,6 +29,10 @@ class InvalidOptionsError(MineStudioError, ValueError):
         return type(self), (self.problems,)
 
 
+class InvalidActionError(MineStudioError, ValueError):
+    """An action does not belong to the action space of the environment."""
+
+
 class CheckpointMismatchError(MineStudioError):
     """A checkpoint or weights file does not fit the model it is loaded into."""
 

@@ -1,0 +1,1 @@
+"""Environment layer: MineStudio's simulator contract and its gymnasium environment."""

@@ -1,0 +1,63 @@
+"""Small checks shared by the options of the environment and of its callbacks."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether `value` is an int; a bool is not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether `value` is a finite int or float; a bool is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class Problems:
+    """Collects complaints about options, so that a user sees all of them at once."""
+
+    def __init__(self, owner: str = "") -> None:
+        """Start an empty collection; `owner` names what the options belong to, if anything."""
+        self._prefix = f"{owner}: " if owner else ""
+        self.messages: list[str] = []
+
+    def __bool__(self) -> bool:
+        """Return whether anything is wrong so far."""
+        return bool(self.messages)
+
+    def add(self, name: str, value: Any, rule: str) -> None:
+        """Note that option `name` with `value` breaks `rule` ("must be ...")."""
+        self.messages.append(f"{self._prefix}{name} {rule}; got {value!r}.")
+
+    def unknown(self, kind: str, name: Any, valid: Iterable[str]) -> None:
+        """Note that there is no such `kind` of thing called `name`."""
+        valid = list(valid)
+        hint = did_you_mean(name, valid) or f" Valid: {', '.join(valid)}."
+        self.messages.append(f"{self._prefix}unknown {kind} {name!r}.{hint}")
+
+    def choice(self, name: str, value: Any, valid: Iterable[str]) -> None:
+        """Check that `value` is one of the strings `valid`."""
+        valid = tuple(valid)
+        if not isinstance(value, str) or value not in valid:
+            hint = did_you_mean(value, valid) if isinstance(value, str) else ""
+            self.messages.append(
+                f"{self._prefix}{name} must be one of {', '.join(map(repr, valid))}; "
+                f"got {value!r}.{hint}"
+            )
+
+    def include(self, error: InvalidOptionsError) -> None:
+        """Take over the problems of a part that was checked on its own."""
+        self.messages.extend(self._prefix + problem for problem in error.problems)
+
+    def raise_if_any(self) -> None:
+        """Raise what was collected.
+
+        Raises:
+            InvalidOptionsError: If there is at least one problem.
+        """
+        if self.messages:
+            raise InvalidOptionsError(self.messages)
