@@ -1,0 +1,153 @@
+"""The box field: what lets a ray leap through empty space.
+
+For every air cell it tells a box around the cell that contains no block: a square of columns and
+a run of layers. Both kernels update any rectangle of columns in place, so a single edited block,
+a new row of chunks and a whole world take the same path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint8, uint16, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+
+MAX_RADIUS = 15
+"""Largest radius that is stored, in columns."""
+MAX_RUN = 15
+"""Longest run of layers that is stored, each way."""
+
+_SOLID = uint8(0)
+_STEP = uint8(1)
+
+
+@kernel(inline="always")
+def _column(x: int, z: int, y: int) -> int:
+    return (((x & 255) << 15) | ((z & 255) << 7)) + y
+
+
+@kernel()
+def update_layer_radius(
+    blocks: NDArray[np.uint8],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    y0: int,
+    y1: int,
+) -> None:
+    """Recomputes the layer radius of the columns [x0, x1) x [z0, z1), layers [y0, y1).
+
+    A two-pass chamfer transform (Rosenfeld and Pfaltz 1966), which is exact for the Chebyshev
+    distance. Columns around the rectangle are read as they are, so the rectangle must reach
+    `MAX_RADIUS` columns beyond every changed block, and span at most the window.
+    """
+    n = y1 - y0
+    radius = np.empty(n, np.uint8)
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            here = _column(x, z, y0)
+            blocks_here = blocks[here : here + n]
+            west = _column(x - 1, z, y0)
+            northwest = _column(x - 1, z - 1, y0)
+            southwest = _column(x - 1, z + 1, y0)
+            north = _column(x, z - 1, y0)
+            _nearest(
+                layer_radius[west : west + n],
+                layer_radius[northwest : northwest + n],
+                layer_radius[southwest : southwest + n],
+                layer_radius[north : north + n],
+                radius,
+            )
+            out = layer_radius[here : here + n]
+            for y in range(n):
+                out[y] = _SOLID if blocks_here[y] != _SOLID else radius[y]
+    for x in range(x1 - 1, x0 - 1, -1):
+        for z in range(z1 - 1, z0 - 1, -1):
+            here = _column(x, z, y0)
+            east = _column(x + 1, z, y0)
+            northeast = _column(x + 1, z - 1, y0)
+            southeast = _column(x + 1, z + 1, y0)
+            south = _column(x, z + 1, y0)
+            _nearest(
+                layer_radius[east : east + n],
+                layer_radius[northeast : northeast + n],
+                layer_radius[southeast : southeast + n],
+                layer_radius[south : south + n],
+                radius,
+            )
+            out = layer_radius[here : here + n]
+            for y in range(n):
+                value = out[y]
+                out[y] = value if value < radius[y] else radius[y]
+
+
+@kernel(inline="always")
+def _nearest(
+    a: NDArray[np.uint8],
+    b: NDArray[np.uint8],
+    c: NDArray[np.uint8],
+    d: NDArray[np.uint8],
+    out: NDArray[np.uint8],
+) -> None:
+    """One more than the smallest of four neighbours' radii, at most `MAX_RADIUS`; by layer."""
+    limit = uint8(MAX_RADIUS)
+    for y in range(len(out)):
+        p = a[y]
+        q = b[y]
+        r = c[y]
+        s = d[y]
+        p = p if p < q else q
+        r = r if r < s else s
+        p = p if p < r else r
+        p = uint8(p + _STEP)
+        out[y] = p if p < limit else limit
+
+
+@kernel()
+def update_boxes(
+    layer_radius: NDArray[np.uint8],
+    box: NDArray[np.uint16],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    y0: int,
+    y1: int,
+) -> None:
+    """Recomputes the box field of the columns [x0, x1) x [z0, z1) from the layer radius.
+
+    The layers [y0, y1) must be the world's whole band [floor, ceiling): below it everything is
+    solid, above it everything is open. Runs are found with the nearest-smaller-value chain, in
+    linear time.
+    """
+    n = y1 - y0
+    smaller = np.zeros(n, np.int32)
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            here = _column(x, z, y0)
+            radius = layer_radius[here : here + n]
+            out = box[here : here + n]
+            for y in range(n):
+                value = radius[y]
+                below = y - 1
+                while below >= 0 and radius[below] >= value and value != _SOLID:
+                    below = smaller[below]
+                smaller[y] = below
+                run = min(y - 1 - below, MAX_RUN)
+                out[y] = (
+                    uint16(0)
+                    if value == _SOLID
+                    else uint16(uint32(value) | (uint32(run) << uint32(10)))
+                )
+            for y in range(n - 1, -1, -1):
+                value = radius[y]
+                above = y + 1
+                while above < n and radius[above] >= value and value != _SOLID:
+                    above = smaller[above]
+                smaller[y] = above
+                if value != _SOLID:
+                    run = min(above - 1 - y, MAX_RUN) if above < n else MAX_RUN
+                    out[y] |= uint16(uint32(run) << uint32(5))

@@ -1,0 +1,223 @@
+"""Mobs and dropped items: their types, and the record arrays that hold them.
+
+Records (numpy structured arrays) let the kernels write `mob.health` and let Python take a column
+of all of them as a view (`mobs.health`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOB_CAPACITY = 256
+"""Most mobs that exist at once."""
+ITEM_CAPACITY = 256
+"""Most dropped items that exist at once; the oldest vanish first."""
+
+HURT_TICKS = 10
+"""Ticks for which a mob is shown as hurt, and shielded from equal or weaker hits."""
+DEATH_TICKS = 20
+"""Ticks between a mob's death and its disappearance, while it falls over."""
+
+
+class Drop(NamedTuple):
+    """Loot of a mob: `low` to `high` (inclusive) of the item called `item`."""
+
+    item: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class MobKind:
+    """One kind of mob, with the numbers of Minecraft Java 1.16.
+
+    Attributes:
+        name: Minecraft's identifier without the namespace.
+        width: Side of the square footprint of its collision box, in blocks.
+        height: Height of that box, in blocks.
+        max_health: Health points at birth.
+        speed: Movement speed attribute.
+        panic_factor: Speed multiplier while it flees.
+        drops: Loot at death.
+    """
+
+    name: str
+    width: float
+    height: float
+    max_health: float
+    speed: float
+    panic_factor: float
+    drops: tuple[Drop, ...]
+
+
+MOB_KINDS: tuple[MobKind, ...] = (
+    MobKind("cow", 0.9, 1.4, 10.0, 0.2, 2.0, (Drop("beef", 1, 3), Drop("leather", 0, 2))),
+    MobKind("sheep", 0.9, 1.3, 8.0, 0.23, 1.25, (Drop("white_wool", 1, 1), Drop("mutton", 1, 2))),
+    MobKind("pig", 0.9, 0.9, 10.0, 0.25, 1.25, (Drop("porkchop", 1, 3),)),
+)
+"""All kinds of mobs; `Mobs.kind` holds indices into it."""
+
+MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB_KINDS)}
+"""Index in `MOB_KINDS` by name."""
+
+MOB_DTYPE = np.dtype(
+    [
+        ("position", np.float64, 3),  # feet, in blocks
+        ("velocity", np.float64, 3),  # blocks per tick
+        ("yaw", np.float64),  # radians; 0 looks to +z, growing clockwise seen from above
+        ("health", np.float64),
+        ("last_damage", np.float64),  # the hit that the present invulnerability started with
+        ("fall_distance", np.float64),
+        ("limb_swing", np.float64),  # phase of the legs, radians
+        ("limb_amplitude", np.float64),  # how far the legs swing, 0 (standing) to 1
+        ("goal_x", np.float64),
+        ("goal_z", np.float64),
+        ("kind", np.int32),
+        ("hurt_ticks", np.int32),  # counts down from HURT_TICKS
+        ("death_ticks", np.int32),  # 0 while alive, then counts up to DEATH_TICKS
+        ("panic_ticks", np.int32),  # ticks for which it goes on fleeing
+        ("goal", np.int32),  # one of the GOAL_ constants of mobs.py
+        ("goal_ticks", np.int32),  # ticks before the present goal is given up
+        ("on_ground", np.int32),
+    ],
+    align=True,
+)
+"""One mob. Velocities are in blocks per tick, angles in radians."""
+
+ITEM_DTYPE = np.dtype(
+    [
+        ("position", np.float64, 3),
+        ("velocity", np.float64, 3),
+        ("item", np.int32),
+        ("quantity", np.int32),
+        ("damage", np.int32),  # wear of a tool
+        ("age", np.int32),  # ticks
+        ("pickup_delay", np.int32),  # ticks before the player can take it
+        ("on_ground", np.int32),
+    ],
+    align=True,
+)
+"""One dropped stack of items."""
+
+
+class _Columns:
+    """A record array of fixed capacity of which the first `count` rows are in use."""
+
+    records: NDArray[np.void]
+    count: int
+
+    def __init__(self, dtype: np.dtype[np.void], capacity: int) -> None:
+        self.records = np.zeros(capacity, dtype)
+        self.count = 0
+
+    def clear(self) -> None:
+        """Removes every row."""
+        self.count = 0
+
+    def append(self) -> np.void:
+        """Adds a zeroed row, in place of the oldest when full, and returns it for filling in."""
+        if self.count == len(self.records):
+            self.remove(0)
+        row = self.records[self.count]
+        self.records[self.count] = np.zeros((), self.records.dtype)
+        self.count += 1
+        return row
+
+    def remove(self, index: int) -> None:
+        """Removes one row; the others keep their order."""
+        self.records[index : self.count - 1] = self.records[index + 1 : self.count]
+        self.count -= 1
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Keeps only the rows marked True in `kept` (bool, `count` long)."""
+        rows = self.records[: self.count][kept]
+        self.records[: len(rows)] = rows
+        self.count = len(rows)
+
+
+class Mobs(_Columns):
+    """All mobs of a world. Column views have `count` rows and may be written through."""
+
+    def __init__(self) -> None:
+        super().__init__(MOB_DTYPE, MOB_CAPACITY)
+
+    @property
+    def kind(self) -> NDArray[np.int32]:
+        """Index in `MOB_KINDS`, int32 [n]."""
+        return self.records["kind"][: self.count]
+
+    @property
+    def position(self) -> NDArray[np.float64]:
+        """Feet, float64 [n, 3] (x, y, z)."""
+        return self.records["position"][: self.count]
+
+    @property
+    def velocity(self) -> NDArray[np.float64]:
+        """Blocks per tick, float64 [n, 3]."""
+        return self.records["velocity"][: self.count]
+
+    @property
+    def yaw(self) -> NDArray[np.float64]:
+        """Radians, float64 [n]; 0 looks to +z (south), growing clockwise seen from above."""
+        return self.records["yaw"][: self.count]
+
+    @property
+    def health(self) -> NDArray[np.float64]:
+        """Health points, float64 [n]."""
+        return self.records["health"][: self.count]
+
+    @property
+    def hurt_ticks(self) -> NDArray[np.int32]:
+        """Ticks left of the red hurt flash, int32 [n], counting down from `HURT_TICKS`."""
+        return self.records["hurt_ticks"][: self.count]
+
+    @property
+    def death_ticks(self) -> NDArray[np.int32]:
+        """0 while alive, then ticks since death, int32 [n], up to `DEATH_TICKS`."""
+        return self.records["death_ticks"][: self.count]
+
+    @property
+    def limb_swing(self) -> NDArray[np.float64]:
+        """Phase of the walking legs in radians, float64 [n]."""
+        return self.records["limb_swing"][: self.count]
+
+    @property
+    def limb_amplitude(self) -> NDArray[np.float64]:
+        """How far the legs swing, float64 [n], 0 (standing) to 1."""
+        return self.records["limb_amplitude"][: self.count]
+
+
+class DroppedItems(_Columns):
+    """All item stacks lying in a world. Column views have `count` rows."""
+
+    def __init__(self) -> None:
+        super().__init__(ITEM_DTYPE, ITEM_CAPACITY)
+
+    @property
+    def item(self) -> NDArray[np.int32]:
+        """Item ids, int32 [n]."""
+        return self.records["item"][: self.count]
+
+    @property
+    def quantity(self) -> NDArray[np.int32]:
+        """Size of each stack, int32 [n]."""
+        return self.records["quantity"][: self.count]
+
+    @property
+    def position(self) -> NDArray[np.float64]:
+        """Bottom centre, float64 [n, 3]."""
+        return self.records["position"][: self.count]
+
+    @property
+    def velocity(self) -> NDArray[np.float64]:
+        """Blocks per tick, float64 [n, 3]."""
+        return self.records["velocity"][: self.count]
+
+    @property
+    def age(self) -> NDArray[np.int32]:
+        """Ticks since it was dropped, int32 [n]."""
+        return self.records["age"][: self.count]
