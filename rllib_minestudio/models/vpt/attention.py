@@ -124,7 +124,11 @@ class RecurrentCell(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention and a pointwise MLP, each with a layer norm before and a residual around."""
+    """Attention and a pointwise MLP, each with a layer norm before and a residual around.
+
+    The attention's residual starts *after* its layer norm, unlike the usual pre-norm block: that
+    is how VPT was trained (lib/util.py, ``ResidualRecurrentBlock.forward``).
+    """
 
     def __init__(self, config: VPTConfig) -> None:
         """Creates a block of the size in ``config``."""
@@ -144,8 +148,7 @@ class TransformerBlock(nn.Module):
         self, x_bte: Tensor, keys_bme: Tensor, values_bme: Tensor, bias_b1tk: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the block's output and its new memory; arguments as ``SelfAttention``."""
-        out_bte, keys_bme, values_bme = self.r.orc_block(
-            self.pre_r_ln(x_bte), keys_bme, values_bme, bias_b1tk
-        )
+        x_bte = self.pre_r_ln(x_bte)
+        out_bte, keys_bme, values_bme = self.r.orc_block(x_bte, keys_bme, values_bme, bias_b1tk)
         x_bte = x_bte + out_bte
         return x_bte + self.mlp1(self.mlp0(x_bte)), keys_bme, values_bme
