@@ -1,0 +1,108 @@
+"""Fragments stacked into tensors on the learner's device.
+
+Axes: `b` fragment, `t` step, `n` network-specific (image, memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rllib_minestudio.algorithms.fragment import Fragment
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class FragmentBatch:
+    """B fragments of T steps; the fields mirror those of `Fragment`.
+
+    The last five are filled in by the learner before it trains (`targets.py`).
+
+    Attributes:
+        image: (B, T, H, W, 3) uint8.
+        action: {"buttons", "camera"}: (B, T) int64.
+        first: (B, T) bool.
+        logp: (B, T) float32 of the behaviour policy.
+        state_in: The network's memory before row 0, leading axis B.
+        prior_latent: (B, T, hidsize), the prior's features, or None without a prior.
+        proximal_logp: (B, T) float32 of the policy the iteration started from.
+        weight: (B, T) float32, truncated importance weights.
+        advantage: (B, T) float32, normalised over the whole iteration.
+        value_target: (B, T) float32 in units of return.
+    """
+
+    image: Tensor
+    action: Tensors
+    first: Tensor
+    logp: Tensor
+    state_in: Tensors
+    prior_latent: Tensor | None = None
+    proximal_logp: Tensor | None = None
+    weight: Tensor | None = None
+    advantage: Tensor | None = None
+    value_target: Tensor | None = None
+
+    def __len__(self) -> int:
+        """B."""
+        return self.image.shape[0]
+
+    @property
+    def num_steps(self) -> int:
+        """T."""
+        return self.image.shape[1]
+
+    def select(self, rows: Tensor) -> FragmentBatch:
+        """The fragments at `rows`, a 1-d index tensor."""
+        return self._map(lambda tensor: tensor[rows])
+
+    def chunks(self, length: int) -> Iterator[FragmentBatch]:
+        """Cut along time into pieces of `length` steps (the last may be shorter).
+
+        Every chunk carries the `state_in` of the whole fragment: the caller replaces it with the
+        memory that the previous chunk left.
+        """
+        for start in range(0, self.num_steps, length):
+            chunk = self._map(lambda tensor, start=start: tensor[:, start : start + length])
+            yield replace(chunk, state_in=self.state_in)
+
+    def with_prior(self, prior_latent: Tensor) -> FragmentBatch:
+        """The same steps with the prior's latents beside them."""
+        return replace(self, prior_latent=prior_latent)
+
+    def _map(self, function: Any) -> FragmentBatch:
+        mapped: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, dict):
+                mapped[field.name] = {name: function(tensor) for name, tensor in value.items()}
+            else:
+                mapped[field.name] = None if value is None else function(value)
+        return FragmentBatch(**mapped)
+
+
+def stack_fragments(fragments: Sequence[Fragment], device: torch.device | str) -> FragmentBatch:
+    """Stack fragments of equal length and move them to `device`.
+
+    Args:
+        fragments: At least one; all of one length.
+        device: Where the tensors shall live.
+    """
+
+    def stack(arrays: Sequence[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.stack(arrays)).to(device, non_blocking=True)
+
+    return FragmentBatch(
+        image=stack([f.obs for f in fragments]),
+        action={name: stack([f.action[name] for f in fragments]) for name in fragments[0].action},
+        first=stack([f.first for f in fragments]),
+        logp=stack([f.logp for f in fragments]),
+        state_in={
+            name: stack([f.state_in[name] for f in fragments]) for name in fragments[0].state_in
+        },
+    )

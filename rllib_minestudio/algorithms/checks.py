@@ -1,0 +1,161 @@
+"""What can be wrong with the options of MineStudioPPO: one sentence per problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
+from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
+from rllib_minestudio.models.vpt import VPTConfig
+from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
+
+CORRECTIONS = ("decoupled", "recompute")
+
+_INTEGERS = {
+    "num_envs_per_env_runner": 1,
+    "rollout_fragment_length": 1,
+    "num_epochs": 1,
+    "fragments_per_iteration": 1,
+    "fragments_per_minibatch": 1,
+    "gradient_accumulation": 1,
+    "context_length": 1,
+    "vf_warmup_iterations": 0,
+    "max_nonfinite_minibatches": 1,
+}
+_REPLAY_BUFFER = {"max_fragments": 1, "max_reuse": 1, "max_staleness": 0}
+
+_Rule = tuple[Callable[[float], bool], str]
+_NOT_NEGATIVE: _Rule = (lambda x: x >= 0, "at least 0")
+_POSITIVE: _Rule = (lambda x: x > 0, "positive")
+_FRACTION: _Rule = (lambda x: 0 <= x <= 1, "between 0 and 1")
+_NUMBERS: dict[str, _Rule] = {
+    "gamma": _FRACTION,
+    "lambda_": _FRACTION,
+    "kl_decay": _FRACTION,
+    "kl_coeff": _NOT_NEGATIVE,
+    "vf_coeff": _NOT_NEGATIVE,
+    "entropy_coeff": _NOT_NEGATIVE,
+    "weight_decay": _NOT_NEGATIVE,
+    "clip_param": _POSITIVE,
+    "adam_eps": _POSITIVE,
+    "log_ratio_clamp": _POSITIVE,
+    "importance_weight_truncation": _POSITIVE,
+}
+
+
+def problems_of(config: MineStudioPPOConfig) -> list[str]:
+    """All problems of a config, or an empty list."""
+    problems = [
+        *_number_problems(config),
+        *_replay_buffer_problems(config.replay_buffer),
+        *_choice_problems(config),
+        *_caught(lambda: VPTConfig.from_options(_network_options(config), MODULE_OPTIONS)),
+        *_env_problems(config),
+    ]
+    return problems or _size_problems(config)
+
+
+def _number_problems(config: MineStudioPPOConfig) -> list[str]:
+    problems = []
+    for name, least in _INTEGERS.items():
+        problems += _integer_problem(name, getattr(config, name), least)
+    for name, (holds, rule) in _NUMBERS.items():
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not holds(value):
+            problems.append(f"{name} is {value!r}: it must be a number, {rule}.")
+    return problems
+
+
+def _integer_problem(name: str, value: Any, least: int) -> list[str]:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        return [f"{name} is {value!r}: it must be an integer, at least {least}."]
+    return []
+
+
+def _replay_buffer_problems(options: dict[str, Any]) -> list[str]:
+    problems = []
+    for name, value in options.items():
+        if name not in _REPLAY_BUFFER:
+            problems.append(
+                f"replay_buffer.{name} is unknown.{did_you_mean(name, _REPLAY_BUFFER)} "
+                f"The options are {', '.join(_REPLAY_BUFFER)}."
+            )
+        else:
+            problems += _integer_problem(f"replay_buffer.{name}", value, _REPLAY_BUFFER[name])
+    return problems
+
+
+def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
+    problems = []
+    if config.off_policy_correction not in CORRECTIONS:
+        problems.append(
+            f"off_policy_correction is {config.off_policy_correction!r}: it must be one of "
+            f"{', '.join(CORRECTIONS)}.{did_you_mean(config.off_policy_correction, CORRECTIONS)}"
+        )
+    if config.prior is not None and not isinstance(config.prior, str):
+        problems.append(
+            f"prior is {config.prior!r}: it must be 'initial', a path to weights, or null."
+        )
+    if config.prior is None and config.kl_coeff:
+        problems.append(
+            f"prior is null but kl_coeff is {config.kl_coeff}: set kl_coeff to 0, or prior to "
+            "'initial' or a path to weights."
+        )
+    if config.evaluation_interval:
+        problems.append(
+            f"evaluation_interval is {config.evaluation_interval}: this version has no evaluation "
+            "during training; leave it out."
+        )
+    if config.num_learners > 1:
+        problems.append(
+            f"num_learners is {config.num_learners}: this version trains with one learner; use 0 "
+            "(in the driver) or 1 (remote)."
+        )
+    return problems
+
+
+def _network_options(config: MineStudioPPOConfig) -> dict[str, Any]:
+    return {k: v for k, v in config.model_config.items() if k not in MODULE_OPTIONS}
+
+
+def _env_problems(config: MineStudioPPOConfig) -> list[str]:
+    problems = _caught(lambda: resolve_env(config.env))
+    if config.env == ENV_NAME:
+        from rllib_minestudio.env import validate_options
+
+        problems += _caught(lambda: validate_options(config.env_config))
+    return problems
+
+
+def _size_problems(config: MineStudioPPOConfig) -> list[str]:
+    """Problems between options that are each right on their own."""
+    problems = []
+    collected = config.num_envs_per_env_runner * max(1, config.num_env_runners)
+    capacity = config.replay_buffer["max_fragments"]
+    if capacity < config.fragments_per_iteration + collected:
+        problems.append(
+            f"replay_buffer.max_fragments is {capacity}, too few for fragments_per_iteration="
+            f"{config.fragments_per_iteration} while {collected} environments add one fragment "
+            f"each: make it at least {config.fragments_per_iteration + collected}."
+        )
+    if config.fragments_per_minibatch > config.fragments_per_iteration:
+        problems.append(
+            f"fragments_per_minibatch is {config.fragments_per_minibatch}, more than "
+            f"fragments_per_iteration={config.fragments_per_iteration}."
+        )
+    return problems
+
+
+def _caught(check: Callable[[], Any]) -> list[str]:
+    """The problems that `check` raises, or none."""
+    try:
+        check()
+    except InvalidOptionsError as error:
+        return error.problems
+    except MineStudioError as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,213 @@
+"""MineStudioPPOConfig: every option of the algorithm, validated before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.models import MODEL_DEFAULTS
+
+from rllib_minestudio.algorithms.checks import problems_of
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
+from rllib_minestudio.algorithms.envs import ENV_NAME
+from rllib_minestudio.algorithms.learner import INITIAL_PRIOR, MineStudioPPOLearner
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+
+REPLAY_BUFFER_DEFAULTS = {"max_fragments": 4800, "max_reuse": 1, "max_staleness": 2}
+
+
+class MineStudioPPOConfig(AlgorithmConfig):
+    """Configuration of MineStudioPPO.
+
+    Defaults are MineStudio's (its online quick start) where it has the option. Besides RLlib's own
+    options, see `training` for those of this algorithm. `environment(env_config=...)` takes the
+    options of `MineStudioEnv`; `training(model=...)` those of `VPTConfig`.
+
+    Example:
+        >>> config = (
+        ...     MineStudioPPOConfig()
+        ...     .environment(env_config={"obs_size": [64, 64]})
+        ...     .training(model={"preset": "nano"}, lr=3e-4)
+        ... )
+        >>> algorithm = config.build_algo()
+        >>> algorithm.train()
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Set the defaults."""
+        if algo_class is None:
+            from rllib_minestudio.algorithms.algorithm import MineStudioPPO
+
+            algo_class = MineStudioPPO
+        super().__init__(algo_class)
+
+        # What RLlib calls these things, set to what suits this algorithm.
+        self.env = ENV_NAME
+        self.env_runner_cls = MineStudioEnvRunner
+        self.num_envs_per_env_runner = 8
+        self.rollout_fragment_length = 256
+        self.sample_timeout_s = 600.0
+        self.lr = 2.0e-5
+        self.gamma = 0.999
+        self.grad_clip = 5.0
+        self.num_epochs = 1
+        self.metrics_num_episodes_for_smoothing = 20
+        # Weights are published by `MineStudioPPO` itself, with their version.
+        self._dont_auto_sync_env_runner_states = True
+
+        # The policy that the KL term holds the agent to.
+        self.prior: str | None = INITIAL_PRIOR
+        self.kl_coeff = 0.2
+        self.kl_decay = 0.9995
+        self.carry_prior_state = True
+
+        # The other terms of the loss.
+        self.clip_param = 0.2
+        self.vf_coeff = 0.5
+        self.entropy_coeff = 0.0
+        self.log_ratio_clamp = 50.0
+        self.lambda_ = 0.95
+        self.vf_warmup_iterations = 0
+        self.zero_init_value_head = True
+
+        # Which data are trained on, and in which portions.
+        self.fragments_per_iteration = 32
+        self.fragments_per_minibatch = 1
+        self.gradient_accumulation = 10
+        self.context_length = 64
+        self.replay_buffer: dict[str, int] = dict(REPLAY_BUFFER_DEFAULTS)
+        self.off_policy_correction = "decoupled"
+        self.importance_weight_truncation = 2.0
+
+        # The optimizer.
+        self.weight_decay = 0.04
+        self.adam_eps = 1.0e-8
+        self.max_nonfinite_minibatches = 10
+
+    def training(
+        self,
+        *,
+        model: Mapping[str, Any] = NotProvided,
+        prior: str | None = NotProvided,
+        kl_coeff: float = NotProvided,
+        kl_decay: float = NotProvided,
+        carry_prior_state: bool = NotProvided,
+        clip_param: float = NotProvided,
+        vf_coeff: float = NotProvided,
+        entropy_coeff: float = NotProvided,
+        log_ratio_clamp: float = NotProvided,
+        lambda_: float = NotProvided,
+        vf_warmup_iterations: int = NotProvided,
+        zero_init_value_head: bool = NotProvided,
+        fragments_per_iteration: int = NotProvided,
+        fragments_per_minibatch: int = NotProvided,
+        gradient_accumulation: int = NotProvided,
+        context_length: int = NotProvided,
+        replay_buffer: Mapping[str, int] = NotProvided,
+        off_policy_correction: str = NotProvided,
+        importance_weight_truncation: float = NotProvided,
+        weight_decay: float = NotProvided,
+        adam_eps: float = NotProvided,
+        max_nonfinite_minibatches: int = NotProvided,
+        **kwargs: Any,
+    ) -> MineStudioPPOConfig:
+        """Set training options; everything RLlib's own `training` takes goes through `kwargs`.
+
+        Args:
+            model: Options of the network: `preset` (`1x`, `2x`, `3x`, `nano`), `weights` (a path),
+                and any field of `VPTConfig`. Given keys are added to those set before.
+            prior: `initial` for the weights training starts from, a path to weights of the same
+                size, or None for no KL term.
+            kl_coeff: Initial weight of KL(pi || prior), in nats.
+            kl_decay: Factor on `kl_coeff` per iteration.
+            carry_prior_state: Whether the prior remembers what was before a fragment.
+            clip_param: Half-width of PPO's trust region.
+            vf_coeff: Weight of the value loss.
+            entropy_coeff: Weight of the entropy bonus.
+            log_ratio_clamp: Upper bound of log(pi / proximal policy).
+            lambda_: Decay of the GAE trace.
+            vf_warmup_iterations: For so many iterations only the value function is trained.
+            zero_init_value_head: Whether to start from a value head of zeros.
+            fragments_per_iteration: Fragments trained on in one iteration.
+            fragments_per_minibatch: Fragments side by side in one forward pass.
+            gradient_accumulation: Minibatches per optimizer step.
+            context_length: Steps per chunk of truncated backpropagation through time.
+            replay_buffer: `max_fragments`, `max_reuse`, `max_staleness` (in weight versions).
+                Given keys are added to the defaults.
+            off_policy_correction: `decoupled` (importance weights against the behaviour policy)
+                or `recompute` (MineStudio's: the behaviour policy is forgotten).
+            importance_weight_truncation: Upper bound of those weights.
+            weight_decay: Of AdamW.
+            adam_eps: Of AdamW.
+            max_nonfinite_minibatches: So many minibatches in a row with a NaN or infinite loss
+                end the run; fewer are skipped and counted.
+            kwargs: `lr`, `gamma`, `grad_clip`, `num_epochs`, ... (`AlgorithmConfig.training`).
+
+        Returns:
+            This config.
+        """
+        given = {name: value for name, value in locals().items() if name in _OWN_OPTIONS}
+        super().training(**kwargs)
+        for name, value in given.items():
+            if value is not NotProvided:
+                self._set_option(name, value)
+        return self
+
+    def update_from_dict(self, config_dict: Mapping[str, Any]) -> MineStudioPPOConfig:
+        """Set options from a mapping, as YAML files and Tune do."""
+        rest = dict(config_dict)
+        for name in ("model", "replay_buffer"):
+            value = rest.pop(name, NotProvided)
+            # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
+            if value is not NotProvided and value != MODEL_DEFAULTS:
+                self._set_option(name, value)
+        super().update_from_dict(rest)
+        return self
+
+    def _set_option(self, name: str, value: Any) -> None:
+        if name == "model":
+            self._model_config = {**self._model_config, **value}
+        elif name == "replay_buffer":
+            self.replay_buffer = {**self.replay_buffer, **value}
+        else:
+            setattr(self, name, value)
+
+    def validate(self) -> None:
+        """Check all options together.
+
+        Raises:
+            InvalidOptionsError: With one sentence per problem.
+        """
+        super().validate()
+        problems = problems_of(self)
+        if problems:
+            raise InvalidOptionsError(problems)
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        """VPT."""
+        return RLModuleSpec(module_class=VPTRLModule)
+
+    def get_default_learner_class(self) -> type:
+        """The learner of this algorithm."""
+        return MineStudioPPOLearner
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {"zero_init_value_head": self.zero_init_value_head}
+
+    @property
+    def env_steps_per_iteration(self) -> int:
+        """Environment steps trained on in one iteration, reuses counted."""
+        return self.fragments_per_iteration * self.rollout_fragment_length
+
+    @property
+    def chunks_per_fragment(self) -> int:
+        """Pieces of truncated backpropagation through time in one fragment."""
+        return math.ceil(self.rollout_fragment_length / self.context_length)
+
+
+_OWN_OPTIONS = frozenset(MineStudioPPOConfig.training.__kwdefaults__)

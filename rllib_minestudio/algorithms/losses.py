@@ -1,0 +1,113 @@
+"""The terms of the MineStudioPPO loss: pure functions of tensors.
+
+Every function takes tensors of one shape, usually (B, T), and returns the mean over all of its
+elements. The terms are put together in `learner.py`:
+
+    loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * entropy
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class PolicyLoss(NamedTuple):
+    """The clipped surrogate and what is worth watching about it; all are scalars."""
+
+    loss: Tensor
+    approximate_kl: Tensor
+    clip_fraction: Tensor
+
+
+def importance_weight(
+    proximal_logp: Tensor, behaviour_logp: Tensor, *, truncation: float
+) -> Tensor:
+    """Truncated importance weight of the proximal policy against the behaviour policy.
+
+    Truncating bounds the variance at the price of a bias (Espeholt et al. 2018, "IMPALA",
+    section 4.1).
+
+    Args:
+        proximal_logp: log pi_prox(a|s), any shape.
+        behaviour_logp: log mu(a|s) as recorded when acting, same shape.
+        truncation: Upper bound of the weight, > 0.
+
+    Returns:
+        min(pi_prox / mu, truncation), without gradient.
+    """
+    return (proximal_logp - behaviour_logp).exp().clamp(max=truncation).detach()
+
+
+def policy_loss(
+    logp: Tensor,
+    proximal_logp: Tensor,
+    advantage: Tensor,
+    weight: Tensor,
+    *,
+    clip_param: float,
+    log_ratio_clamp: float,
+) -> PolicyLoss:
+    """The decoupled clipped surrogate of PPO.
+
+    Hilton, Cobbe and Schulman 2022, "Batch size-invariance for policy optimization", equation 2:
+    the trust region is around the *proximal* policy (the one the iteration started from), while
+    the importance weight corrects for the *behaviour* policy that collected the data. With both
+    policies equal the weight is 1 and this is the surrogate of Schulman et al. 2017, equation 7.
+
+    Args:
+        logp: log pi(a|s) of the policy in training, with gradient.
+        proximal_logp: log pi_prox(a|s).
+        advantage: Normalised advantages.
+        weight: From `importance_weight`; ones where the data are on-policy.
+        clip_param: Half-width of the trust region for the ratio.
+        log_ratio_clamp: Upper bound of log(pi / pi_prox) before the exponential, which keeps a
+            ratio finite (MineStudio's `log_ratio_range`).
+
+    Returns:
+        The loss to minimise; the low-variance estimate of KL(pi_prox || pi) (Schulman 2020,
+        "Approximating KL divergence", k3); the share of ratios outside the trust region.
+    """
+    log_ratio = (logp - proximal_logp).clamp(max=log_ratio_clamp)
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1.0 - clip_param, 1.0 + clip_param)
+    loss = -(weight * torch.minimum(advantage * ratio, advantage * clipped)).mean()
+    with torch.no_grad():
+        approximate_kl = (ratio - 1.0 - log_ratio).mean()
+        clip_fraction = ((ratio - 1.0).abs() > clip_param).float().mean()
+    return PolicyLoss(loss, approximate_kl, clip_fraction)
+
+
+def value_loss(value: Tensor, target: Tensor) -> Tensor:
+    """Half the mean squared error, in the value head's normalised space.
+
+    Args:
+        value: Predictions in normalised space, with gradient.
+        target: Targets normalised by the head's running statistics.
+
+    Returns:
+        0.5 * mean((value - target)^2); MineStudio's `vf_loss`.
+    """
+    return 0.5 * (value - target).square().mean()
+
+
+def normalise_advantage(advantage: Tensor, epsilon: float = 1e-8) -> Tensor:
+    """Zero mean and unit standard deviation over all elements (MineStudio: over the iteration).
+
+    Args:
+        advantage: At least two elements, any shape.
+        epsilon: Added to the standard deviation.
+    """
+    return (advantage - advantage.mean()) / (advantage.std() + epsilon)
+
+
+def explained_variance(value: Tensor, target: Tensor) -> Tensor:
+    """1 - Var(target - value) / Var(target): 1 is perfect, 0 no better than a constant.
+
+    Returns:
+        A scalar; NaN where the targets do not vary.
+    """
+    variance = target.var()
+    return torch.where(variance > 0, 1.0 - (target - value).var() / variance, torch.nan)

@@ -1,0 +1,43 @@
+"""What changes from iteration to iteration, as pure functions of the iteration.
+
+Nothing here has state, so nothing needs saving: a restored run is at the same point because it
+is at the same iteration.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LossCoefficients(NamedTuple):
+    """Weights of the loss terms in one iteration.
+
+    Attributes:
+        policy: 0 while the value function warms up, then 1. Multiplied in rather than left out,
+            so that every parameter stays in the graph (distributed training needs that).
+        kl: Of KL(pi || prior).
+        publish: Whether the rollout policy gets the weights after this iteration.
+    """
+
+    policy: float
+    kl: float
+    publish: bool
+
+
+def loss_coefficients(
+    iteration: int, *, kl_coeff: float, kl_decay: float, vf_warmup_iterations: int
+) -> LossCoefficients:
+    """The coefficients of iteration `iteration`, counted from 0.
+
+    MineStudio's `online/trainer/ppotrainer.py`: `coef_rho * coef_rho_decay^iteration`; while the
+    value function warms up the policy is held at the prior with a KL weight of 1.
+
+    Args:
+        iteration: Training iterations finished so far.
+        kl_coeff: The initial weight of the KL term.
+        kl_decay: Its factor per iteration.
+        vf_warmup_iterations: How many iterations train the value function alone.
+    """
+    if iteration < vf_warmup_iterations:
+        return LossCoefficients(policy=0.0, kl=1.0, publish=False)
+    return LossCoefficients(policy=1.0, kl=kl_coeff * kl_decay**iteration, publish=True)
