@@ -1,1 +1,17 @@
-"""Environment layer: MineStudio's simulator contract and its gymnasium environment."""
+"""The environment: MineStudio's simulator contract and its gymnasium face.
+
+Imports neither Ray nor torch.
+"""
+
+from rllib_minestudio.env.actions import ActionMapper, CameraConfig
+from rllib_minestudio.env.minestudio_env import ENGINE_ERROR, MineStudioEnv, make_env
+from rllib_minestudio.env.options import EnvOptions
+
+__all__ = [
+    "ENGINE_ERROR",
+    "ActionMapper",
+    "CameraConfig",
+    "EnvOptions",
+    "MineStudioEnv",
+    "make_env",
+]

@@ -1,7 +1,7 @@
 """Small checks shared by the options of the environment and of its callbacks."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -17,11 +17,17 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def is_list(value: Any) -> bool:
+    """Return whether `value` is a list, a tuple or the like; a string is not."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 class Problems:
     """Collects complaints about options, so that a user sees all of them at once."""
 
     def __init__(self, owner: str = "") -> None:
         """Start an empty collection; `owner` names what the options belong to, if anything."""
+        self.owner = owner
         self._prefix = f"{owner}: " if owner else ""
         self.messages: list[str] = []
 

@@ -1,0 +1,167 @@
+"""A scripted hunter: shows that a hunting task can be solved with the agent's own action tokens.
+
+It knows where the mobs are, which a learning agent has to see, but acts through the same 8641 x 121
+tokens: at most 10 degrees per tick and axis, in mu-law bins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.minestudio_env import MineStudioEnv
+
+EYE_HEIGHT = 1.62
+"""Of a standing player above its feet, in blocks."""
+REACH = 3.0
+"""How far an attack goes from the eyes to the mob's box, in blocks."""
+COOLDOWN_TICKS = 11
+"""Between presses: past a mob's 10 ticks of invulnerability, with a sword nearly charged."""
+
+_SIGHT = 48.0
+_WALK_UNTIL = 2.0  # blocks to the mob's middle; nearer, one only bumps into it
+_SPRINT_FROM = 4.0
+_FACING_DEGREES = 60.0
+_WOUNDED_BONUS = 3.0  # blocks by which a wounded mob is preferred: it is one hit from the end
+_TURN_COST = 0.02  # blocks per degree
+_INSIDE = 0.8  # share of the box that counts as a safe hit
+_STUCK_SPEED = 0.05  # blocks per tick; walking is 0.216
+
+
+class Body(NamedTuple):
+    """Width and height of a mob's collision box in blocks, and its full health."""
+
+    width: float
+    height: float
+    health: float
+
+
+BODIES = {
+    "cow": Body(0.9, 1.4, 10.0),
+    "sheep": Body(0.9, 1.3, 8.0),
+    "pig": Body(0.9, 0.9, 10.0),
+}
+"""The animals that the hunter knows."""
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """Where a mob is, seen from the player's eyes.
+
+    Attributes:
+        body: The mob's body.
+        yaw_error: Degrees to turn right.
+        pitch_error: Degrees to turn down.
+        horizontal: Blocks to the mob's middle, on the map.
+        vertical: Blocks up to the mob's middle.
+        wounded: Whether it has been hit.
+    """
+
+    body: Body
+    yaw_error: float
+    pitch_error: float
+    horizontal: float
+    vertical: float
+    wounded: bool
+
+    @property
+    def cost(self) -> float:
+        """How far out of the way the mob is."""
+        return self.horizontal + _TURN_COST * abs(self.yaw_error) - _WOUNDED_BONUS * self.wounded
+
+    @property
+    def in_reach(self) -> bool:
+        """Whether an attack now would hit: near enough, and looking well inside the box."""
+        gap = max(self.horizontal - self.body.width / 2, 0.0)
+        reach_yaw = math.atan2(_INSIDE * self.body.width / 2, max(self.horizontal, 0.5))
+        reach_pitch = math.atan2(_INSIDE * self.body.height / 2, max(self.horizontal, 0.5))
+        return (
+            math.hypot(gap, self.vertical) < REACH
+            and abs(self.yaw_error) < math.degrees(reach_yaw)
+            and abs(self.pitch_error) < math.degrees(reach_pitch)
+        )
+
+
+class ScriptedHunter:
+    """Runs to the nearest prey, looks at it, and strikes whenever the weapon is ready."""
+
+    def __init__(self, prey: Sequence[str] = tuple(BODIES)) -> None:
+        """Choose what to hunt.
+
+        Args:
+            prey: Names of mobs among `BODIES`.
+        """
+        self._prey = frozenset(prey)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the previous episode."""
+        self._ticks_since_attack = COOLDOWN_TICKS
+        self._last_place: tuple[float, float] | None = None
+        self._walked = False
+
+    def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
+        """Return the next agent action for a `MineStudioEnv` or a wrapped one."""
+        base = env.unwrapped
+        if not isinstance(base, MineStudioEnv):
+            raise TypeError(f"ScriptedHunter plays MineStudioEnv; got {type(base).__name__}.")
+        keys = self.keys(base.sim.info["player_pos"], base.backend.mobs_near(_SIGHT))
+        buttons, camera = base.sim.mapper.from_env(keys)
+        return {"buttons": buttons, "camera": camera}
+
+    def keys(self, player: dict[str, float], mobs: list[dict[str, Any]]) -> EnvAction:
+        """Return the keys to press, given the player's pose and the mobs around it."""
+        self._ticks_since_attack += 1
+        aims = [_aim(player, mob) for mob in mobs if mob["name"] in self._prey]
+        if not aims:
+            self._walked = False
+            return {"camera": (0.0, 10.0)}
+        aim = min(aims, key=lambda aim: aim.cost)
+        action: EnvAction = {"camera": (aim.pitch_error, aim.yaw_error)}
+        self._walk(action, player, aim)
+        if self._ticks_since_attack >= COOLDOWN_TICKS and aim.in_reach:
+            action["attack"] = 1
+            self._ticks_since_attack = 0
+        return action
+
+    def _walk(self, action: EnvAction, player: dict[str, float], aim: _Aim) -> None:
+        """Approach the mob, jumping when something is in the way."""
+        place = (player["x"], player["z"])
+        stuck = (
+            self._walked
+            and self._last_place is not None
+            and math.dist(place, self._last_place) < _STUCK_SPEED
+        )
+        self._last_place = place
+        self._walked = aim.horizontal > _WALK_UNTIL and abs(aim.yaw_error) < _FACING_DEGREES
+        if self._walked:
+            action["forward"] = 1
+            action["sprint"] = int(aim.horizontal > _SPRINT_FROM)
+            action["jump"] = int(stuck)
+
+
+def _aim(player: dict[str, float], mob: dict[str, Any]) -> _Aim:
+    """Return how to turn to look at the middle of a mob.
+
+    Minecraft's yaw is 0 towards +z and grows clockwise; its pitch is positive downwards.
+    """
+    body = BODIES[mob["name"]]
+    dx, dz = mob["x"] - player["x"], mob["z"] - player["z"]
+    dy = mob["y"] + body.height / 2 - (player["y"] + EYE_HEIGHT)
+    horizontal = math.hypot(dx, dz)
+    yaw = math.degrees(math.atan2(-dx, dz))
+    pitch = math.degrees(math.atan2(-dy, horizontal))
+    yaw_error = (yaw - player["yaw"] + 180.0) % 360.0 - 180.0
+    return _Aim(
+        body=body,
+        yaw_error=yaw_error,
+        pitch_error=pitch - player["pitch"],
+        horizontal=horizontal,
+        vertical=dy,
+        wounded=mob["health"] < body.health,
+    )

@@ -1,0 +1,136 @@
+"""The game behind the simulator: the protocol, and the embedded engine's side of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from rllib_minestudio.env.actions import KEYS, EnvAction
+from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.errors import EngineError
+
+_logger = logging.getLogger(__name__)
+
+RawObs = dict[str, Any]
+"""What a backend observes: `pov`, the frame, uint8 (H, W, 3)."""
+RawStep = tuple[RawObs, float, bool, dict[str, Any]]
+"""Observation, reward (always 0: callbacks pay), done (the player has died), info."""
+
+
+class KeySpace:
+    """The keys of a backend's action, for callbacks that need an empty one."""
+
+    def no_op(self) -> EnvAction:
+        """Return a fresh action that does nothing."""
+        action: EnvAction = dict.fromkeys(KEYS, 0)
+        action["camera"] = np.zeros(2)
+        return action
+
+
+class Backend(Protocol):
+    """What callbacks may use as `sim.env`, as in MineStudio, and what the simulator needs."""
+
+    action_space: KeySpace
+
+    def reset(self) -> RawObs:
+        """Start a new world from the seed; statistics start at zero."""
+
+    def step(self, action: Mapping[str, Any]) -> RawStep:
+        """Play one game tick (1/20 s) with the given keys; a missing key is not pressed."""
+
+    def execute_cmd(self, command: str) -> RawStep:
+        """Send a chat command; takes one game tick without any key pressed."""
+
+    def seed(self, seed: int) -> None:
+        """Set what the worlds of the coming hard resets derive from."""
+
+    def render(self, size: tuple[int, int]) -> np.ndarray:
+        """Return the present view, uint8 (height, width, 3), for a (width, height) in pixels."""
+
+    def mobs_near(self, radius: float) -> list[dict[str, Any]]:
+        """Return name, x, y, z, yaw, health and distance of each mob within `radius` blocks."""
+
+    def close(self) -> None:
+        """End the game; may be called twice."""
+
+
+class VoxelBackend:
+    """The embedded engine as a `Backend`.
+
+    Frames come at the size of observations: the engine renders any size with the 16:9 view that
+    MineStudio squeezes into its observations.
+    """
+
+    def __init__(self, options: EnvOptions) -> None:
+        """Build an engine; it shows nothing before the first `reset`.
+
+        Raises:
+            InvalidOptionsError: If the engine knows no such biome or item.
+        """
+        # Imported late: numba takes a second, which checking options need not cost.
+        from rllib_minestudio.env.voxel.engine import VoxelEngine
+
+        self.action_space = KeySpace()
+        self.engine = VoxelEngine(frame_size=options.obs_size)
+        self._biome = options.preferred_spawn_biome
+        self._inventory = options.inventory
+        self._seed = options.seed
+        self._idle = self.action_space.no_op()
+        self._complaints: set[str] = set()
+
+    def reset(self) -> RawObs:
+        """Start a new world from the seed, with the initial inventory."""
+        self.engine.reset(self._seed, self._biome)
+        return {"pov": self.engine.render()}
+
+    def step(self, action: Mapping[str, Any]) -> RawStep:
+        """Play one tick; `drop` is not sent, as MineStudio's game never receives it."""
+        keys = dict(action)
+        keys.pop("drop", None)
+        self.engine.tick(keys)
+        return self._observe()
+
+    def execute_cmd(self, command: str) -> RawStep:
+        """Execute a command and play one tick; a failure is logged, once per message."""
+        result = self.engine.execute(command)
+        if not result.ok and result.message not in self._complaints:
+            self._complaints.add(result.message)
+            _logger.warning("The command %r failed: %s", command, result.message)
+        self.engine.tick(self._idle)
+        return self._observe()
+
+    def seed(self, seed: int) -> None:
+        """Set the seed of the coming worlds."""
+        self._seed = seed
+
+    def render(self, size: tuple[int, int]) -> np.ndarray:
+        """Return the present view at another size."""
+        return self.engine.render(frame_size=size)
+
+    def mobs_near(self, radius: float) -> list[dict[str, Any]]:
+        """Return the mobs within `radius` blocks of the player."""
+        return self.engine.mobs_near(radius)
+
+    def close(self) -> None:
+        """Do nothing: the engine is only memory."""
+
+    def _observe(self) -> RawStep:
+        engine = self.engine
+        return {"pov": engine.render()}, 0.0, engine.player_dead, engine.info()
+
+
+def make_backend(options: EnvOptions) -> Backend:
+    """Build the backend that `options.engine` names.
+
+    Raises:
+        EngineError: If it is not available.
+    """
+    if options.engine == "minecraft":
+        raise EngineError(
+            "engine='minecraft' is not available in this version of rllib_minestudio; "
+            "use the embedded engine, engine='voxel'."
+        )
+    return VoxelBackend(options)

@@ -1,0 +1,169 @@
+"""Callbacks from plain data, as YAML files give it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from rllib_minestudio.env.callbacks.base import HOOKS
+from rllib_minestudio.env.callbacks.commands import CommandsCallback
+from rllib_minestudio.env.callbacks.compose import Compose
+from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
+from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
+from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
+from rllib_minestudio.env.callbacks.rewards import RewardsCallback
+from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
+from rllib_minestudio.env.checks import Problems, is_list
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+_SUFFIX = "Callback"
+
+CALLBACKS: dict[str, type] = {
+    callback.__name__.removesuffix(_SUFFIX): callback
+    for callback in (
+        CommandsCallback,
+        Compose,
+        FastResetCallback,
+        JudgeResetCallback,
+        MaskActionsCallback,
+        RewardsCallback,
+        SummonMobsCallback,
+    )
+}
+"""Built-in callbacks by short name; `<name>Callback` means the same."""
+
+
+def build_callbacks(specs: Sequence[Any]) -> list[Any]:
+    """Build callbacks, in order.
+
+    Args:
+        specs: Each is a name (`"FastReset"`, `"FastResetCallback"` or an import path such as
+            `"my_package.my_module.MyCallback"`), a mapping of one name to its arguments
+            (`{"JudgeReset": {"time_limit": 600}}`; anything but a mapping is taken as the only
+            argument: `{"JudgeReset": 600}`), or an object that has callback hooks, which is
+            used as it is. `Compose` takes such a list as its `callbacks`.
+
+    Returns:
+        One object per spec.
+
+    Raises:
+        InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
+    """
+    problems = Problems()
+    callbacks = []
+    if not is_list(specs):
+        problems.add("callbacks", specs, "must be a list")
+        specs = []
+    for i, spec in enumerate(specs):
+        try:
+            callbacks.append(_build_one(spec))
+        except InvalidOptionsError as error:
+            owner = Problems(f"callbacks[{i}]")
+            owner.include(error)
+            problems.messages.extend(owner.messages)
+    problems.raise_if_any()
+    return callbacks
+
+
+def _build_one(spec: Any) -> Any:
+    """Build one callback or raise InvalidOptionsError."""
+    if isinstance(spec, str):
+        return _construct(spec, {})
+    if isinstance(spec, Mapping):
+        if len(spec) != 1:
+            raise InvalidOptionsError(
+                "must be one name and its arguments, {Name: {argument: value}}; "
+                f"got the keys {list(spec)}. Is the indentation of the arguments right?"
+            )
+        ((name, arguments),) = spec.items()
+        return _construct(name, {} if arguments is None else arguments)
+    if isinstance(spec, type) or not _has_hooks(spec):
+        raise InvalidOptionsError(
+            f"must be a name, {{Name: {{argument: value}}}}, or an object with at least one of "
+            f"the hooks {', '.join(HOOKS)}; got {spec!r}."
+        )
+    return spec
+
+
+def _construct(name: Any, arguments: Any) -> Any:
+    """Call the callback class `name` with its arguments, naming it in every complaint."""
+    problems = Problems(str(name))
+    factory = _resolve(name)
+    keywords = _as_keywords(problems, factory, arguments)
+    _check_signature(problems, factory, keywords)
+    problems.raise_if_any()
+    try:
+        if factory is Compose and "callbacks" in keywords:
+            keywords = {**keywords, "callbacks": build_callbacks(keywords["callbacks"])}
+        callback = factory(**keywords)
+    except InvalidOptionsError as error:
+        problems.include(error)
+        raise InvalidOptionsError(problems.messages) from error
+    except Exception as error:
+        raise InvalidOptionsError(
+            f"{name}: its constructor raised {type(error).__name__}: {error}"
+        ) from error
+    if not _has_hooks(callback):
+        raise InvalidOptionsError(f"{name}: has none of the hooks {', '.join(HOOKS)}.")
+    return callback
+
+
+def _resolve(name: Any) -> Callable[..., Any]:
+    """Find a callback class by short name, full name or import path."""
+    if not isinstance(name, str):
+        raise InvalidOptionsError(f"the name of a callback must be a string; got {name!r}.")
+    short = name.removesuffix(_SUFFIX)
+    if short in CALLBACKS:
+        return CALLBACKS[short]
+    module_name, _, attribute = name.rpartition(".")
+    if not module_name:
+        hint = did_you_mean(short, CALLBACKS)
+        raise InvalidOptionsError(
+            f"unknown callback {name!r}.{hint} Built in: {', '.join(CALLBACKS)}; "
+            "name others by import path (package.module.Class)."
+        )
+    try:
+        module = import_module(module_name)
+    except Exception as error:
+        raise InvalidOptionsError(
+            f"cannot import {module_name!r} for the callback {name!r}: {error}"
+        ) from error
+    factory = getattr(module, attribute, None)
+    if not callable(factory):
+        hint = did_you_mean(attribute, vars(module))
+        raise InvalidOptionsError(f"{module_name!r} has no class {attribute!r}.{hint}")
+    return factory
+
+
+def _as_keywords(problems: Problems, factory: Callable[..., Any], arguments: Any) -> dict[str, Any]:
+    """Return the arguments by name; a lone value belongs to the first parameter."""
+    if isinstance(arguments, Mapping):
+        return {str(name): value for name, value in arguments.items()}
+    for parameter in inspect.signature(factory).parameters.values():
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            return {parameter.name: arguments}
+    problems.messages.append(f"{problems.owner}: its arguments must be given by name.")
+    return {}
+
+
+def _check_signature(
+    problems: Problems, factory: Callable[..., Any], keywords: Mapping[str, Any]
+) -> None:
+    """Note unexpected and missing arguments."""
+    parameters = inspect.signature(factory).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for name in keywords:
+            if name not in parameters:
+                problems.unknown("argument", name, parameters)
+    for name, parameter in parameters.items():
+        is_variadic = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if parameter.default is parameter.empty and not is_variadic and name not in keywords:
+            problems.messages.append(f"{problems.owner}: argument {name!r} is missing.")
+
+
+def _has_hooks(callback: Any) -> bool:
+    """Return whether `callback` takes part in the loop at all."""
+    return any(callable(getattr(callback, hook, None)) for hook in HOOKS)

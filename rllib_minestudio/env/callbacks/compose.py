@@ -1,0 +1,116 @@
+"""Compose: several callbacks as one, all of them or a random few per episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_minestudio.env.callbacks.base import (
+    Info,
+    MinecraftCallback,
+    Obs,
+    StepResult,
+    bound_hooks,
+)
+from rllib_minestudio.env.checks import Problems, is_integer, is_list
+
+if TYPE_CHECKING:
+    from rllib_minestudio.env.actions import EnvAction
+    from rllib_minestudio.env.simulator import MinecraftSim
+
+ALL = -1
+
+
+class Compose(MinecraftCallback):
+    """Runs `callbacks` in order, or `options` of them drawn anew for every episode.
+
+    Unlike MineStudio's, it runs `after_render` (not `before_render` twice), closes every
+    callback, and draws from the simulator's generator.
+    """
+
+    def __init__(self, callbacks: Sequence[Any], options: int = ALL) -> None:
+        """Check and keep the arguments.
+
+        Args:
+            callbacks: Objects with some of the callback hooks.
+            options: How many of them take part in an episode; -1 means all.
+
+        Raises:
+            InvalidOptionsError: If `options` is not -1 or between 0 and the number of callbacks.
+        """
+        problems = Problems()
+        if not is_list(callbacks):
+            problems.add("callbacks", callbacks, "must be a list")
+        elif not is_integer(options) or not ALL <= options <= len(callbacks):
+            rule = f"must be -1 (all) or an integer from 0 to the {len(callbacks)} callbacks"
+            problems.add("options", options, rule)
+        problems.raise_if_any()
+        self.callbacks = list(callbacks)
+        self.options = options
+        self.activate_callbacks: list[Any] = []
+
+    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+        """Draw the callbacks of the coming episode and ask them about the reset."""
+        if self.options == ALL:
+            self.activate_callbacks = self.callbacks
+        else:
+            chosen = sim.np_random.permutation(len(self.callbacks))[: self.options]
+            self.activate_callbacks = [self.callbacks[i] for i in sorted(chosen)]
+        for hook in bound_hooks(self.activate_callbacks, "before_reset"):
+            reset_flag = hook(sim, reset_flag)
+        return reset_flag
+
+    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+        """Let the active callbacks prepare the episode."""
+        for hook in bound_hooks(self.activate_callbacks, "after_reset"):
+            obs, info = hook(sim, obs, info)
+        return obs, info
+
+    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+        """Pass the action through the active callbacks."""
+        for hook in bound_hooks(self.activate_callbacks, "before_step"):
+            action = hook(sim, action)
+        return action
+
+    def after_step(
+        self,
+        sim: MinecraftSim,
+        obs: Obs,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: Info,
+    ) -> StepResult:
+        """Pass the step's results through the active callbacks."""
+        result = (obs, reward, terminated, truncated, info)
+        for hook in bound_hooks(self.activate_callbacks, "after_step"):
+            result = hook(sim, *result)
+        return result
+
+    def before_close(self, sim: MinecraftSim) -> None:
+        """Tell every callback, active or not."""
+        for hook in bound_hooks(self.callbacks, "before_close"):
+            hook(sim)
+
+    def after_close(self, sim: MinecraftSim) -> None:
+        """Tell every callback, active or not."""
+        for hook in bound_hooks(self.callbacks, "after_close"):
+            hook(sim)
+
+    def before_render(self, sim: MinecraftSim, image: np.ndarray) -> np.ndarray:
+        """Pass the frame through the active callbacks."""
+        for hook in bound_hooks(self.activate_callbacks, "before_render"):
+            image = hook(sim, image)
+        return image
+
+    def after_render(self, sim: MinecraftSim, image: np.ndarray) -> np.ndarray:
+        """Pass the frame through the active callbacks."""
+        for hook in bound_hooks(self.activate_callbacks, "after_render"):
+            image = hook(sim, image)
+        return image
+
+    def __repr__(self) -> str:
+        """Show what is composed."""
+        return f"Compose({self.callbacks!r}, options={self.options})"

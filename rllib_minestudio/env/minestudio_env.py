@@ -1,0 +1,227 @@
+"""MineStudioEnv: the gymnasium environment."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+
+from rllib_minestudio.env.actions import ENV_KEYS, N_BUTTON_TOKENS
+from rllib_minestudio.env.backend import Backend
+from rllib_minestudio.env.callbacks import build_callbacks
+from rllib_minestudio.env.callbacks.base import Info, Obs
+from rllib_minestudio.env.faults import FaultCounter, describe
+from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.env.simulator import MinecraftSim
+from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
+
+ENGINE_ERROR = "engine_error"
+"""Info key that says, in one line, why an episode was truncated before its time."""
+
+TICKS_PER_SECOND = 20
+
+_NOT_PASSED_ON = frozenset({"pov", "image", "voxels", "mobs"})
+"""Info keys that only callbacks see: they are large, and an observation is enough."""
+
+_USER_ERRORS = (InvalidActionError, InvalidOptionsError)
+"""Errors that a rebuild would only repeat."""
+
+_logger = logging.getLogger(__name__)
+
+
+class MineStudioEnv(gym.Env[Obs, Any]):
+    """Minecraft as MineStudio presents it: frames in, VPT's action tokens or keys out.
+
+    Observations are `{"image": uint8 (H, W, 3)}`. Agent actions are `{"buttons": 0..8640,
+    "camera": 0..120}`; each may be an int or an array of one element. Rewards, tasks and time
+    limits come from callbacks. `info` holds the game's statistics and the player's state as plain
+    Python objects.
+
+    An episode terminates when the player dies and is truncated by a time limit. If the engine or a
+    callback raises, the episode is truncated with the last observation and
+    `info["engine_error"]`, and the next `reset` rebuilds everything.
+
+    `reset(seed=s)` starts a new world and always the same episode for the same s, whatever
+    happened before. `reset()` goes on in the environment's own sequence of episodes, which derives
+    from the option `seed`, the worker index and the vector index.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": ["rgb_array"],
+        "render_fps": TICKS_PER_SECOND,
+    }
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **options: Any) -> None:
+        """Check the options and build the engine.
+
+        Args:
+            config: Options as a mapping, such as RLlib's EnvContext, whose `worker_index` and
+                `vector_index` attributes count as options.
+            **options: The fields of `EnvOptions`; they win over `config`.
+
+        Raises:
+            InvalidOptionsError: If any option is wrong; lists all problems.
+            EngineError: If the engine is not available.
+        """
+        given = {**(config or {}), **options}
+        if hasattr(config, "worker_index"):
+            given.setdefault("worker_index", getattr(config, "worker_index", None) or 0)
+            given.setdefault("vector_index", getattr(config, "vector_index", None) or 0)
+            # RLlib hands one config to several environments, which must not share callbacks.
+            given["callbacks"] = copy.deepcopy(given.get("callbacks", ()))
+        self.options = EnvOptions.from_mapping(given)
+        self.render_mode = self.options.render_mode
+        self.spec = EnvSpec(
+            id="MineStudio-v0", entry_point=type(self), kwargs=given, disable_env_checker=True
+        )
+        width, height = self.options.obs_size
+        image = spaces.Box(0, 255, (height, width, 3), np.uint8)
+        self.observation_space = spaces.Dict({"image": image})
+        self.action_space = _action_space(self.options)
+        self.sim = self._build()
+        self._last_obs: Obs = {"image": np.zeros((height, width, 3), np.uint8)}
+        self._last_info: Info = {}
+        self._needs_rebuild = False
+        self._closed = False
+        self._faults = FaultCounter()
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Check options without building an engine.
+
+        Raises:
+            InvalidOptionsError: If any is wrong; lists all problems.
+        """
+        EnvOptions.from_mapping(options)
+
+    @property
+    def backend(self) -> Backend:
+        """The game, as callbacks see it."""
+        return self.sim.env
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Obs, Info]:
+        """Start an episode.
+
+        Args:
+            seed: Start a new world, and this episode in particular; None goes on in the
+                environment's own sequence.
+            options: None are defined.
+
+        Raises:
+            EngineError: If the engine fails although it was rebuilt several times in a row.
+        """
+        if seed is None and self._np_random is None:
+            entropy = (self.options.seed, self.options.worker_index, self.options.vector_index)
+            self.np_random = np.random.default_rng(np.random.SeedSequence(entropy))
+        while True:
+            super().reset(seed=seed)  # again in every attempt, which may have drawn numbers
+            try:
+                if self._needs_rebuild:
+                    self._rebuild()
+                self.sim.np_random = self.np_random
+                obs, info = self.sim.reset(hard=seed is not None)
+                return self._pass_on(obs, info)
+            except Exception as error:
+                self._note_failure(error)
+
+    def step(self, action: Any) -> tuple[Obs, float, bool, bool, Info]:
+        """Play one game tick, 1/20 s.
+
+        Raises:
+            InvalidActionError: If the action is not in the action space.
+        """
+        env_action = self.sim.to_env_action(action)
+        if self._needs_rebuild:
+            raise gym.error.ResetNeeded("The engine has failed; call reset() before step().")
+        try:
+            obs, reward, terminated, truncated, info = self.sim.step(env_action)
+        except Exception as error:
+            self._note_failure(error)
+            info = {**self._last_info, ENGINE_ERROR: describe(error)}
+            return copy.deepcopy(self._last_obs), 0.0, False, True, info
+        self._faults.note_step(episode_ended=terminated or truncated)
+        obs, info = self._pass_on(obs, info)
+        return obs, reward, terminated, truncated, info
+
+    def render(self) -> np.ndarray | None:
+        """Return the present view at `render_size`, uint8 (height, width, 3).
+
+        None if `render_mode` is None; black if the engine has failed.
+        """
+        if self.render_mode is None:
+            return None
+        if self._needs_rebuild:
+            width, height = self.options.render_size
+            return np.zeros((height, width, 3), np.uint8)
+        return self.sim.render()
+
+    def close(self) -> None:
+        """End the game; may be called twice."""
+        if not self._closed:
+            self._closed = True
+            self.sim.close()
+
+    def _build(self) -> MinecraftSim:
+        """Build the callbacks and the simulator from the options."""
+        callbacks = build_callbacks(self.options.callbacks)
+        return MinecraftSim(self.options, callbacks, np.random.default_rng(self.options.seed))
+
+    def _rebuild(self) -> None:
+        """Replace the simulator by a new one."""
+        try:
+            self.sim.close()
+        except Exception:
+            _logger.exception("Closing the failed engine failed too; going on without it.")
+        self.sim = self._build()
+        self._needs_rebuild = False
+
+    def _note_failure(self, error: Exception) -> None:
+        """Log a failure and have the next reset rebuild.
+
+        Raises:
+            EngineError: If it was one too many in a row.
+            InvalidActionError, InvalidOptionsError: `error` itself, if it is one of these: a
+                rebuild would not help.
+        """
+        self._needs_rebuild = True
+        if isinstance(error, _USER_ERRORS):
+            raise error
+        _logger.error("The engine or a callback failed.", exc_info=error)
+        self._faults.note_failure(error)
+
+    def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
+        """Remember the results, and strip the info of what is too large to pass on."""
+        self._last_obs = obs
+        self._last_info = {
+            key: value
+            for key, value in info.items()
+            if key not in _NOT_PASSED_ON and not isinstance(value, np.ndarray)
+        }
+        return obs, self._last_info
+
+
+def make_env(config: Mapping[str, Any] | None = None) -> MineStudioEnv:
+    """Build an environment from a config, for code that wants a function (`register_env`)."""
+    return MineStudioEnv(config)
+
+
+def _action_space(options: EnvOptions) -> spaces.Dict:
+    """Return the space of agent or of environment actions, as MineStudio's."""
+    if options.action_type == "agent":
+        n_camera_tokens = options.camera_config.n_camera_bins**2
+        return spaces.Dict(
+            {
+                "buttons": spaces.MultiDiscrete([N_BUTTON_TOKENS]),
+                "camera": spaces.MultiDiscrete([n_camera_tokens]),
+            }
+        )
+    keys: dict[str, spaces.Space[Any]] = {key: spaces.Discrete(2) for key in ENV_KEYS}
+    return spaces.Dict({**keys, "camera": spaces.Box(-180.0, 180.0, (2,), np.float32)})

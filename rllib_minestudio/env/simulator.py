@@ -1,0 +1,167 @@
+"""MineStudio's simulator loop: a backend, wrapped in callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rllib_minestudio.env.actions import ActionMapper, EnvAction, check_env_action
+from rllib_minestudio.env.backend import Backend, make_backend
+from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
+from rllib_minestudio.env.options import EnvOptions
+
+_MAX_WORLD_SEED = 2**31
+
+
+class MinecraftSim:
+    """Steps the game and lets the callbacks take part, as MineStudio's `MinecraftSim` does.
+
+    It differs where MineStudio's loop is in the way of learning: resets are reproducible, the
+    caller's action is left alone, and every step has an info of its own.
+
+    Attributes:
+        env: The backend (callbacks know it by this name).
+        callbacks: The callbacks, in the order in which their hooks run.
+        np_random: The only source of randomness for callbacks; reseeded by seeded resets.
+        already_reset: Whether the game runs, so that a callback may veto a hard reset.
+        callback_messages: Texts that callbacks want to be known, such as help.
+        obs: The latest observation, `{"image": uint8 (H, W, 3)}`.
+        info: The latest info, the frame (`pov`) included.
+    """
+
+    def __init__(
+        self,
+        options: EnvOptions,
+        callbacks: Sequence[Any],
+        np_random: np.random.Generator,
+    ) -> None:
+        """Build the backend.
+
+        Raises:
+            EngineError: If the engine is not available.
+        """
+        self.options = options
+        self.callbacks = tuple(callbacks)
+        self.np_random = np_random
+        self.action_type = options.action_type
+        self.obs_size = options.obs_size
+        self.render_size = options.render_size
+        self.num_empty_frames = options.num_empty_frames
+        self.seed = options.seed
+        self.already_reset = False
+        self.callback_messages: set[str] = set()
+        self.mapper = ActionMapper(options.camera_config)
+        self.obs: Obs = {}
+        self.info: Info = {}
+        self._hooks = {name: bound_hooks(self.callbacks, name) for name in HOOKS}
+        self.env: Backend = make_backend(options)
+
+    def to_env_action(self, action: Any) -> EnvAction:
+        """Check an action of either type and return it as keys and degrees, in a fresh dict.
+
+        Raises:
+            InvalidActionError: If it is not in the action space.
+        """
+        if self.action_type == "agent":
+            return self.mapper.to_env(*self.mapper.parse(action))
+        return check_env_action(action)
+
+    def step(self, env_action: EnvAction) -> StepResult:
+        """Play one tick.
+
+        Args:
+            env_action: As returned by `to_env_action`; callbacks may change it.
+
+        Returns:
+            Observation, reward, terminated (the player died), truncated, info.
+        """
+        for hook in self._hooks["before_step"]:
+            env_action = hook(self, env_action)
+        raw_obs, reward, done, raw_info = self.env.step(env_action)
+        obs, info = self._begin_info(raw_obs, raw_info)
+        terminated, truncated = done, False
+        for hook in self._hooks["after_step"]:
+            obs, reward, terminated, truncated, info = hook(
+                self, obs, reward, terminated, truncated, info
+            )
+            self.obs, self.info = obs, info
+        if done:
+            # A dead player can start over only in a new world: commands do not revive in Minecraft.
+            self.already_reset = False
+        return obs, float(reward), bool(terminated), bool(truncated), info
+
+    def reset(self, *, hard: bool = False) -> tuple[Obs, Info]:
+        """Start an episode.
+
+        Args:
+            hard: Reset the game itself whatever the callbacks say.
+        """
+        if hard:
+            self.already_reset = False
+        # Drawn in any case, so that a callback's veto does not shift the later random numbers,
+        # and before the callbacks, which may choose a seed of their own.
+        self.env.seed(int(self.np_random.integers(_MAX_WORLD_SEED)))
+        reset_flag = True
+        for hook in self._hooks["before_reset"]:
+            reset_flag = hook(self, reset_flag)
+        if reset_flag or not self.already_reset:
+            self.env.reset()
+            self.already_reset = True
+        idle = self.env.action_space.no_op()
+        # The first tick shows the world, so that there is an observation without empty frames.
+        for _ in range(max(1, self.num_empty_frames)):
+            raw_obs, _, _, raw_info = self.env.step(idle)
+        obs, info = self._begin_info(raw_obs, raw_info)
+        for hook in self._hooks["after_reset"]:
+            obs, info = hook(self, obs, info)
+            self.obs, self.info = obs, info
+        return obs, info
+
+    def render(self) -> np.ndarray:
+        """Return the present view at `render_size`: uint8 (height, width, 3)."""
+        image = self.env.render(self.render_size)
+        for name in ("before_render", "after_render"):
+            for hook in self._hooks[name]:
+                image = hook(self, image)
+        return image
+
+    def close(self) -> None:
+        """End the game."""
+        for hook in self._hooks["before_close"]:
+            hook(self)
+        self.env.close()
+        for hook in self._hooks["after_close"]:
+            hook(self)
+
+    def noop_action(self) -> dict[str, Any]:
+        """Return an action of the present type that does nothing."""
+        if self.action_type == "agent":
+            camera = self.mapper.null_camera_token
+            return {"buttons": np.array([0]), "camera": np.array([camera])}
+        return self.env.action_space.no_op()
+
+    def agent_action_to_env_action(self, action: Any) -> EnvAction:
+        """Decode agent tokens to keys and degrees."""
+        return self.mapper.to_env(*self.mapper.parse(action))
+
+    def env_action_to_agent_action(self, action: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Encode keys and degrees as the nearest agent tokens."""
+        buttons, camera = self.mapper.from_env(action)
+        return {"buttons": np.array([buttons]), "camera": np.array([camera])}
+
+    def _begin_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
+        """Forget the previous step's info and wrap this one's."""
+        self.info = {}
+        return self._wrap_obs_info(raw_obs, raw_info)
+
+    def _wrap_obs_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
+        """Turn what the backend returned into an observation and an info (callbacks use it).
+
+        What earlier callbacks added to the info in the same step or reset is kept.
+        """
+        self.info = {**self.info, **raw_info, **raw_obs}
+        # Some of MineStudio's callbacks wrap what was wrapped before.
+        self.obs = {"image": raw_obs["pov"] if "pov" in raw_obs else raw_obs["image"]}
+        return self.obs, dict(self.info)
