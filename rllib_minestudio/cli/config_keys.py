@@ -1,0 +1,144 @@
+"""Which keys an algorithm's `config:` may hold, and of which type each value is.
+
+RLlib's own `update_from_dict` takes any key in silence, so a typo would train the default
+for hours. The truth about keys is the algorithm's default config object; this module adds
+the aliases that RLlib translates and the keys that look alive but do nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
+
+from rllib_minestudio.errors import did_you_mean
+
+ALIASES = {"callbacks": "callbacks_class", "framework": "framework_str", "lambda": "lambda_"}
+"""Names RLlib's setters use -> attribute of the config object."""
+
+DEAD_KEYS = {
+    "num_workers": "use num_env_runners",
+    "num_rollout_workers": "use num_env_runners",
+    "num_envs_per_worker": "use num_envs_per_env_runner",
+    "num_cpus_per_worker": "use num_cpus_per_env_runner",
+    "num_gpus_per_worker": "use num_gpus_per_env_runner",
+    "evaluation_num_workers": "use evaluation_num_env_runners",
+    "num_gpus": "use num_gpus_per_learner and num_gpus_per_env_runner",
+    "num_sgd_iter": "use num_epochs",
+    "sgd_minibatch_size": "use fragments_per_minibatch",
+    "minibatch_size": "use fragments_per_minibatch",
+    "train_batch_size": "use fragments_per_iteration",
+    "train_batch_size_per_learner": "use fragments_per_iteration",
+    "horizon": "use the JudgeReset callback's time_limit in env_config.callbacks",
+    "lr_schedule": "use anneal_lr",
+    "kl_coef": "use kl_coeff",
+    "vf_loss_coeff": "use vf_coeff",
+    "vf_share_layers": "VPT's policy and value always share their layers",
+    "vf_clip_param": "the value loss is not clipped; its target is normalised",
+    "model_config": "use model",
+    "exploration_config": "actions are sampled from the policy; use explore",
+    "observation_filter": "VPT scales images itself",
+    "no_done_at_end": "a time limit truncates, and is bootstrapped",
+    "soft_horizon": "a time limit truncates, and is bootstrapped",
+    "checkpoint_freq": "use checkpoint_config.checkpoint_frequency, beside config",
+    "checkpoint_at_end": "use checkpoint_config.checkpoint_at_end, beside config",
+    "env_task_fn": "Ray removed it",
+    "monitor": "Ray removed it",
+}
+"""Keys that RLlib accepts, or once accepted, without any effect on this algorithm."""
+
+
+def valid_keys(default_config: Any) -> list[str]:
+    """List the keys that `config:` may hold for an algorithm.
+
+    Args:
+        default_config: What the algorithm class's `get_default_config()` returned.
+    """
+    alive = [
+        name
+        for name, value in vars(default_config).items()
+        if not name.startswith("_") and value is not DEPRECATED_VALUE
+    ]
+    return sorted({*alive, *ALIASES} - set(DEAD_KEYS))
+
+
+def key_problems(config: Mapping[str, Any], default_config: Any, path: str) -> list[str]:
+    """Return one sentence per key of `config` that the algorithm does not have or not heed."""
+    valid = valid_keys(default_config)
+    own_attributes = vars(default_config)
+    problems = []
+    for key in config:
+        if key in valid:
+            continue
+        if key in DEAD_KEYS:
+            problems.append(f"{path}.{key}: has no effect here; {DEAD_KEYS[key]}.")
+        elif key in own_attributes:
+            problems.append(f"{path}.{key}: is deprecated in RLlib and has no effect.")
+        else:
+            hint = did_you_mean(key, valid) or " No valid key is close to it."
+            problems.append(f"{path}.{key}: unknown key.{hint}")
+    return problems
+
+
+def type_problems(config: Mapping[str, Any], default_config: Any, path: str) -> list[str]:
+    """Return one sentence per value whose type differs from its default's.
+
+    A default of None says nothing about the type, and None ("switched off") is accepted
+    anywhere; both are left to the config's own `validate()`.
+    """
+    problems = []
+    for key, value in config.items():
+        default = getattr(default_config, ALIASES.get(key, key), None)
+        rule = _broken_rule(value, default)
+        if rule:
+            problems.append(f"{path}.{key}: must be {rule}, got {value!r}.")
+    return problems
+
+
+def with_integers(config: Mapping[str, Any], default_config: Any) -> dict[str, Any]:
+    """Return `config` with whole floats such as 1e3 turned into ints where ints belong."""
+    return {
+        key: int(value)
+        if isinstance(value, float)
+        and value.is_integer()
+        and _is_integer(getattr(default_config, ALIASES.get(key, key), None))
+        else value
+        for key, value in config.items()
+    }
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_RULES: tuple[tuple[Callable[[Any], bool], Callable[[Any], bool], str], ...] = (
+    (lambda default: isinstance(default, bool), lambda v: isinstance(v, bool), "true or false"),
+    (_is_integer, lambda v: _is_integer(v) or v == "auto", "a whole number"),
+    (_is_number, lambda v: _is_number(v) or isinstance(v, list), "a number"),
+    (
+        lambda default: isinstance(default, Mapping),
+        lambda v: isinstance(v, Mapping),
+        "a mapping",
+    ),
+    (
+        lambda default: isinstance(default, list | tuple),
+        lambda v: isinstance(v, list | tuple),
+        "a list",
+    ),
+)
+"""(does this row apply to the default?, is the value right?, how to say it); first match wins.
+
+"auto" stands for a number in several of RLlib's options, and a list for a schedule.
+"""
+
+
+def _broken_rule(value: Any, default: Any) -> str | None:
+    if value is None:
+        return None
+    for applies, is_right, rule in _RULES:
+        if applies(default):
+            return None if is_right(value) else rule
+    return None

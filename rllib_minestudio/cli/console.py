@@ -1,0 +1,54 @@
+"""What the commands show: phases with their elapsed time, and numbers a person can read."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+stdout = Console(highlight=False, soft_wrap=True)
+"""For results and progress. Plain lines where standard output is not a terminal."""
+
+stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+"""For errors."""
+
+
+SECONDS_BETWEEN_MESSAGES = 5.0
+"""A phase's messages come no faster than this where they cannot overwrite each other."""
+
+
+@contextmanager
+def phase(title: str) -> Iterator[Callable[[str], None]]:
+    """Show that something is under way, and say how long it took when it is done.
+
+    Yields:
+        A function that shows a message about the phase's progress.
+    """
+    start = time.monotonic()
+    if stdout.is_terminal:
+        with stdout.status(title) as spinner:
+            yield lambda message: spinner.update(f"{title}: {message}")
+    else:
+        stdout.print(f"{title} ...")
+        last = start
+
+        def show(message: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= SECONDS_BETWEEN_MESSAGES:
+                last = time.monotonic()
+                stdout.print(f"  {message}")
+
+        yield show
+    stdout.print(f"{title}: done in {time.monotonic() - start:.1f} s")
+
+
+def clock(seconds: float) -> str:
+    """Write a duration as m:ss, or h:mm:ss from one hour on."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def short(value: object) -> str:
+    """Write a setting's value briefly: floats with four significant digits, the rest as is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,18 @@
+"""Builds, in this process, the environment that an AlgorithmConfig describes."""
+
+from typing import Any
+
+import gymnasium as gym
+from ray.rllib.env.env_context import EnvContext
+
+from rllib_minestudio.algorithms.envs import resolve_env
+
+
+def make_env(config: Any) -> gym.Env:
+    """Build the environment as an env runner does.
+
+    Args:
+        config: An AlgorithmConfig; its `env`, `env_config` and `seed` count.
+    """
+    options = {"seed": config.seed or 0, **(config.env_config or {})}
+    return resolve_env(config.env)(EnvContext(options, worker_index=0))

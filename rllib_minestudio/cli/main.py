@@ -1,0 +1,158 @@
+"""The `rllib` command line."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rllib_minestudio.cli.console import stderr
+from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+
+BAD_INPUT = 2
+"""Exit status for anything the user can put right, as argparse has it."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+DESCRIPTION = """\
+Train agents in Minecraft with Ray RLlib.
+
+  rllib train file tuned_examples/cow.yaml    an agent learns to hunt cows
+  rllib COMMAND --help                        what a command does, with examples
+"""
+
+TRAIN_DESCRIPTION = """\
+Train the experiments of a file with Ray Tune.
+
+A YAML file has the layout
+
+  cow:                                # name of the results folder
+    run: MineStudioPPO                # the algorithm
+    env: MineStudioEnv                # the environment
+    stop: {time_total_s: 800}         # the first criterion reached ends the run
+    config:                           # the algorithm's options
+      lr: 1e-4
+      env_config: {obs_size: [64, 64]}
+
+and any value below `config` may be a search space: {grid_search: [1e-5, 1e-4]},
+{choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]}, {randint: [...]}.
+A Python file defines `config` (an AlgorithmConfig), optionally `stop` and `num_samples`,
+or a complete `tuner` (a ray.tune.Tuner).
+"""
+
+TRAIN_EXAMPLES = """\
+examples:
+  rllib train file tuned_examples/cow.yaml
+  rllib train file tuned_examples/cow.yaml --set lr=3e-4 --set model.hidsize=64
+  rllib train file tuned_examples/cow.yaml --set 'lr={grid_search: [1e-4, 3e-4]}'
+  rllib train file tuned_examples/cow.yaml --stop training_iteration=50
+  rllib train file tuned_examples/cow.yaml --resume
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = _parser(argparse.ArgumentParser, prog="rllib", description=DESCRIPTION)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    train = _parser(
+        commands.add_parser, "train", help="train agents", description=TRAIN_DESCRIPTION
+    )
+    sources = train.add_subparsers(dest="source", required=True, metavar="SOURCE")
+    file = _parser(
+        sources.add_parser,
+        "file",
+        help="train the experiments of a YAML or Python file",
+        description=TRAIN_DESCRIPTION,
+        epilog=TRAIN_EXAMPLES,
+    )
+    _add_train_options(file)
+    _parser(
+        commands.add_parser,
+        "warmup",
+        help="compile the embedded engine, once per machine",
+        description="Compile the embedded engine's kernels. Training does it by itself when "
+        "needed;\nthis command does it ahead of time, for instance when an image is built.",
+    )
+    return parser
+
+
+def _parser(
+    make: Callable[..., argparse.ArgumentParser], *names: str, **options: Any
+) -> argparse.ArgumentParser:
+    """Make a parser that keeps the line breaks of its texts."""
+    return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+
+def _add_train_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `rllib train file`."""
+    parser.add_argument("file", metavar="FILE", help="a .yaml, .yml or .py file")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set an option below `config`, by its dotted path; repeatable. Values are YAML, "
+        "list elements go by number: env_config.callbacks.0.JudgeReset.time_limit=300",
+    )
+    parser.add_argument(
+        "--stop",
+        metavar="METRIC=VALUE",
+        action="append",
+        default=[],
+        help="add or change a stop criterion: training_iteration, time_total_s, "
+        "num_env_steps_sampled_lifetime, env_runners/episode_return_mean; repeatable",
+    )
+    parser.add_argument(
+        "--num-samples",
+        metavar="N",
+        type=int,
+        help="repeat the search space N times (default: the file's, else 1)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the newest run of this experiment in --out from its last checkpoint",
+    )
+    parser.add_argument(
+        "--checkpoint-freq",
+        metavar="N",
+        type=int,
+        help="save a checkpoint every N iterations (default: the file's, else 10)",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default="results", help="results folder (default: ./results)"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="show what Ray and its workers print"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Args:
+        arguments: Words after `rllib`; None takes them from the process.
+    """
+    parsed = build_parser().parse_args(arguments)
+    try:
+        if parsed.command == "warmup":
+            from rllib_minestudio.cli.warmup import warmup
+
+            return warmup()
+        from rllib_minestudio.cli.train import train
+
+        return train(parsed)
+    except InvalidOptionsError as error:
+        for problem in error.problems:
+            stderr.print(f"error: {problem}", style="red", markup=False)
+        return BAD_INPUT
+    except MineStudioError as error:
+        stderr.print(f"error: {error}", style="red", markup=False)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        stderr.print("interrupted")
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

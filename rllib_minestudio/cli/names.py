@@ -1,0 +1,37 @@
+"""From the names a person writes to the things they stand for."""
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+
+def load_object(name: str, known: Mapping[str, str], kind: str, path: str) -> Any:
+    """Import what a short name or a dotted path stands for.
+
+    Args:
+        name: A key of `known`, or `package.module.Name` (also `package.module:Name`).
+        known: Short names and the dotted paths they stand for.
+        kind: What is being looked for, for the message.
+        path: Dotted path of the option, for the message.
+
+    Raises:
+        InvalidOptionsError: There is no such thing.
+    """
+    dotted = known.get(name, name).replace(":", ".")
+    module, _, attribute = dotted.rpartition(".")
+    if not module:
+        raise InvalidOptionsError(
+            closest(name, known, kind, path) + " Anything else is named by its dotted import path."
+        )
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InvalidOptionsError(f"{path}: cannot import {kind} {name!r}: {error}.") from error
+
+
+def closest(name: str, valid: Iterable[str], kind: str, path: str) -> str:
+    """Say that `name` is no valid `kind`, which are valid, and which one was probably meant."""
+    names = sorted(valid)
+    return f"{path}: unknown {kind} {name!r}; valid: {', '.join(names)}.{did_you_mean(name, names)}"

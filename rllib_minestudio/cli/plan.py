@@ -1,0 +1,79 @@
+"""An experiment found to be in order, in the terms of Ray Tune."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_minestudio.cli.experiment import Experiment
+from rllib_minestudio.cli.options import algorithm_of, check_variants, search_space
+from rllib_minestudio.cli.search import searched_paths
+from rllib_minestudio.cli.sections import (
+    SummaryOptions,
+    checkpoint_arguments,
+    is_count,
+    stop_criteria,
+    summary_options,
+)
+from rllib_minestudio.errors import InvalidOptionsError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run.
+
+    Attributes:
+        name: Name of its results folder.
+        algorithm: The Algorithm class.
+        space: Tune's parameter space: the options the author wrote, with searches in place.
+        searched: Paths of the searched options in `space`.
+        example: One concrete, validated AlgorithmConfig out of the space.
+        stop: Metric (slashes for nesting) -> value; the first one reached ends a trial.
+        num_samples: How often Tune repeats the space.
+        checkpoints: Arguments of ray.tune.CheckpointConfig.
+        summary: What to measure around the run.
+    """
+
+    name: str
+    algorithm: type
+    space: dict[str, Any]
+    searched: list[tuple[Any, ...]]
+    example: Any
+    stop: dict[str, float]
+    num_samples: int
+    checkpoints: dict[str, Any]
+    summary: SummaryOptions
+
+
+def make_plan(experiment: Experiment) -> Plan:
+    """Judge an experiment, before Ray starts, and turn it into a plan.
+
+    Raises:
+        InvalidOptionsError: Anything at all is wrong; it lists every problem by its dotted path.
+    """
+    problems: list[str] = []
+    stop = stop_criteria(experiment, problems)
+    checkpoints = checkpoint_arguments(experiment, problems)
+    summary = summary_options(experiment, problems)
+    if not is_count(experiment.num_samples, 1):
+        problems.append(
+            f"{experiment.name}.num_samples: must be a whole number of at least 1, "
+            f"got {experiment.num_samples!r}."
+        )
+    algorithm, default_config = algorithm_of(experiment, problems)
+    space: dict[str, Any] = {}
+    example = None
+    if default_config is not None:
+        space = search_space(experiment, default_config, problems)
+        example = check_variants(experiment, space, default_config, problems)
+    if problems or algorithm is None:
+        raise InvalidOptionsError(list(dict.fromkeys(problems)))
+    return Plan(
+        name=experiment.name,
+        algorithm=algorithm,
+        space=space,
+        searched=searched_paths(space),
+        example=example,
+        stop=stop,
+        num_samples=experiment.num_samples,
+        checkpoints=checkpoints,
+        summary=summary,
+    )

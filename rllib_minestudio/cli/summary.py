@@ -1,0 +1,185 @@
+"""What a run leaves behind: the numbers, the best checkpoint, a learning curve and a video."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from rllib_minestudio.cli.console import clock, phase, short, stderr, stdout
+from rllib_minestudio.cli.progress import ENV_STEPS, metric
+from rllib_minestudio.cli.search import value_at
+
+RETURN = "env_runners/episode_return_mean"
+
+
+def summarize(
+    plan: Any, folder: Path, results: Any, random_returns: Sequence[float], seconds: float
+) -> int:
+    """Print and save the summary of a finished run.
+
+    Args:
+        plan: What was run, a `plan.Plan`.
+        folder: The run's folder; `summary.json` and the pictures go there.
+        results: Tune's ResultGrid.
+        random_returns: Episode returns of the random policy on the same task; may be empty.
+        seconds: How long the command has been running.
+
+    Returns:
+        The exit status: 1 if any trial failed, else 0.
+    """
+    for error in results.errors:
+        _print_error(error)
+    trials = [result for result in results if result.metrics and metric(result.metrics, ENV_STEPS)]
+    if not trials:
+        return 1
+    best = max(trials, key=lambda result: _mean_return(result))
+    random_mean = sum(random_returns) / len(random_returns) if random_returns else None
+    summary = {
+        "name": plan.name,
+        "seconds": round(seconds, 1),
+        "random_policy": {"mean_return": random_mean, "returns": list(random_returns)},
+        "trials": [_trial_facts(plan, result) for result in trials],
+        "best": _trial_facts(plan, best),
+        "curve": _draw_curve(plan, folder, best, random_mean),
+        "video": _record_video(plan, folder, best),
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str) + "\n")
+    if len(results) > 1:
+        _print_trials(plan, trials)
+    _print_best(plan, best, summary, random_mean, seconds)
+    return 1 if results.errors else 0
+
+
+def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
+    """Collect one trial's settings and final numbers, ready for JSON."""
+    steps = metric(result.metrics, ENV_STEPS)
+    return {
+        "settings": _settings(plan, result),
+        "mean_return": metric(result.metrics, RETURN),
+        "episodes": metric(result.metrics, "env_runners/num_episodes_lifetime"),
+        "iterations": metric(result.metrics, "training_iteration"),
+        "env_steps": steps,
+        "training_seconds": metric(result.metrics, "time_total_s"),
+        "checkpoint": result.checkpoint.path if result.checkpoint else None,
+        "folder": result.path,
+    }
+
+
+def _settings(plan: Any, result: Any) -> dict[str, Any]:
+    """Return the searched settings of a trial by their dotted names."""
+    return {".".join(map(str, path)): value_at(result.config, path) for path in plan.searched}
+
+
+def _mean_return(result: Any) -> float:
+    value = metric(result.metrics, RETURN)
+    return float("-inf") if value is None else value
+
+
+def _draw_curve(plan: Any, folder: Path, result: Any, random_mean: float | None) -> str | None:
+    """Draw the best trial's learning curve; None if no episode ended."""
+    history = read_history(Path(result.path))
+    measured = [(metric(line, ENV_STEPS), metric(line, RETURN)) for line in history]
+    points = [(x, y) for x, y in measured if x is not None and y is not None]
+    if not points:
+        return None
+    from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw
+
+    path = folder / "learning_curve.png"
+    steps, returns = [x for x, _ in points], [y for _, y in points]
+    draw(LearningCurve(plan.name, steps, returns, random_mean), path)
+    return str(path)
+
+
+def read_history(trial_folder: Path) -> list[dict[str, Any]]:
+    """Read every result of a trial from its `result.json`.
+
+    Its `progress.csv` has only the columns of the first result, in which no episode may have
+    ended yet. A last line cut off by a crash is left out.
+    """
+    file = trial_folder / "result.json"
+    history = []
+    for line in file.read_text().splitlines() if file.is_file() else []:
+        try:
+            history.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return history
+
+
+def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
+    """Film the best trial's agent; None if there is nothing to film."""
+    if not plan.summary.video_episodes or result.checkpoint is None:
+        return None
+    from rllib_minestudio.cli.environment import make_env
+    from rllib_minestudio.evaluation.recorder import VideoWriter
+    from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
+
+    path = folder / "agent.mp4"
+    config = plan.example.copy(copy_frozen=False).update_from_dict(
+        {"env_config": result.config.get("env_config", {})}
+    )
+    with phase("recording the agent"), VideoWriter(path) as video:
+        env = make_env(config)
+        policy = ModulePolicy(load_module(result.checkpoint.path))
+        play_episodes(env, policy, plan.summary.video_episodes, video=video)
+        env.close()
+    return str(path)
+
+
+def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
+    """Print a table of trials, best first."""
+    table = Table(title=f"{plan.name}: {len(trials)} trials", title_justify="left")
+    names = [".".join(map(str, path)) for path in plan.searched] or ["trial"]
+    for name in names:
+        table.add_column(name)
+    for name in ("iterations", "steps", "return"):
+        table.add_column(name, justify="right")
+    for number, result in enumerate(sorted(trials, key=_mean_return, reverse=True)):
+        settings = [short(v) for v in _settings(plan, result).values()] or [str(number)]
+        mean = metric(result.metrics, RETURN)
+        table.add_row(
+            *settings,
+            f"{metric(result.metrics, 'training_iteration') or 0:.0f}",
+            f"{metric(result.metrics, ENV_STEPS) or 0:,.0f}",
+            "-" if mean is None else f"{mean:.2f}",
+        )
+    stdout.print(table)
+
+
+def _print_best(
+    plan: Any, best: Any, summary: dict[str, Any], random_mean: float | None, seconds: float
+) -> None:
+    """Print the closing lines: the return beside the random policy's, and where things are."""
+    facts = summary["best"]
+    window = int(plan.example.metrics_num_episodes_for_smoothing)
+    episodes = min(window, int(facts["episodes"] or 0))
+    mean = facts["mean_return"]
+    stdout.print()
+    if mean is None:
+        stdout.print(f"{plan.name}: no episode ended in {clock(seconds)}")
+    else:
+        stdout.print(f"{plan.name}: mean return of the last {episodes} episodes: {mean:.2f}")
+        if random_mean is not None:
+            count = len(summary["random_policy"]["returns"])
+            line = f"random policy, mean return of {count} episodes: {random_mean:.2f}"
+            if random_mean > 0:
+                line += f"  (the agent has {mean / random_mean:.1f} times that)"
+            stdout.print(line)
+    for title, value in (
+        ("checkpoint", facts["checkpoint"]),
+        ("learning curve", summary["curve"]),
+        ("video", summary["video"]),
+    ):
+        if value:
+            stdout.print(f"{title}: {value}")
+    stdout.print(f"finished in {clock(seconds)}")
+
+
+def _print_error(error: BaseException) -> None:
+    """Print the last line of a trial's error, which says what went wrong."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    stderr.print(
+        f"A trial failed: {lines[-1] if lines else repr(error)}", style="red", markup=False
+    )

@@ -1,0 +1,1 @@
+"""What a trained agent is worth: episodes played, videos recorded, learning curves drawn."""
