@@ -1,0 +1,117 @@
+"""What is seen: the camera's numbers as one flat float32 vector that every kernel reads.
+
+The eye is split into a block column (exact integers, any distance from the origin) and the
+position inside it; kernels only ever see offsets of a few dozen blocks, so a frame at x = 30,000,000
+is as sharp as one at the origin.
+
+Rays are `forward + sx * right + sy * up` with `sx`, `sy` on a plane one block ahead, so a ray
+parameter t is the planar depth in blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+
+# Indices into the camera vector.
+EYE_X, EYE_Y, EYE_Z = 0, 1, 2  # eye inside its block column (x, z in 0..1); y in the world
+FORWARD, RIGHT, UP = 3, 6, 9  # three unit vectors
+STEP_X, STEP_Y = 12, 13  # size of a pixel on the plane one block ahead
+VIEW = 14  # view distance in blocks
+MIP_DEPTH = 15  # depth from which the second mip level is used; each further level doubles it
+LIGHT = 16  # RGB factors of daylight
+HORIZON, ZENITH = 19, 22  # RGB of the sky at and above the horizon, 0..255
+FOG_START, FOG_SCALE = 25, 26  # fog = (distance / view - start) * scale, cut to 0..1
+CAMERA_SIZE = 27
+
+# Terrain fades into the horizon over the last part of the view distance (0.75 in Minecraft 1.16;
+# a little earlier here because our view distance is short).
+FOG_BEGIN = 0.7
+
+# Not bit-stable from compile to compile, so never used by the simulation.
+render_kernel = kernel(fastmath=True)
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+Words = NDArray[np.uint32]
+
+
+@render_kernel
+def orient(camera: Floats, yaw: float, pitch: float) -> None:
+    """Write the three axes for Minecraft's angles.
+
+    Args:
+        camera: The camera vector, float32 (CAMERA_SIZE,).
+        yaw: Degrees; 0 looks to +z (south), 90 to -x (west).
+        pitch: Degrees; positive looks down.
+    """
+    sin_yaw = math.sin(math.radians(yaw))
+    cos_yaw = math.cos(math.radians(yaw))
+    sin_pitch = math.sin(math.radians(pitch))
+    cos_pitch = math.cos(math.radians(pitch))
+    camera[FORWARD] = -sin_yaw * cos_pitch
+    camera[FORWARD + 1] = -sin_pitch
+    camera[FORWARD + 2] = cos_yaw * cos_pitch
+    camera[RIGHT] = -cos_yaw
+    camera[RIGHT + 1] = 0.0
+    camera[RIGHT + 2] = -sin_yaw
+    camera[UP] = -sin_yaw * sin_pitch
+    camera[UP + 1] = cos_pitch
+    camera[UP + 2] = cos_yaw * sin_pitch
+
+
+@dataclass
+class Camera:
+    """A pinhole camera whose frame may squeeze the view (MineStudio's square observations do).
+
+    Attributes:
+        width: Pixels per row.
+        height: Rows.
+        fov_degrees: Vertical field of view.
+        aspect: Width over height of the *view*, whatever the frame's own aspect.
+        view_distance: Blocks.
+    """
+
+    width: int
+    height: int
+    fov_degrees: float
+    aspect: float
+    view_distance: float
+    vector: Floats = field(init=False, repr=False)
+    column_x: int = field(init=False, default=0)
+    column_z: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Fill in what does not change from frame to frame."""
+        camera = np.zeros(CAMERA_SIZE, np.float32)
+        half_height = math.tan(math.radians(self.fov_degrees) / 2)
+        camera[STEP_X] = 2 * half_height * self.aspect / self.width
+        camera[STEP_Y] = 2 * half_height / self.height
+        camera[VIEW] = self.view_distance
+        # A texel (1/16 block) is one pixel wide at depth 1 / (16 * step).
+        camera[MIP_DEPTH] = 1 / (16 * math.sqrt(float(camera[STEP_X]) * float(camera[STEP_Y])))
+        camera[FOG_START] = FOG_BEGIN
+        camera[FOG_SCALE] = 1 / (1 - FOG_BEGIN)
+        self.vector = camera
+
+    def place(self, x: float, y: float, z: float, yaw: float, pitch: float) -> None:
+        """Move the eye.
+
+        Args:
+            x: World coordinate of the eye.
+            y: World height of the eye.
+            z: World coordinate of the eye.
+            yaw: Degrees, see `orient`.
+            pitch: Degrees, see `orient`.
+        """
+        self.column_x, self.column_z = math.floor(x), math.floor(z)
+        self.vector[EYE_X] = x - self.column_x
+        self.vector[EYE_Y] = y
+        self.vector[EYE_Z] = z - self.column_z
+        orient(self.vector, yaw, pitch)

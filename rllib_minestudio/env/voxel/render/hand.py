@@ -1,0 +1,202 @@
+"""The arm or the item in hand, traced once per item, swing pose and frame size, then reused.
+
+The poses are those of Minecraft 1.16's first-person view: its chain of translations and rotations
+(view space: x right, y up, z towards the viewer, in blocks) with the display settings of handheld
+items (turn -90 about y, 25 about z, scale 0.68) and of blocks (turn 45, scale 0.4).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.render.block_textures import block_pictures
+from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
+from rllib_minestudio.env.voxel.render.overlay import Overlay, make_overlay
+from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
+
+Matrix = NDArray[np.float64]
+
+SKIN = (206.0, 156.0, 128.0)
+SLEEVE = (28.0, 150.0, 150.0)
+# The sleeve covers this part of the arm, counted from the shoulder.
+SLEEVE_LENGTH = 0.4
+# Points tried along a ray through a sprite; it is 16 texels across.
+SPRITE_SAMPLES = 48
+# Rays per pixel and axis while a frame is small.
+SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
+RIM_SHADE, FRONT_SHADE = 0.72, 0.95
+
+
+def _shift(x: float, y: float, z: float) -> Matrix:
+    matrix = np.eye(4)
+    matrix[:3, 3] = x, y, z
+    return matrix
+
+
+def _turn(axis: int, degrees: float) -> Matrix:
+    sin, cos = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
+    one, two = (axis + 1) % 3, (axis + 2) % 3
+    matrix = np.eye(4)
+    matrix[one, one] = matrix[two, two] = cos
+    matrix[one, two], matrix[two, one] = -sin, sin
+    return matrix
+
+
+def _scale(factor: float) -> Matrix:
+    return np.diag([factor, factor, factor, 1.0])
+
+
+X, Y, Z = 0, 1, 2
+
+
+def _item_pose(swing: float, is_block: bool) -> Matrix:
+    """From the item's unit cube to view space."""
+    strong = math.sin(math.sqrt(swing) * math.pi)
+    late = math.sin(swing * swing * math.pi)
+    arm = (
+        _shift(-0.4 * strong, 0.2 * math.sin(math.sqrt(swing) * 2 * math.pi), 0.0)
+        @ _shift(0.0, 0.0, -0.2 * math.sin(swing * math.pi))
+        @ _shift(0.56, -0.52, -0.72)
+        @ _turn(Y, 45 - 20 * late)
+        @ _turn(Z, -20 * strong)
+        @ _turn(X, -80 * strong)
+        @ _turn(Y, -45)
+    )
+    if is_block:
+        display = _turn(Y, 45) @ _scale(0.4)
+    else:
+        display = (
+            _shift(1.13 / 16, 3.2 / 16, 1.13 / 16) @ _turn(Y, -90) @ _turn(Z, 25) @ _scale(0.68)
+        )
+    return arm @ display @ _shift(-0.5, -0.5, -0.5)
+
+
+def _arm_pose(swing: float) -> Matrix:
+    """From the arm's unit cube (y from the shoulder to the hand) to view space."""
+    root = math.sqrt(swing)
+    strong = math.sin(root * math.pi)
+    return (
+        _shift(
+            0.64 - 0.3 * strong,
+            -0.6 + 0.4 * math.sin(root * 2 * math.pi),
+            -0.72 - 0.4 * math.sin(swing * math.pi),
+        )
+        @ _turn(Y, 45 + 70 * strong)
+        @ _turn(Z, -20 * math.sin(swing * swing * math.pi))
+        @ _shift(-1.0, 3.6, 3.5)
+        @ _turn(Z, 120)
+        @ _turn(X, 200)
+        @ _turn(Y, -135)
+        @ _shift(5.6, 0.0, 0.0)
+        # The right arm of the player's model: 4 x 12 x 4 pixels from (-8, 0, -2).
+        @ _shift(-8 / 16, 0.0, -2 / 16)
+        @ np.diag([4 / 16, 12 / 16, 4 / 16, 1.0])
+    )
+
+
+def _rays(width: int, height: int, half_width: float, half_height: float) -> Matrix:
+    """Directions (H, W, 3) in view space through the middle of every pixel."""
+    columns = ((np.arange(width) + 0.5) / width * 2 - 1) * half_width
+    rows = (1 - (np.arange(height) + 0.5) / height * 2) * half_height
+    rays = np.empty((height, width, 3))
+    rays[..., 0], rays[..., 1], rays[..., 2] = columns, rows[:, None], -1.0
+    return rays
+
+
+def _enter_box(
+    pose: Matrix, rays: Matrix, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Matrix, Matrix, NDArray[np.float64], NDArray[np.int64]]:
+    """Cut rays (n, 3) with a box given in the pose's own space.
+
+    Returns:
+        (pixels, origin, directions, spans, axes) of the rays that hit: their numbers (m,), the eye
+        (3,) and directions (m, 3) in the box's space, entry and exit (m, 2), and the axis of the
+        face entered (m,).
+    """
+    inverse = np.linalg.inv(pose)
+    origin = inverse[:3, 3]
+    directions = rays @ inverse[:3, :3].T
+    directions = np.where(abs(directions) < 1e-9, 1e-9, directions)
+    to_low, to_high = (low - origin) / directions, (high - origin) / directions
+    enters = np.minimum(to_low, to_high)
+    enter, leave = enters.max(-1), np.maximum(to_low, to_high).min(-1)
+    hit = np.flatnonzero((enter < leave) & (leave > 0))
+    spans = np.stack([np.maximum(enter[hit], 1e-3), leave[hit]], -1)
+    return hit, origin, directions[hit], spans, enters[hit].argmax(-1)
+
+
+def _trace_sprite(pose: Matrix, rays: Matrix, name: str) -> NDArray[np.float64]:
+    """RGBA (n, 4) of a sprite one texel thick."""
+    sprite = item_sprite(name)
+    low, high = np.array([0.0, 0.0, 7.5 / 16]), np.array([1.0, 1.0, 8.5 / 16])
+    pixels, origin, directions, spans, axes = _enter_box(pose, rays, low, high)
+    colours = np.zeros((len(rays), 4))
+    along = (np.arange(SPRITE_SAMPLES) + 0.02) / SPRITE_SAMPLES
+    t = spans[:, :1] + (spans[:, 1:] - spans[:, :1]) * along  # (m, samples)
+    columns = np.clip((origin[0] + directions[:, :1] * t) * 16, 0, 15).astype(np.int64)
+    rows = np.clip((1 - origin[1] - directions[:, 1:2] * t) * 16, 0, 15).astype(np.int64)
+    opaque = sprite[rows, columns, 3] > 0
+    first = opaque.argmax(-1)
+    each = np.arange(len(pixels))
+    seen = opaque[each, first]
+    front = (first == 0) & (axes == Z)
+    shade = np.where(front, FRONT_SHADE, RIM_SHADE)[:, None]
+    texels = sprite[rows[each, first], columns[each, first], :3] * shade
+    colours[pixels[seen], :3] = texels[seen]
+    colours[pixels[seen], 3] = 1.0
+    return colours
+
+
+def _trace_box(pose: Matrix, rays: Matrix, name: str) -> NDArray[np.float64]:
+    """RGBA (n, 4) of a unit cube: a block, or the arm when `name` is empty."""
+    pixels, origin, directions, spans, axes = _enter_box(pose, rays, np.zeros(3), np.ones(3))
+    points = np.clip(origin + directions * spans[:, :1], 0, 0.9999)
+    away = directions[np.arange(len(pixels)), axes] > 0
+    faces = np.array([[0, 1], [2, 3], [4, 5]])[axes, away.astype(np.int64)]
+    shade = np.array(FACE_SHADE)[faces][:, None]
+    if name:
+        u = np.where(axes == X, points[:, 2], points[:, 0])
+        v = np.where(axes == Y, points[:, 2], 1 - points[:, 1])
+        pictures = np.stack(block_pictures(name))
+        texels = pictures[faces, (v * 16).astype(np.int64), (u * 16).astype(np.int64)]
+    else:
+        sleeve = points[:, 1:2] < SLEEVE_LENGTH
+        # Faint squares, so that the arm does not look like plastic.
+        grain = ((points * (4, 12, 4)).astype(np.int64).sum(-1) % 2 * 8.0)[:, None]
+        texels = np.where(sleeve, SLEEVE, SKIN) - grain
+    colours = np.zeros((len(rays), 4))
+    colours[pixels, :3] = np.clip(texels * shade, 0, 255)
+    colours[pixels, 3] = 1.0
+    return colours
+
+
+@lru_cache(maxsize=256)
+def hand_overlay(
+    item: str, is_block: bool, swing: float, width: int, height: int, tan_x: float, tan_y: float
+) -> Overlay:
+    """The hand as it lies over a frame, in full light.
+
+    Args:
+        item: Name of the item in hand; empty for the bare arm.
+        is_block: Whether that is a block.
+        swing: Progress of the arm's swing, 0..1.
+        width: Pixels per row of the frame.
+        height: Rows.
+        tan_x: Half the width of the view one block ahead.
+        tan_y: Half its height.
+    """
+    rays_per_pixel = SMALL_FRAME_RAYS if height < SMALL_FRAME else 1
+    rows, columns = height * rays_per_pixel, width * rays_per_pixel
+    rays = _rays(columns, rows, tan_x, tan_y).reshape(-1, 3)
+    if not item:
+        colours = _trace_box(_arm_pose(swing), rays, "")
+    elif is_block:
+        colours = _trace_box(_item_pose(swing, is_block=True), rays, item)
+    else:
+        colours = _trace_sprite(_item_pose(swing, is_block=False), rays, item)
+    colours = colours.reshape(height, rays_per_pixel, width, rays_per_pixel, 4).mean((1, 3))
+    return make_overlay(colours)

@@ -1,0 +1,178 @@
+"""Shapes: mobs and dropped items as textured boxes, in the arrays the entity kernel reads.
+
+Lengths are in pixels of 1/16 block, with +z ahead, +y up and the origin between the feet, and
+follow the proportions of Minecraft's models. `build_models` turns them into blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.render.block_textures import block_pictures
+from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
+from rllib_minestudio.env.voxel.render.mob_textures import paint_mob_face
+from rllib_minestudio.env.voxel.render.texels import (
+    FACE_NORTH,
+    FACE_SHADE,
+    FACE_SOUTH,
+    FACES,
+    TEXTURE_WORDS,
+    TRANSPARENT,
+    Texture,
+    sprite_texture,
+    texture,
+)
+
+PIXEL = 1 / 16
+# Columns of a box in `Models.boxes`.
+BOX_LOW, BOX_HIGH, BOX_SWING, BOX_PIVOT_Y, BOX_PIVOT_Z = 0, 3, 6, 7, 8
+BOX_SIZE = 9
+
+
+@dataclass(frozen=True)
+class Box:
+    """One box of a model.
+
+    Attributes:
+        part: Name of the body part; the painter goes by it.
+        low: Lowest corner (x, y, z) in pixels.
+        high: Highest corner.
+        swing: +1 or -1 for legs, which swing about their upper end in opposite phases.
+    """
+
+    part: str
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
+    swing: int = 0
+
+
+def _legs(apart: float, front: float, back: float, height: float, width: float = 4) -> list[Box]:
+    legs = []
+    for side in (-1, 1):
+        for middle in (front, back):
+            x, half = side * apart, width / 2
+            low, high = (x - half, 0, middle - half), (x + half, height, middle + half)
+            legs.append(Box("leg", low, high, swing=side if middle == front else -side))
+    return legs
+
+
+MOB_MODELS: dict[str, list[Box]] = {
+    "cow": [
+        Box("body", (-6, 12, -8), (6, 22, 10)),
+        Box("head", (-4, 16, 8.5), (4, 24, 14.5)),
+        Box("muzzle", (-3, 16, 14.5), (3, 19, 15.2)),
+        Box("horn", (-5, 22, 11), (-4, 25, 12)),
+        Box("horn", (4, 22, 11), (5, 25, 12)),
+        Box("udder", (-2, 11, -7), (2, 12, -1)),
+        *_legs(apart=4, front=6, back=-6, height=12),
+    ],
+    "sheep": [
+        Box("body", (-5.75, 10.5, -9), (5.75, 20, 9.5)),
+        Box("face", (-3, 15.5, 8.5), (3, 21.5, 15)),
+        Box("hood", (-3.6, 15.4, 7), (3.6, 22.4, 12.8)),
+        *_legs(apart=3, front=5, back=-6, height=12),
+    ],
+    "pig": [
+        Box("body", (-5, 6, -8), (5, 14, 8)),
+        Box("head", (-4, 8, 6.5), (4, 16, 14.5)),
+        Box("snout", (-2, 9, 14.5), (2, 12, 15.5)),
+        *_legs(apart=3, front=5, back=-6, height=6),
+    ],
+}
+# Stands in for a mob that has no model yet.
+UNKNOWN_MOB = [Box("body", (-5, 0, -5), (5, 16, 5))]
+# Dropped things are a quarter block large (items a little more, being flat).
+BLOCK_ITEM = Box("block", (-2, 0, -2), (2, 4, 2))
+FLAT_ITEM = Box("sprite", (-3.5, 0, -0.25), (3.5, 7, 0.25))
+
+
+@dataclass
+class Models:
+    """All models, flattened for the kernels.
+
+    Attributes:
+        boxes: float32 (boxes, BOX_SIZE), in blocks.
+        textures: int32 (boxes, 6), where each face's texture starts in `atlas`.
+        first_box: int32 (models + 1); model m has the boxes `first_box[m]:first_box[m + 1]`.
+        atlas: uint32, flat.
+        mob: int32 by kind of mob: its model.
+        item: int32 by item id: the model of the dropped item.
+    """
+
+    boxes: NDArray[np.float32]
+    textures: NDArray[np.int32]
+    first_box: NDArray[np.int32]
+    atlas: Texture
+    mob: NDArray[np.int32]
+    item: NDArray[np.int32]
+
+
+@dataclass
+class _Builder:
+    boxes: list[list[float]] = field(default_factory=list)
+    textures: list[list[int]] = field(default_factory=list)
+    first_box: list[int] = field(default_factory=lambda: [0])
+    pages: list[Texture] = field(default_factory=list)
+
+    def add_box(self, box: Box, faces: Sequence[Texture]) -> None:
+        pivot_y, pivot_z = box.high[1], (box.low[2] + box.high[2]) / 2
+        lengths = [value * PIXEL for value in (*box.low, *box.high)]
+        self.boxes.append([*lengths, box.swing, pivot_y * PIXEL, pivot_z * PIXEL])
+        self.textures.append([(len(self.pages) + face) * TEXTURE_WORDS for face in range(FACES)])
+        self.pages.extend(faces)
+
+    def end_model(self) -> int:
+        self.first_box.append(len(self.boxes))
+        return len(self.first_box) - 2
+
+
+def _mob_shade(face: int) -> float:
+    # Minecraft lights entities more softly than blocks.
+    return 0.45 + 0.55 * FACE_SHADE[face]
+
+
+def _item_faces(name: str, is_block: bool) -> tuple[Box, list[Texture]]:
+    if is_block:
+        pictures = block_pictures(name)
+        return BLOCK_ITEM, [texture(pictures[f], FACE_SHADE[f]) for f in range(FACES)]
+    hidden = np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32)
+    faces = [hidden] * FACES
+    faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite_texture(item_sprite(name))
+    return FLAT_ITEM, faces
+
+
+def build_models(mobs: Sequence[str], items: Mapping[int, str], block_items: int) -> Models:
+    """Build every model the renderer may need.
+
+    Args:
+        mobs: Names of mobs in the order of their kinds.
+        items: Name of each item by id.
+        block_items: Items with ids below this are blocks and are shown as small cubes.
+    """
+    builder = _Builder()
+    mob = np.zeros(len(mobs), np.int32)
+    for kind, name in enumerate(mobs):
+        for box in MOB_MODELS.get(name, UNKNOWN_MOB):
+            faces = [
+                texture(paint_mob_face(name, box.part, face), _mob_shade(face))
+                for face in range(FACES)
+            ]
+            builder.add_box(box, faces)
+        mob[kind] = builder.end_model()
+    item = np.zeros(max(items, default=0) + 1, np.int32)
+    for identity, name in items.items():
+        box, faces = _item_faces(name, identity < block_items)
+        builder.add_box(box, faces)
+        item[identity] = builder.end_model()
+    return Models(
+        boxes=np.array(builder.boxes, np.float32),
+        textures=np.array(builder.textures, np.int32),
+        first_box=np.array(builder.first_box, np.int32),
+        atlas=np.concatenate(builder.pages),
+        mob=mob,
+        item=item,
+    )

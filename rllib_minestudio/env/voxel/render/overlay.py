@@ -1,0 +1,91 @@
+"""Sparse pictures glued to the screen: only the pixels that show anything, blended in one pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float32, uint8, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Words, render_kernel
+from rllib_minestudio.env.voxel.render.texels import pack
+
+# Less coverage than this is not worth a write.
+FAINTEST = 1 / 64
+
+
+class Overlay(NamedTuple):
+    """Pixels to blend over a frame: `frame = frame * keep + colour`.
+
+    Attributes:
+        index: uint32 (n,), pixel number in row-major order.
+        colour: uint32 (n,), packed RGB, multiplied by coverage.
+        keep: float32 (n,), 1 - coverage.
+    """
+
+    index: NDArray[np.uint32]
+    colour: NDArray[np.uint32]
+    keep: NDArray[np.float32]
+
+
+def make_overlay(premultiplied: NDArray[np.floating]) -> Overlay:
+    """Collect the visible pixels of a picture as large as the frame.
+
+    Args:
+        premultiplied: (H, W, 4): RGB in 0..255 times alpha, and alpha in 0..1.
+    """
+    flat = premultiplied.reshape(-1, 4)
+    index = np.flatnonzero(flat[:, 3] > FAINTEST)
+    return Overlay(
+        index=index.astype(np.uint32),
+        colour=pack(flat[index, :3]),
+        keep=(1 - flat[index, 3]).astype(np.float32),
+    )
+
+
+@render_kernel
+def blend(
+    frame: Bytes,
+    index: Words,
+    colour: Words,
+    keep: Floats,
+    red: float,
+    green: float,
+    blue: float,
+) -> None:
+    """Blend an overlay into a frame.
+
+    Args:
+        frame: uint8 (H * W * 3,).
+        index: See `Overlay`.
+        colour: See `Overlay`.
+        keep: See `Overlay`.
+        red: Light on the overlay's red, 0..1; 1 for what is not part of the world.
+        green: Likewise.
+        blue: Likewise.
+    """
+    for k in range(len(index)):
+        pixel = index[k] * uint32(3)
+        rgb, kept = colour[k], keep[k]
+        r = float32(rgb & uint32(255)) * red
+        g = float32((rgb >> uint32(8)) & uint32(255)) * green
+        b = float32((rgb >> uint32(16)) & uint32(255)) * blue
+        frame[pixel] = uint8(r + float32(frame[pixel]) * kept)
+        frame[pixel + uint32(1)] = uint8(g + float32(frame[pixel + uint32(1)]) * kept)
+        frame[pixel + uint32(2)] = uint8(b + float32(frame[pixel + uint32(2)]) * kept)
+
+
+@render_kernel
+def invert(frame: Bytes, index: Words) -> None:
+    """Turn pixels into their negative, as Minecraft draws its crosshair.
+
+    Args:
+        frame: uint8 (H * W * 3,).
+        index: uint32 (n,), pixel numbers.
+    """
+    for k in range(len(index)):
+        pixel = index[k] * uint32(3)
+        for channel in range(3):
+            at = pixel + uint32(channel)
+            frame[at] = uint8(255) - frame[at]

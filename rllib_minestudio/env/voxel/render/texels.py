@@ -1,0 +1,107 @@
+"""Texture basics: the mip-mapped packed format, face shading and noise to paint with.
+
+A *picture* is a float array (16, 16, 3) of RGB in 0..255, row 0 on top. A *texture* is the same
+picture with its mip levels, flat and packed: `TEXTURE_WORDS` uint32 of `r | g << 8 | b << 16`,
+level l starting at `MIP_OFFSET[l]` with `(16 >> l) ** 2` texels in row-major order. Texels of
+sprites that are see-through carry `TRANSPARENT`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Picture = NDArray[np.float64]
+Texture = NDArray[np.uint32]
+
+TEXTURE_SIZE = 16
+MIP_LEVELS = 5
+MIP_OFFSET = (0, 256, 320, 336, 340)
+# Rounded up to a power of two, so that the kernels find a texture with a shift.
+TEXTURE_WORDS = 512
+TRANSPARENT = 1 << 24
+
+# Faces in the order of the kernels; a face is what one sees looking *at* that side of a box.
+FACE_EAST, FACE_WEST, FACE_TOP, FACE_BOTTOM, FACE_SOUTH, FACE_NORTH = range(6)
+FACES = 6
+# Directional shading of Minecraft: top 1, z sides 0.8, x sides 0.6, bottom 0.5.
+FACE_SHADE = (0.6, 0.6, 1.0, 0.5, 0.8, 0.8)
+
+
+def noise(
+    rng: np.random.RandomState, colour: tuple[float, float, float], amplitude: float
+) -> Picture:
+    """One colour with grey noise.
+
+    Args:
+        rng: Source of the noise.
+        colour: RGB in 0..255.
+        amplitude: Largest deviation, in the same units.
+
+    Returns:
+        A picture (16, 16, 3).
+    """
+    grain = rng.uniform(-amplitude, amplitude, (TEXTURE_SIZE, TEXTURE_SIZE, 1))
+    return np.clip(np.asarray(colour, np.float64) + grain, 0.0, 255.0)
+
+
+def pack(picture: NDArray[np.floating]) -> NDArray[np.uint32]:
+    """RGB (..., 3) in 0..255 to packed words (...)."""
+    rgb = np.clip(np.rint(picture), 0, 255).astype(np.uint32)
+    return rgb[..., 0] | (rgb[..., 1] << 8) | (rgb[..., 2] << 16)
+
+
+def texture(picture: Picture, shade: float = 1.0) -> Texture:
+    """A picture as a mip-mapped texture, each level the mean of 2 x 2 texels of the one before.
+
+    Args:
+        picture: (16, 16, 3).
+        shade: Factor on the colours, so that face shading costs nothing while rendering.
+
+    Returns:
+        uint32 (TEXTURE_WORDS,).
+    """
+    words = np.zeros(TEXTURE_WORDS, np.uint32)
+    level = picture * shade
+    for offset in MIP_OFFSET:
+        size = len(level)
+        words[offset : offset + size * size] = pack(level).ravel()
+        if size > 1:
+            level = level.reshape(size // 2, 2, size // 2, 2, 3).mean((1, 3))
+    return words
+
+
+def sprite_texture(sprite: NDArray[np.uint8], shade: float = 1.0) -> Texture:
+    """An RGBA sprite as a texture whose see-through texels are `TRANSPARENT`.
+
+    A texel of a coarser level is opaque when at least half of what it covers is; its colour is the
+    mean of the opaque part, so that edges do not darken with distance.
+
+    Args:
+        sprite: uint8 (16, 16, 4).
+        shade: Factor on the colours.
+
+    Returns:
+        uint32 (TEXTURE_WORDS,).
+    """
+    words = np.zeros(TEXTURE_WORDS, np.uint32)
+    weight = (sprite[..., 3:] > 127).astype(np.float64)
+    colour = sprite[..., :3] * shade * weight
+    for offset in MIP_OFFSET:
+        size = len(weight)
+        mean = colour / np.maximum(weight, 1e-6)
+        level = np.where(weight[..., 0] >= 0.5, pack(mean), np.uint32(TRANSPARENT))
+        words[offset : offset + size * size] = level.ravel()
+        if size > 1:
+            blocks = (size // 2, 2, size // 2, 2)
+            colour = colour.reshape(*blocks, 3).mean((1, 3))
+            weight = weight.reshape(*blocks, 1).mean((1, 3))
+    return words
+
+
+def name_seed(name: str) -> int:
+    """A seed that depends on the name alone, the same in every process."""
+    seed = 2166136261  # FNV-1a
+    for byte in name.encode():
+        seed = ((seed ^ byte) * 16777619) & 0xFFFFFFFF
+    return seed
