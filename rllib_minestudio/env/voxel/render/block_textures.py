@@ -30,8 +30,8 @@ GRASS: RGB = (108, 162, 68)
 STONE: RGB = (125, 125, 125)
 SAND: RGB = (219, 207, 163)
 PLANKS = {"oak": (162, 130, 78), "birch": (196, 179, 123), "spruce": (114, 84, 48)}
-BARK = {"oak": (104, 83, 50), "birch": (216, 215, 210), "spruce": (59, 38, 18)}
-LEAVES = {"oak": (62, 124, 38), "birch": (98, 136, 68), "spruce": (56, 90, 56)}
+BARK = {"oak": (118, 94, 58), "birch": (216, 215, 210), "spruce": (59, 38, 18)}
+LEAVES = {"oak": (66, 118, 44), "birch": (98, 136, 68), "spruce": (56, 90, 56)}
 ORES = {
     "coal": (38, 38, 38),
     "iron": (216, 175, 147),
@@ -106,7 +106,7 @@ def _log(bark: RGB, wood: RGB) -> BlockPainter:
     def paint(rng: np.random.RandomState) -> list[Picture]:
         side = noise(rng, bark, 9)
         for column in (0, 3, 4, 8, 11, 14):
-            side[:, column] -= rng.uniform(14, 30, (16, 1))
+            side[:, column] -= rng.uniform(16, 38, (16, 1))
         end = noise(rng, wood, 6)
         rows, columns = np.mgrid[0:16, 0:16]
         ring = np.maximum(abs(rows - 7.5), abs(columns - 7.5)).astype(int)
@@ -157,9 +157,8 @@ def _cobblestone(rng: np.random.RandomState) -> list[Picture]:
     d_column = abs(columns[..., None] + 0.5 - seeds[:, 1])
     distance = np.hypot(np.minimum(d_row, 16 - d_row), np.minimum(d_column, 16 - d_column))
     nearest = np.sort(distance, -1)
-    picture = (
-        noise(rng, (126, 126, 126), 9) + rng.uniform(-22, 22, 13)[distance.argmin(-1)][..., None]
-    )
+    tone = rng.uniform(-22, 22, 13)[distance.argmin(-1)]
+    picture = noise(rng, (126, 126, 126), 9) + tone[..., None]
     picture[nearest[..., 1] - nearest[..., 0] < 0.9] = (78, 78, 78)
     return _same(picture)
 

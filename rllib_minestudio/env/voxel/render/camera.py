@@ -1,8 +1,8 @@
 """What is seen: the camera's numbers as one flat float32 vector that every kernel reads.
 
 The eye is split into a block column (exact integers, any distance from the origin) and the
-position inside it; kernels only ever see offsets of a few dozen blocks, so a frame at x = 30,000,000
-is as sharp as one at the origin.
+position inside it; kernels only ever see offsets of a few dozen blocks, so a frame 30,000,000
+blocks away is as sharp as one at the origin.
 
 Rays are `forward + sx * right + sy * up` with `sx`, `sy` on a plane one block ahead, so a ray
 parameter t is the planar depth in blocks.

@@ -20,6 +20,10 @@ from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 
 Matrix = NDArray[np.float64]
 
+X, Y, Z = 0, 1, 2
+# Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
+# little further away the whole blade is seen.
+ITEM_PLACE = (0.52, -0.50, -0.86)
 SKIN = (206.0, 156.0, 128.0)
 SLEEVE = (28.0, 150.0, 150.0)
 # The sleeve covers this part of the arm, counted from the shoulder.
@@ -50,9 +54,6 @@ def _scale(factor: float) -> Matrix:
     return np.diag([factor, factor, factor, 1.0])
 
 
-X, Y, Z = 0, 1, 2
-
-
 def _item_pose(swing: float, is_block: bool) -> Matrix:
     """From the item's unit cube to view space."""
     strong = math.sin(math.sqrt(swing) * math.pi)
@@ -60,7 +61,7 @@ def _item_pose(swing: float, is_block: bool) -> Matrix:
     arm = (
         _shift(-0.4 * strong, 0.2 * math.sin(math.sqrt(swing) * 2 * math.pi), 0.0)
         @ _shift(0.0, 0.0, -0.2 * math.sin(swing * math.pi))
-        @ _shift(0.56, -0.52, -0.72)
+        @ _shift(*ITEM_PLACE)
         @ _turn(Y, 45 - 20 * late)
         @ _turn(Z, -20 * strong)
         @ _turn(X, -80 * strong)
@@ -109,7 +110,7 @@ def _rays(width: int, height: int, half_width: float, half_height: float) -> Mat
 
 def _enter_box(
     pose: Matrix, rays: Matrix, low: NDArray[np.float64], high: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Matrix, Matrix, NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.intp], Matrix, Matrix, Matrix, NDArray[np.intp]]:
     """Cut rays (n, 3) with a box given in the pose's own space.
 
     Returns:

@@ -139,13 +139,10 @@ def _hotbar(
         _rectangle(canvas, x + 1, top + 2, SLOT_STEP - 2, SLOT_STEP - 2, (70, 70, 70), alpha=0.7)
     x, y = left - 1 + state.selected * SLOT_STEP, top - 1
     for inset, colour in ((0, (30, 30, 30)), (1, (240, 240, 240)), (2, (196, 196, 196))):
-        for edge in range(2):
-            _rectangle(
-                canvas, x + inset, y + inset + edge * (23 - 2 * inset), 24 - 2 * inset, 1, colour
-            )
-            _rectangle(
-                canvas, x + inset + edge * (23 - 2 * inset), y + inset, 1, 24 - 2 * inset, colour
-            )
+        near, far, length = inset, 23 - inset, 24 - 2 * inset
+        for edge in (near, far):
+            _rectangle(canvas, x + near, y + edge, length, 1, colour)
+            _rectangle(canvas, x + edge, y + near, 1, length, colour)
     for slot, (item, quantity) in enumerate(zip(state.items, state.quantities, strict=True)):
         if item:
             x = left + 3 + slot * SLOT_STEP
@@ -203,10 +200,9 @@ class Hud:
                 self._icons[item] = make(self._names[item])
         canvas = np.zeros((WINDOW_HEIGHT, self._window, 4))
         left = self._window // 2 - BAR_WIDTH // 2
-        _rectangle(canvas, left, WINDOW_HEIGHT - EXPERIENCE_UP, BAR_WIDTH, 5, (16, 16, 16))
-        _rectangle(
-            canvas, left + 1, WINDOW_HEIGHT - EXPERIENCE_UP + 1, BAR_WIDTH - 2, 3, (44, 50, 40)
-        )
+        experience = WINDOW_HEIGHT - EXPERIENCE_UP
+        _rectangle(canvas, left, experience, BAR_WIDTH, 5, (16, 16, 16))
+        _rectangle(canvas, left + 1, experience + 1, BAR_WIDTH - 2, 3, (44, 50, 40))
         _status(canvas, left, WINDOW_HEIGHT - HEARTS_UP, state)
         _hotbar(canvas, left, WINDOW_HEIGHT - BAR_HEIGHT, state, self._icons)
         rows = np.tensordot(

@@ -19,12 +19,12 @@ class Overlay(NamedTuple):
     """Pixels to blend over a frame: `frame = frame * keep + colour`.
 
     Attributes:
-        index: uint32 (n,), pixel number in row-major order.
+        pixels: uint32 (n,), pixel number in row-major order.
         colour: uint32 (n,), packed RGB, multiplied by coverage.
         keep: float32 (n,), 1 - coverage.
     """
 
-    index: NDArray[np.uint32]
+    pixels: NDArray[np.uint32]
     colour: NDArray[np.uint32]
     keep: NDArray[np.float32]
 
@@ -36,18 +36,18 @@ def make_overlay(premultiplied: NDArray[np.floating]) -> Overlay:
         premultiplied: (H, W, 4): RGB in 0..255 times alpha, and alpha in 0..1.
     """
     flat = premultiplied.reshape(-1, 4)
-    index = np.flatnonzero(flat[:, 3] > FAINTEST)
+    pixels = np.flatnonzero(flat[:, 3] > FAINTEST)
     return Overlay(
-        index=index.astype(np.uint32),
-        colour=pack(flat[index, :3]),
-        keep=(1 - flat[index, 3]).astype(np.float32),
+        pixels=pixels.astype(np.uint32),
+        colour=pack(flat[pixels, :3]),
+        keep=(1 - flat[pixels, 3]).astype(np.float32),
     )
 
 
 @render_kernel
 def blend(
     frame: Bytes,
-    index: Words,
+    pixels: Words,
     colour: Words,
     keep: Floats,
     red: float,
@@ -58,15 +58,15 @@ def blend(
 
     Args:
         frame: uint8 (H * W * 3,).
-        index: See `Overlay`.
+        pixels: See `Overlay`.
         colour: See `Overlay`.
         keep: See `Overlay`.
         red: Light on the overlay's red, 0..1; 1 for what is not part of the world.
         green: Likewise.
         blue: Likewise.
     """
-    for k in range(len(index)):
-        pixel = index[k] * uint32(3)
+    for k in range(len(pixels)):
+        pixel = pixels[k] * uint32(3)
         rgb, kept = colour[k], keep[k]
         r = float32(rgb & uint32(255)) * red
         g = float32((rgb >> uint32(8)) & uint32(255)) * green
@@ -77,15 +77,15 @@ def blend(
 
 
 @render_kernel
-def invert(frame: Bytes, index: Words) -> None:
+def invert(frame: Bytes, pixels: Words) -> None:
     """Turn pixels into their negative, as Minecraft draws its crosshair.
 
     Args:
         frame: uint8 (H * W * 3,).
-        index: uint32 (n,), pixel numbers.
+        pixels: uint32 (n,), pixel numbers.
     """
-    for k in range(len(index)):
-        pixel = index[k] * uint32(3)
+    for k in range(len(pixels)):
+        pixel = pixels[k] * uint32(3)
         for channel in range(3):
             at = pixel + uint32(channel)
             frame[at] = uint8(255) - frame[at]
