@@ -52,7 +52,7 @@ def _fingerprint() -> str:
         llvmlite.binding.get_host_cpu_features().flatten(),
     ):
         digest.update(part.encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         # numba itself checks path and time of a source file, so they are part of the name
         digest.update(f"{source}:{source.stat().st_mtime_ns}".encode())
         digest.update(source.read_bytes())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.blocks import BLOCKS, SWORD
 from rllib_minestudio.env.voxel.inventory import Inventory
-from rllib_minestudio.env.voxel.items import FIST_DAMAGE, FIST_SPEED, ITEMS, SWORD
+from rllib_minestudio.env.voxel.items import FIST_DAMAGE, FIST_SPEED, ITEMS
+from rllib_minestudio.env.voxel.tools import mining_rates
 
 MAX_HEALTH = 20.0
 MAX_FOOD = 20
@@ -42,6 +44,7 @@ PLAYER_DTYPE = np.dtype(
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
         ("resistance", np.float64),  # share of damage that is taken away
+        ("mining_rate", np.float64, len(BLOCKS)),  # progress per tick on the ground, by block id
         ("holds_sword", np.int32),
         ("food", np.int32),
         ("food_ticks", np.int32),
@@ -52,8 +55,7 @@ PLAYER_DTYPE = np.dtype(
         ("jumps", np.int32),
         ("jump_delay", np.int32),  # ticks before a held key jumps again
         ("sprint_window", np.int32),  # ticks left to press forward a second time
-        ("forward_held", np.int32),
-        ("attack_held", np.int32),  # keys of the last tick, to find the press
+        ("keys", np.int32),  # keys held in the last tick (bits of controls.py), to find a press
         ("use_delay", np.int32),
         ("attack_ticks", np.int32),  # since the last attack or miss
         ("miss_ticks", np.int32),  # after a miss: ticks before the held key acts again
@@ -63,11 +65,13 @@ PLAYER_DTYPE = np.dtype(
         ("mining_x", np.int64),
         ("mining_y", np.int64),
         ("mining_z", np.int64),
-        ("selected", np.int32),  # hotbar slot, 0 to 8
+        ("is_mining", np.int32),
     ],
     align=True,
 )
 """The player's state. Velocities in blocks per tick, angles in degrees."""
+
+_KEPT_BY_REVIVAL = ("position", "yaw", "pitch", "walked", "sprinted", "crept", "jumps", "keys")
 
 
 class Player:
@@ -77,22 +81,25 @@ class Player:
         records: `PLAYER_DTYPE` [1]; what the kernels work on.
         inventory: What the player carries.
         effects: Potion effects by name: (amplifier, ticks left).
+        selected: Hotbar slot in the main hand, 0 to 8.
+        damage_bonus: What effects add to the damage of an attack.
     """
 
     def __init__(self) -> None:
         self.records = np.zeros(1, PLAYER_DTYPE)
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}
-        self._equipped = (-1, -1)
+        self.selected = 0
+        self.damage_bonus = 0.0
+        self._equipped: tuple[int, int] | None = None
         self.revive()
 
     def revive(self) -> None:
-        """Full health and food, no effects, at rest; position, view and inventory stay."""
+        """Full health and food, no effects, at rest; place, view and distances walked stay."""
         state = self.records[0]
-        kept = {name: state[name].copy() for name in ("position", "yaw", "pitch", "selected")}
-        statistics = {name: state[name].copy() for name in ("walked", "sprinted", "crept", "jumps")}
+        kept = {name: state[name].copy() for name in _KEPT_BY_REVIVAL}
         self.records[0] = np.zeros((), PLAYER_DTYPE)
-        for name, value in (kept | statistics).items():
+        for name, value in kept.items():
             state[name] = value
         state["health"] = MAX_HEALTH
         state["food"] = MAX_FOOD
@@ -100,27 +107,33 @@ class Player:
         state["attack_ticks"] = 100  # fully charged
         state["speed_factor"] = 1.0
         self.effects.clear()
-        self._equipped = (-1, -1)
+        self.damage_bonus = 0.0
+        self._equipped = None
         self.update_equipment()
 
-    def update_equipment(self) -> None:
+    def update_equipment(self, force: bool = False) -> None:
         """Writes the numbers of the item in hand into the record, if it changed.
 
         Changing the item in hand starts the attack cooldown anew, as in Minecraft.
+
+        Args:
+            force: Write them even if the item is the same.
         """
-        state = self.records[0]
-        slot = int(state["selected"])
+        slot = self.selected
         item_id = int(self.inventory.item[slot])
-        if self._equipped == (slot, item_id):
+        equipped = (slot, item_id)
+        if self._equipped == equipped and not force:
             return
-        changed_hands = self._equipped != (-1, -1)
-        self._equipped = (slot, item_id)
+        state = self.records[0]
         item = ITEMS.get(item_id)
-        state["attack_damage"] = item.attack_damage if item else FIST_DAMAGE
+        damage = item.attack_damage if item else FIST_DAMAGE
+        state["attack_damage"] = max(damage + self.damage_bonus, 0.0)
         state["attack_speed"] = item.attack_speed if item else FIST_SPEED
         state["holds_sword"] = item is not None and item.tool == SWORD
-        if changed_hands:
+        state["mining_rate"] = mining_rates(item)
+        if self._equipped not in (None, equipped):
             state["attack_ticks"] = 0
+        self._equipped = equipped
 
     @property
     def position(self) -> NDArray[np.float64]:
@@ -163,11 +176,6 @@ class Player:
     def food(self) -> int:
         """Food level, 0 to 20."""
         return int(self.records["food"][0])
-
-    @property
-    def selected(self) -> int:
-        """Hotbar slot in hand, 0 to 8."""
-        return int(self.records["selected"][0])
 
     @property
     def held_item(self) -> int:

@@ -1,0 +1,88 @@
+"""Chat commands of the embedded engine, after Minecraft Java 1.16."""
+
+from __future__ import annotations
+
+from rllib_minestudio.env.voxel.commands import on_entities, on_world
+from rllib_minestudio.env.voxel.commands.parsing import (
+    Command,
+    CommandError,
+    CommandResult,
+    Source,
+    need,
+    read_position,
+    split_words,
+)
+from rllib_minestudio.env.voxel.commands.selectors import select
+from rllib_minestudio.env.voxel.state import GameState
+from rllib_minestudio.errors import did_you_mean
+
+__all__ = ["COMMANDS", "CommandResult", "execute"]
+
+
+def _run(source: Source, words: list[str]) -> CommandResult:
+    if not words:
+        raise CommandError("Unknown or incomplete command")
+    command = COMMANDS.get(words[0])
+    if command is None:
+        raise CommandError(f"Unknown command '{words[0]}'.{did_you_mean(words[0], COMMANDS)}")
+    return command(source, words[1:])
+
+
+def _execute(source: Source, arguments: list[str]) -> CommandResult:
+    """`/execute (as|at|positioned) ... run <command>`, once for every entity that is selected."""
+    need(arguments, 2, "/execute (as|at|positioned) ... run <command>")
+    word, rest = arguments[0], arguments[1:]
+    if word == "run":
+        return _run(source, rest)
+    if word == "positioned":
+        return _execute(source._replace(position=read_position(rest, source)), rest[3:])
+    if word not in ("as", "at"):
+        raise CommandError(f"Incorrect argument for command: '{word}' (as, at, positioned or run)")
+    results = [
+        _execute(
+            source._replace(executor=target.executor)
+            if word == "as"
+            else source._replace(position=target.position),
+            rest[1:],
+        )
+        for target in select(rest[0], source)
+    ]
+    return results[-1]
+
+
+COMMANDS: dict[str, Command] = {
+    "give": on_entities.give,
+    "clear": on_entities.clear,
+    "summon": on_entities.summon,
+    "effect": on_entities.effect,
+    "kill": on_entities.kill,
+    "tp": on_entities.tp,
+    "teleport": on_entities.tp,
+    "teleportbiome": on_entities.teleportbiome,
+    "setblock": on_world.setblock,
+    "fill": on_world.fill,
+    "time": on_world.time,
+    "weather": on_world.weather,
+    "gamerule": on_world.gamerule,
+    "difficulty": on_world.difficulty,
+    "execute": _execute,
+}
+"""All commands by name."""
+
+
+def execute(state: GameState, text: str) -> CommandResult:
+    """Executes a chat command as the player.
+
+    Args:
+        state: The game.
+        text: The command, with or without the leading slash.
+
+    Returns:
+        Whether it succeeded, and Minecraft's message; a bad command never raises.
+    """
+    x, y, z = state.player.position.tolist()
+    source = Source(state, "player", (x, y, z))
+    try:
+        return _run(source, split_words(text.strip().removeprefix("/")))
+    except CommandError as error:
+        return CommandResult(False, str(error))

@@ -1,0 +1,185 @@
+"""Commands about entities: give, clear, summon, effect, kill, tp, teleportbiome."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel import effects, places
+from rllib_minestudio.env.voxel.commands.parsing import (
+    CommandError,
+    CommandResult,
+    Source,
+    need,
+    read_float,
+    read_int,
+    read_name,
+    read_position,
+    title,
+)
+from rllib_minestudio.env.voxel.commands.selectors import PLAYER, Target, select, select_player
+from rllib_minestudio.env.voxel.entities import MOB_CAPACITY, MOB_KIND_ID
+from rllib_minestudio.env.voxel.items import ITEM_ID
+from rllib_minestudio.env.voxel.worldgen import BIOMES
+
+_DEFAULT_EFFECT_SECONDS = 30
+_LONGEST_EFFECT = 1_000_000
+_MOST_GIVEN = 6400
+
+
+def give(source: Source, arguments: list[str]) -> CommandResult:
+    """`/give <targets> <item> [count]`."""
+    need(arguments, 2, "/give <targets> <item> [<count>]")
+    select_player(arguments[0], source)
+    name = read_name(arguments[1], ITEM_ID, "item")
+    count = read_int(arguments[2], 1, _MOST_GIVEN) if len(arguments) > 2 else 1
+    state = source.state
+    left = state.player.inventory.add(ITEM_ID[name], count)
+    if left:
+        x, y, z = state.player.position.tolist()
+        state.scatter_item(ITEM_ID[name], left, (x, y + 1.3, z), delay=0)
+    return CommandResult(True, f"Gave {count} [{title(name)}] to {PLAYER}")
+
+
+def clear(source: Source, arguments: list[str]) -> CommandResult:
+    """`/clear [targets] [item] [maxCount]`."""
+    if arguments:
+        select_player(arguments[0], source)
+    item = ITEM_ID[read_name(arguments[1], ITEM_ID, "item")] if len(arguments) > 1 else None
+    at_most = read_int(arguments[2], 0) if len(arguments) > 2 else None
+    removed = source.state.player.inventory.remove(item, at_most)
+    if not removed:
+        raise CommandError(f"No items were found on player {PLAYER}")
+    return CommandResult(True, f"Removed {removed} items from player {PLAYER}")
+
+
+def summon(source: Source, arguments: list[str]) -> CommandResult:
+    """`/summon <entity> [x y z] [nbt]`; NBT data is ignored."""
+    need(arguments, 1, "/summon <entity> [<pos>] [<nbt>]")
+    name = read_name(arguments[0], MOB_KIND_ID, "entity")
+    position = source.position
+    if len(arguments) > 1 and not arguments[1].startswith("{"):
+        position = read_position(arguments[1:4], source)
+    state = source.state
+    if state.mobs.count >= MOB_CAPACITY:
+        raise CommandError(f"Unable to summon entity: there are {MOB_CAPACITY} already")
+    if not state.world.is_loaded(position[0], position[2]):
+        raise CommandError("That position is not loaded")
+    state.spawn_mob(MOB_KIND_ID[name], *position)
+    return CommandResult(True, f"Summoned new {title(name)}")
+
+
+def effect(source: Source, arguments: list[str]) -> CommandResult:
+    """`/effect give|clear ...`, and `/effect <targets> <effect> ...` as before Minecraft 1.13."""
+    need(arguments, 2, "/effect (give|clear) <targets> [<effect>] [<seconds>] [<amplifier>]")
+    player = source.state.player
+    if arguments[0] == "clear":
+        select_player(arguments[1], source)
+        name = _effect_name(arguments[2]) if len(arguments) > 2 else None
+        if not effects.clear_effects(player, name):
+            raise CommandError("Target has no effects to remove")
+        return CommandResult(True, f"Removed {title(name) if name else 'every effect'} from {PLAYER}")
+    if arguments[0] == "give":
+        arguments = arguments[1:]
+    need(arguments, 2, "/effect give <targets> <effect> [<seconds>] [<amplifier>]")
+    select_player(arguments[0], source)
+    if arguments[1] == "clear":
+        effects.clear_effects(player)
+        return CommandResult(True, f"Removed every effect from {PLAYER}")
+    name = _effect_name(arguments[1])
+    seconds = _DEFAULT_EFFECT_SECONDS
+    if len(arguments) > 2:
+        seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
+    amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
+    effects.give_effect(player, name, amplifier, max(seconds * effects.TICKS_PER_SECOND, 1))
+    return CommandResult(True, f"Applied effect {title(name)} to {PLAYER}")
+
+
+def _effect_name(word: str) -> str:
+    """An effect by name, or by its number as before Minecraft 1.13."""
+    if word.isdigit():
+        return effects.EFFECTS[read_int(word, 1, len(effects.EFFECTS)) - 1]
+    return read_name(word, effects.EFFECTS, "effect")
+
+
+def kill(source: Source, arguments: list[str]) -> CommandResult:
+    """`/kill [targets]`: mobs and items vanish at once; the player comes back where it stands."""
+    found = select(arguments[0] if arguments else "@s", source)
+    state = source.state
+    _remove(source, found)
+    if any(target.is_player for target in found):
+        places.kill_player(state)
+    if len(found) == 1:
+        return CommandResult(True, f"Killed {title(found[0].kind)}")
+    return CommandResult(True, f"Killed {len(found)} entities")
+
+
+def _remove(source: Source, found: list[Target]) -> None:
+    state = source.state
+    kept_mobs = np.ones(state.mobs.count, bool)
+    kept_items = np.ones(state.items.count, bool)
+    for target in found:
+        if target.kind == "item":
+            kept_items[target.row] = False
+        elif not target.is_player:
+            kept_mobs[target.row] = False
+    state.mobs.keep(kept_mobs)
+    state.items.keep(kept_items)
+
+
+def tp(source: Source, arguments: list[str]) -> CommandResult:
+    """`/tp [targets] (<x y z> [yaw pitch] | <destination>)`."""
+    need(arguments, 1, "/tp [<targets>] (<location> [<rotation>] | <destination>)")
+    found = select("@s", source)
+    if len(arguments) not in (1, 3):
+        found, arguments = select(arguments[0], source), arguments[1:]
+    if len(arguments) < 3:
+        position = select(arguments[0], source)[0].position
+    else:
+        position = read_position(arguments[:3], source)
+    for target in found:
+        _move(source, target, position, arguments[3:5])
+    x, y, z = position
+    who = title(found[0].kind) if len(found) == 1 else f"{len(found)} entities"
+    return CommandResult(True, f"Teleported {who} to {x:f}, {y:f}, {z:f}")
+
+
+def _move(
+    source: Source, target: Target, position: tuple[float, float, float], rotation: list[str]
+) -> None:
+    state = source.state
+    if target.kind == "item":
+        state.items.position[target.row] = position
+    elif not target.is_player:
+        state.mobs.position[target.row] = position
+        state.mobs.velocity[target.row] = 0.0
+    else:
+        if len(rotation) == 2:
+            yaw, pitch = (_angle(word, now) for word, now in zip(
+                rotation, (state.player.yaw, state.player.pitch), strict=True
+            ))
+            state.player.yaw, state.player.pitch = yaw, pitch
+        places.teleport(state, *position)
+
+
+def _angle(word: str, now: float) -> float:
+    if word.startswith("~"):
+        return now + (read_float(word[1:]) if len(word) > 1 else 0.0)
+    return read_float(word)
+
+
+def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
+    """`/teleportbiome <targets> <biome> [x z | x y z]`: onto the ground of the nearest such biome."""
+    need(arguments, 2, "/teleportbiome <targets> <biome> [<pos>]")
+    select_player(arguments[0], source)
+    name = read_name(arguments[1], BIOMES, "biome")
+    words = arguments[2:]
+    if len(words) == 2:
+        words = [words[0], "~", words[1]]
+    x, _, z = read_position(words, source) if words else source.position
+    state = source.state
+    found = places.find_biome(state, BIOMES.index(name), int(x // 1), int(z // 1))
+    if found is None:
+        raise CommandError(f"Could not find a biome of type {name} within a reasonable distance")
+    place = places.surface_place(state, *found)
+    places.teleport(state, *place)
+    return CommandResult(True, f"Teleported {PLAYER} to {name} at {place[0]}, {place[1]}, {place[2]}")

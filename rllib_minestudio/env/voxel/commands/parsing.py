@@ -1,0 +1,153 @@
+"""Reading the arguments of commands: words, numbers, coordinates and names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from rllib_minestudio.env.voxel.state import GameState
+from rllib_minestudio.errors import did_you_mean
+
+LARGEST_COORDINATE = 30_000_000
+"""Farthest column that a command may name, as in Minecraft."""
+
+_OPENING, _CLOSING = "{[", "}]"
+
+
+class CommandError(Exception):
+    """A command cannot be executed; the message is what the player reads in the chat."""
+
+
+class Source(NamedTuple):
+    """Who runs a command, and where.
+
+    Attributes:
+        state: The game.
+        executor: The entity that `@s` means: "player", or the row of a mob.
+        position: Origin of relative coordinates and of distances.
+    """
+
+    state: GameState
+    executor: str | int
+    position: tuple[float, float, float]
+
+
+class CommandResult(NamedTuple):
+    """Outcome of a command: whether it succeeded, and the chat message."""
+
+    ok: bool
+    message: str
+
+
+Command = Callable[[Source, list[str]], CommandResult]
+"""A command takes the source and its arguments, and raises `CommandError` on misuse."""
+
+
+def split_words(text: str) -> list[str]:
+    """Splits at spaces, but not inside of {...}, [...] or quotes (NBT data, selectors)."""
+    words, word, depth, quoted = [], "", 0, False
+    for character in text.strip():
+        if character == '"':
+            quoted = not quoted
+        elif not quoted and character in _OPENING:
+            depth += 1
+        elif not quoted and character in _CLOSING:
+            depth -= 1
+        if character.isspace() and depth <= 0 and not quoted:
+            if word:
+                words.append(word)
+            word = ""
+        else:
+            word += character
+    return [*words, word] if word else words
+
+
+def plain_name(word: str) -> str:
+    """A name without its namespace, NBT data and block states."""
+    for opening in _OPENING:
+        word = word.split(opening, 1)[0]
+    return word.removeprefix("minecraft:").lower()
+
+
+def read_name(word: str, valid: Iterable[str], what: str) -> str:
+    """A name that must be among `valid`.
+
+    Raises:
+        CommandError: Naming the closest valid names; `what` says what was looked for.
+    """
+    name, names = plain_name(word), list(valid)
+    if name in names:
+        return name
+    shown = ", ".join(names) if len(names) <= 8 else ""
+    hint = did_you_mean(name, names) or (f" This engine has: {shown}." if shown else "")
+    raise CommandError(f"Unknown {what} '{word}'.{hint}")
+
+
+def read_int(word: str, low: int | None = None, high: int | None = None) -> int:
+    """A whole number, within bounds where given."""
+    try:
+        value = int(word)
+    except ValueError:
+        raise CommandError(f"Expected integer, found '{word}'") from None
+    if low is not None and value < low:
+        raise CommandError(f"Integer must not be less than {low}, found {value}")
+    if high is not None and value > high:
+        raise CommandError(f"Integer must not be more than {high}, found {value}")
+    return value
+
+
+def read_float(word: str) -> float:
+    """A finite number."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = float("nan")
+    if not abs(value) < float("inf"):
+        raise CommandError(f"Expected number, found '{word}'")
+    return value
+
+
+def _coordinate(word: str, origin: float, centre: bool) -> float:
+    if word.startswith("^"):
+        raise CommandError("Local coordinates (^) are not supported; use ~ or numbers")
+    if word.startswith("~"):
+        return origin + (read_float(word[1:]) if len(word) > 1 else 0.0)
+    value = read_float(word)
+    return value + 0.5 if centre and "." not in word else value
+
+
+def read_position(words: list[str], source: Source) -> tuple[float, float, float]:
+    """Three coordinates, absolute or relative (`~`); whole x and z mean the block's middle.
+
+    Raises:
+        CommandError: When there are fewer than three or they are out of the world.
+    """
+    if len(words) < 3:
+        raise CommandError("Incomplete (expected 3 coordinates)")
+    x = _coordinate(words[0], source.position[0], centre=True)
+    y = _coordinate(words[1], source.position[1], centre=False)
+    z = _coordinate(words[2], source.position[2], centre=True)
+    if max(abs(x), abs(z)) > LARGEST_COORDINATE or abs(y) > LARGEST_COORDINATE:
+        raise CommandError("That position is out of this world!")
+    return x, y, z
+
+
+def read_block_position(words: list[str], source: Source) -> tuple[int, int, int]:
+    """Three coordinates of a block, absolute or relative."""
+    x, y, z = read_position(words, source)
+    return int(x // 1), int(y // 1), int(z // 1)
+
+
+def need(arguments: list[str], count: int, usage: str) -> None:
+    """Checks that there are at least `count` arguments.
+
+    Raises:
+        CommandError: Showing `usage`.
+    """
+    if len(arguments) < count:
+        raise CommandError(f"Unknown or incomplete command. Usage: {usage}")
+
+
+def title(name: str) -> str:
+    """A name as the game shows it: "iron_sword" -> "Iron Sword"."""
+    return name.replace("_", " ").title()

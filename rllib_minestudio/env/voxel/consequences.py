@@ -1,0 +1,97 @@
+"""What follows from the events of a tick: loot, wear, pickups, statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.blocks import AIR, BLOCKS, SWORD
+from rllib_minestudio.env.voxel.drops import DROP_DELAY
+from rllib_minestudio.env.voxel.entities import MOB_KINDS
+from rllib_minestudio.env.voxel.events import (
+    BLOCK_BROKEN,
+    ITEM_TOUCHED,
+    MOB_DIED,
+    MOB_HURT,
+    PLAYER_HURT,
+)
+from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.state import GameState
+from rllib_minestudio.env.voxel.tools import yields_drop
+
+_STATISTIC_SCALE = 10
+"""Minecraft counts damage in tenths of a health point."""
+
+
+def resolve(state: GameState, event: np.void) -> None:
+    """Carries out what one event (an `EVENT_DTYPE` record) asks for."""
+    kind, subject, amount = int(event["kind"]), int(event["subject"]), float(event["amount"])
+    x, y, z = event["position"].tolist()
+    if kind == MOB_HURT:
+        _count_hit(state, subject, amount)
+    elif kind == MOB_DIED:
+        _drop_loot(state, subject, (x, y, z), amount > 0)
+    elif kind == BLOCK_BROKEN:
+        break_block(state, int(x), int(y), int(z))
+    elif kind == ITEM_TOUCHED:
+        _pick_up(state, subject)
+    elif kind == PLAYER_HURT:
+        state.statistics.add("custom", "damage_taken", round(amount * _STATISTIC_SCALE))
+
+
+def _count_hit(state: GameState, kind: int, amount: float) -> None:
+    tenths = round(amount * _STATISTIC_SCALE)
+    state.statistics.add("damage_dealt", MOB_KINDS[kind].name, tenths)
+    state.statistics.add("custom", "damage_dealt", tenths)
+    held = ITEMS.get(state.player.held_item)
+    if held is not None:
+        wear(state, 1 if held.tool == SWORD else 2)
+
+
+def _drop_loot(
+    state: GameState, kind: int, place: tuple[float, float, float], by_player: bool
+) -> None:
+    if by_player:
+        state.statistics.add("kill_entity", MOB_KINDS[kind].name)
+        state.statistics.add("custom", "mob_kills")
+    for item, low, high in MOB_KINDS[kind].drops:
+        quantity = state.random_between(low, high)
+        if quantity:
+            state.scatter_item(ITEM_ID[item], quantity, place, DROP_DELAY)
+
+
+def break_block(state: GameState, x: int, y: int, z: int) -> None:
+    """The player mines the block at (x, y, z): it drops, counts, and wears the tool."""
+    block = state.world.block_at(x, y, z)
+    if not state.world.set_block(x, y, z, AIR):
+        return
+    state.statistics.add("mine_block", BLOCKS[block].name)
+    held = ITEMS.get(state.player.held_item)
+    drop = BLOCKS[block].drop
+    if drop is not None and yields_drop(held, block):
+        state.scatter_item(ITEM_ID[drop], 1, (x + 0.5, y + 0.25, z + 0.5), DROP_DELAY)
+    if held is not None:
+        wear(state, 2 if held.tool == SWORD else 1)
+
+
+def wear(state: GameState, uses: int) -> None:
+    """Wears the tool in hand; it breaks when its durability is used up."""
+    player = state.player
+    item = ITEMS.get(player.held_item)
+    if item is None or item.durability == 0:
+        return
+    slot = player.selected
+    damage = int(player.inventory.damage[slot]) + uses
+    if damage < item.durability:
+        player.inventory.damage[slot] = damage
+        return
+    player.inventory.take(slot)
+    state.statistics.add("break_item", item.name)
+
+
+def _pick_up(state: GameState, row: int) -> None:
+    dropped = state.items.records[row]
+    item, quantity = int(dropped["item"]), int(dropped["quantity"])
+    left = state.player.inventory.add(item, quantity, int(dropped["damage"]))
+    if left < quantity:
+        state.statistics.add("pickup", ITEMS[item].name, quantity - left)
+        dropped["quantity"] = left  # an empty stack vanishes in the next tick

@@ -1,0 +1,85 @@
+"""Dropped items: how they fall, slide, age, and come within the player's reach."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel import physics
+from rllib_minestudio.env.voxel.events import ITEM_TOUCHED, emit
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.mobs import ACTIVE_RANGE
+
+DROP_DELAY = 10
+"""Ticks before an item from a block or a mob can be picked up."""
+THROW_DELAY = 40
+"""Ticks before an item that the player threw can be picked up."""
+
+_GRAVITY = 0.04
+_DRAG = 0.98
+_GROUND_DRAG = 0.6 * 0.98
+_HALF = 0.125
+_HEIGHT = 0.25
+_LIFETIME = 6000
+_REACH = 0.3 + 1.0 + _HALF
+"""The player's box grown by one block, and the item's half."""
+_REACH_BELOW = 0.5 + _HEIGHT
+_REACH_ABOVE = 1.8 + 0.5
+
+
+@kernel()
+def _slide(blocks: NDArray[np.uint8], item: np.void) -> None:
+    velocity = item.velocity
+    velocity[1] -= _GRAVITY
+    was_on_ground = item.on_ground != 0
+    physics.move(blocks, item, _HALF, _HEIGHT, velocity[0], velocity[2])
+    friction = _GROUND_DRAG if was_on_ground else _DRAG
+    velocity[0] *= friction
+    velocity[1] *= _DRAG
+    velocity[2] *= friction
+
+
+@kernel()
+def tick_items(
+    blocks: NDArray[np.uint8],
+    items: NDArray[np.void],
+    count: int,
+    players: NDArray[np.void],
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> int:
+    """Advances every dropped item by one tick and removes the ones that grew too old.
+
+    Args:
+        blocks: The window's block ids.
+        items: `ITEM_DTYPE` records.
+        count: How many of them are in use.
+        players: `PLAYER_DTYPE` [1].
+        events: `EVENT_DTYPE` records; receives an `ITEM_TOUCHED` for each item in reach.
+        event_count: int64 [1].
+
+    Returns:
+        How many items are left; rows in the events are theirs after the removal.
+    """
+    player = players[0]
+    kept = 0
+    for row in range(count):
+        if items[row].age < _LIFETIME and items[row].quantity > 0:
+            if kept != row:
+                items[kept] = items[row]
+            kept += 1
+    for row in range(kept):
+        item = items[row]
+        dx = item.position[0] - player.position[0]
+        dy = item.position[1] - player.position[1]
+        dz = item.position[2] - player.position[2]
+        if max(abs(dx), abs(dz)) > ACTIVE_RANGE:
+            continue
+        item.age += 1
+        if item.pickup_delay > 0:
+            item.pickup_delay -= 1
+        _slide(blocks, item)
+        in_reach = max(abs(dx), abs(dz)) < _REACH and -_REACH_BELOW < dy < _REACH_ABOVE
+        if in_reach and item.pickup_delay == 0 and player.health > 0.0:
+            emit(events, event_count, ITEM_TOUCHED, row, 1.0, item.position)
+    return kept

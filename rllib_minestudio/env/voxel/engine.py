@@ -1,0 +1,206 @@
+"""The embedded engine's only door: everything above it uses `VoxelEngine` alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel import commands
+from rllib_minestudio.env.voxel.commands import CommandResult
+from rllib_minestudio.env.voxel.entities import MOB_KINDS
+from rllib_minestudio.env.voxel.game import Game
+from rllib_minestudio.env.voxel.player import Player
+from rllib_minestudio.env.voxel.renderer import Renderer
+from rllib_minestudio.env.voxel.worldgen import BIOMES, biome_at
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+_SEA_LEVEL = 63
+
+
+class VoxelEngine:
+    """A small Minecraft: one world, one player, some animals.
+
+    The same seed, ticks and commands lead to the same state in every process.
+    """
+
+    def __init__(
+        self,
+        frame_size: tuple[int, int] = (128, 128),
+        fov_degrees: float = 70.0,
+        aspect: float = 16 / 9,
+        view_distance: float = 64.0,
+    ) -> None:
+        """Builds an engine with a world of seed 0.
+
+        Args:
+            frame_size: (width, height) of the frames in pixels.
+            fov_degrees: Vertical field of view.
+            aspect: Width over height of the view, whatever the frame's shape.
+            view_distance: How far one sees, in blocks; at most 80.
+        """
+        self._view = (fov_degrees, aspect, view_distance)
+        self._frame_size = frame_size
+        self._renderers: dict[tuple[int, int], Renderer] = {}
+        self._game = Game()
+        self.reset(0)
+
+    @property
+    def player(self) -> Player:
+        """The player of the present game."""
+        return self._game.state.player
+
+    @property
+    def player_dead(self) -> bool:
+        """Whether the player died in a tick; the command /kill revives it at once instead."""
+        return self._game.state.player_dead
+
+    def reset(self, seed: int, biome: str | None = None) -> None:
+        """Begins a new game; everything in it follows from the seed.
+
+        Args:
+            seed: Any integer.
+            biome: Biome to begin in, with or without "minecraft:"; None for any.
+
+        Raises:
+            InvalidOptionsError: If there is no such biome.
+        """
+        if biome is not None:
+            biome = biome.removeprefix("minecraft:")
+            if biome not in BIOMES:
+                raise InvalidOptionsError(
+                    f"biome: {biome!r} is none of this engine's biomes ({', '.join(BIOMES)})."
+                    + did_you_mean(biome, BIOMES)
+                )
+        self._game.begin(int(seed), biome)
+
+    def tick(self, action: Mapping[str, Any]) -> None:
+        """Advances the game by one tick (1/20 s).
+
+        Args:
+            action: MineStudio's env action: keys 0 or 1, `camera` = (pitch, yaw) in degrees
+                relative to now. Missing keys are not held; the mapping is never changed.
+        """
+        self._game.tick(action)
+
+    def execute(self, command: str) -> CommandResult:
+        """Executes a chat command, with or without the leading slash; takes no game time.
+
+        Returns:
+            Whether it succeeded and the chat message; a bad command never raises.
+        """
+        return commands.execute(self._game.state, command)
+
+    def render(
+        self, out: NDArray[np.uint8] | None = None, frame_size: tuple[int, int] | None = None
+    ) -> NDArray[np.uint8]:
+        """Draws what the player sees.
+
+        Args:
+            out: uint8 [height, width, 3] to draw into; None for a new array.
+            frame_size: (width, height) other than the engine's own.
+
+        Returns:
+            The frame, uint8 [height, width, 3].
+        """
+        size = frame_size or self._frame_size
+        renderer = self._renderers.get(size)
+        if renderer is None:
+            renderer = self._renderers[size] = Renderer(size, *self._view)
+        state = self._game.state
+        return renderer.draw(
+            state.world,
+            state.player,
+            state.mobs,
+            state.items,
+            state.player.inventory,
+            state.daytime,
+            out,
+        )
+
+    def info(self, mobs_within: float | None = None) -> dict[str, Any]:
+        """What MineStudio tells beside the frame, as fresh plain objects.
+
+        Args:
+            mobs_within: Also list the mobs within so many blocks, under "mobs".
+        """
+        state = self._game.state
+        player = state.player
+        x, y, z = player.position.tolist()
+        yaw, pitch = player.yaw, player.pitch
+        info: dict[str, Any] = {
+            "inventory": player.inventory.describe(),
+            "equipped_items": player.inventory.equipment(player.selected),
+            **self._statistics(),
+            "location_stats": {
+                "xpos": x,
+                "ypos": y,
+                "zpos": z,
+                "yaw": yaw,
+                "pitch": pitch,
+                "sea_level": _SEA_LEVEL,
+                "is_raining": state.raining,
+            },
+            "player_pos": {"x": x, "y": y, "z": z, "pitch": pitch, "yaw": yaw},
+            "isGuiOpen": state.gui_open,
+            "is_gui_open": state.gui_open,
+            "health": player.health,
+            "food_level": player.food,
+        }
+        if mobs_within is not None:
+            info["mobs"] = self.mobs_near(mobs_within)
+        return info
+
+    def biome(self) -> str:
+        """Name of the biome that the player is in."""
+        x, _, z = self.player.position.tolist()
+        return BIOMES[biome_at(int(x // 1), int(z // 1), self._game.state.world.seed)]
+
+    def mobs_near(self, radius: float) -> list[dict[str, Any]]:
+        """The living mobs within `radius` blocks of the player, nearest first.
+
+        Returns:
+            Dictionaries with name, x, y, z (feet), yaw (degrees), health and distance.
+        """
+        state = self._game.state
+        mobs, feet = state.mobs, state.player.position.tolist()
+        found = []
+        for record in mobs.records[: mobs.count]:
+            x, y, z = record["position"].tolist()
+            distance = math.dist((x, y, z), feet)
+            if distance <= radius and not record["death_ticks"]:
+                found.append(
+                    {
+                        "name": MOB_KINDS[record["kind"]].name,
+                        "x": x,
+                        "y": y,
+                        "z": z,
+                        "yaw": math.degrees(record["yaw"]),
+                        "health": float(record["health"]),
+                        "distance": distance,
+                    }
+                )
+        return sorted(found, key=lambda mob: mob["distance"])
+
+    def _statistics(self) -> dict[str, dict[str, int]]:
+        """Counters of the state, completed by what the kernels count in the player's record."""
+        counters = self._game.state.statistics.copy()
+        record = self.player.records[0]
+        custom = counters["custom"]
+        for name, field in _DISTANCES:
+            if centimetres := int(record[field] * 100.0):
+                custom[name] = centimetres
+        if jumps := int(record["jumps"]):
+            custom["jump"] = jumps
+        return counters
+
+
+_DISTANCES = (
+    ("walk_one_cm", "walked"),
+    ("sprint_one_cm", "sprinted"),
+    ("crouch_one_cm", "crept"),
+)
+"""Minecraft's statistics of distance, and the record's field of each."""

@@ -1,0 +1,238 @@
+"""Collision of boxes with blocks, and the constants of Minecraft's motion.
+
+All lengths are in blocks, all times in ticks (1/20 s). Compiled without fastmath, so that twin
+engines agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, uint32, uint64
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+
+GRAVITY = 0.08
+"""Downward acceleration of the player and of mobs, blocks per tick squared."""
+DRAG = 0.98
+"""Share of vertical speed that a tick leaves, after gravity."""
+GROUND_FRICTION = 0.6 * 0.91
+"""Share of horizontal speed that a tick leaves on ordinary ground (slipperiness 0.6)."""
+AIR_FRICTION = 0.91
+INPUT_SCALE = 0.98
+"""Factor on the movement input of every living thing."""
+JUMP_SPEED = 0.42
+JUMP_DELAY = 10
+"""Ticks between two jumps while the key is held."""
+AIR_ACCELERATION = 0.02
+NEGLIGIBLE = 0.003
+"""Components of velocity below this are set to zero, as Minecraft does."""
+SAFE_FALL = 3.0
+"""Blocks that one can fall without harm."""
+STEP_HEIGHT = 0.6
+"""How deep a drop a sneaking player refuses; smaller than any block of ours."""
+
+_EDGE = 1e-7
+
+
+@kernel(inline="always")
+def is_solid(blocks: NDArray[np.uint8], x: int, y: int, z: int) -> bool:
+    """Whether there is a block at (x, y, z); there is none above or below the world."""
+    inside = uint32(y) < uint32(128)
+    cell = (uint32(x & 255) << uint32(15)) | (uint32(z & 255) << uint32(7)) | uint32(y & 127)
+    return inside and blocks[cell] != 0
+
+
+@kernel()
+def random(state: NDArray[np.uint64]) -> float:
+    """Next number in [0, 1) of the engine's generator, xorshift64* (Vigna 2016)."""
+    bits = state[0]
+    bits ^= bits >> uint64(12)
+    bits ^= bits << uint64(25)
+    bits ^= bits >> uint64(27)
+    state[0] = bits
+    return ((bits * uint64(0x2545F4914F6CDD1D)) >> uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel()
+def _plane_is_solid(
+    blocks: NDArray[np.uint8], axis: int, at: int, a0: int, a1: int, b0: int, b1: int
+) -> bool:
+    """Whether a plane of cells across `axis` holds a block; the other axes keep x, y, z order."""
+    for a in range(a0, a1 + 1):
+        for b in range(b0, b1 + 1):
+            if axis == 0:
+                if is_solid(blocks, at, a, b):
+                    return True
+            elif axis == 1:
+                if is_solid(blocks, a, at, b):
+                    return True
+            elif is_solid(blocks, a, b, at):
+                return True
+    return False
+
+
+@kernel()
+def _clip_axis(
+    blocks: NDArray[np.uint8],
+    axis: int,
+    low: float,
+    high: float,
+    distance: float,
+    a_low: float,
+    a_high: float,
+    b_low: float,
+    b_high: float,
+) -> float:
+    """How far a box can go along one axis, at most `distance` (signed).
+
+    `low` and `high` are its extent on that axis; a and b are the other two axes in x, y, z order.
+    """
+    a0 = int64(np.floor(a_low + _EDGE))
+    a1 = int64(np.floor(a_high - _EDGE))
+    b0 = int64(np.floor(b_low + _EDGE))
+    b1 = int64(np.floor(b_high - _EDGE))
+    if distance > 0.0:
+        last = int64(np.floor(high + distance))
+        for at in range(int64(np.floor(high - _EDGE)) + 1, last + 1):
+            if _plane_is_solid(blocks, axis, at, a0, a1, b0, b1):
+                return max(0.0, min(distance, at - high))
+    elif distance < 0.0:
+        last = int64(np.floor(low + distance))
+        for at in range(int64(np.floor(low + _EDGE)) - 1, last - 1, -1):
+            if _plane_is_solid(blocks, axis, at, a0, a1, b0, b1):
+                return min(0.0, max(distance, at + 1 - low))
+    return distance
+
+
+@kernel()
+def clip_motion(
+    blocks: NDArray[np.uint8],
+    x: float,
+    y: float,
+    z: float,
+    half: float,
+    height: float,
+    dx: float,
+    dy: float,
+    dz: float,
+) -> tuple[float, float, float]:
+    """Shortens a motion where blocks are in the way.
+
+    Vertical first, then the larger of the horizontal components, as Minecraft 1.16.
+
+    Args:
+        blocks: The window's block ids, uint8 [2**23].
+        x: Position of the feet.
+        y: Position of the feet.
+        z: Position of the feet.
+        half: Half the side of the square footprint.
+        height: Height of the box.
+        dx: Wanted motion.
+        dy: Wanted motion.
+        dz: Wanted motion.
+
+    Returns:
+        The possible motion (dx, dy, dz).
+    """
+    dy = _clip_axis(blocks, 1, y, y + height, dy, x - half, x + half, z - half, z + half)
+    y += dy
+    z_first = abs(dx) < abs(dz)
+    if z_first:
+        dz = _clip_axis(blocks, 2, z - half, z + half, dz, x - half, x + half, y, y + height)
+        z += dz
+    dx = _clip_axis(blocks, 0, x - half, x + half, dx, y, y + height, z - half, z + half)
+    x += dx
+    if not z_first:
+        dz = _clip_axis(blocks, 2, z - half, z + half, dz, x - half, x + half, y, y + height)
+    return dx, dy, dz
+
+
+@kernel()
+def is_free(
+    blocks: NDArray[np.uint8], x: float, y: float, z: float, half: float, height: float
+) -> bool:
+    """Whether a box with its feet at (x, y, z) touches no block."""
+    y0 = int64(np.floor(y + _EDGE))
+    y1 = int64(np.floor(y + height - _EDGE))
+    for j in range(y0, y1 + 1):
+        if _plane_is_solid(
+            blocks,
+            1,
+            j,
+            int64(np.floor(x - half + _EDGE)),
+            int64(np.floor(x + half - _EDGE)),
+            int64(np.floor(z - half + _EDGE)),
+            int64(np.floor(z + half - _EDGE)),
+        ):
+            return False
+    return True
+
+
+@kernel()
+def move(
+    blocks: NDArray[np.uint8], body: np.void, half: float, height: float, dx: float, dz: float
+) -> tuple[float, float]:
+    """Moves a body by (dx, its vertical speed, dz) as far as blocks allow.
+
+    Stops its velocity on each axis where it ran into something and sets `on_ground`.
+
+    Args:
+        blocks: The window's block ids.
+        body: A record with `position`, `velocity` and `on_ground`.
+        half: Half the side of its footprint.
+        height: Its height.
+        dx: Wanted horizontal motion; the velocity, unless something holds the body back.
+        dz: Likewise.
+
+    Returns:
+        The horizontal motion that was possible (dx, dz).
+    """
+    position = body.position
+    velocity = body.velocity
+    dy = velocity[1]
+    moved_x, moved_y, moved_z = clip_motion(
+        blocks, position[0], position[1], position[2], half, height, dx, dy, dz
+    )
+    position[0] += moved_x
+    position[1] += moved_y
+    position[2] += moved_z
+    if moved_x != dx:
+        velocity[0] = 0.0
+    if moved_z != dz:
+        velocity[2] = 0.0
+    body.on_ground = 1 if dy < 0.0 and moved_y != dy else 0
+    if moved_y != dy:
+        velocity[1] = 0.0
+    return moved_x, moved_z
+
+
+@kernel()
+def settle(body: np.void) -> None:
+    """Zeroes the components of a velocity that are too small to matter."""
+    velocity = body.velocity
+    for axis in range(3):
+        if abs(velocity[axis]) < NEGLIGIBLE:
+            velocity[axis] = 0.0
+
+
+@kernel()
+def apply_gravity_and_drag(body: np.void, was_on_ground: bool) -> None:
+    """Ends a tick of motion of the player or a mob: gravity, then drag and friction."""
+    velocity = body.velocity
+    velocity[1] = (velocity[1] - GRAVITY) * DRAG
+    friction = GROUND_FRICTION if was_on_ground else AIR_FRICTION
+    velocity[0] *= friction
+    velocity[2] *= friction
+
+
+@kernel()
+def fall(body: np.void, moved_y: float) -> float:
+    """Books a tick's vertical motion as falling; returns the damage of a landing, else 0."""
+    damage = 0.0
+    if body.on_ground:
+        damage = max(0.0, np.ceil(body.fall_distance - SAFE_FALL))
+        body.fall_distance = 0.0
+    elif moved_y < 0.0:
+        body.fall_distance -= moved_y
+    return damage
