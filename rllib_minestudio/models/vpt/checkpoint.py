@@ -72,7 +72,7 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) 
     missing = [name for name in own if name not in state]
     unexpected = [name for name in state if name not in own]
     misshaped = [
-        f"{name}: {tuple(state[name].shape)} in the file, {tuple(own[name].shape)} in the model"
+        f"{name}: {tuple(state[name].shape)} instead of {tuple(own[name].shape)}"
         for name in own
         if name in state and state[name].shape != own[name].shape
     ]

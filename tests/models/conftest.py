@@ -1,0 +1,38 @@
+"""A network small enough for tests that run in milliseconds."""
+
+import pytest
+import torch
+
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+
+TINY_OPTIONS = {
+    "preset": "nano",
+    "img_shape": [16, 24, 3],
+    "hidsize": 16,
+    "attention_heads": 2,
+    "attention_memory_size": 10,
+    "timesteps": 4,
+}
+"""Options of a network whose memory holds 6 frames."""
+
+
+@pytest.fixture
+def tiny_options():
+    return dict(TINY_OPTIONS)
+
+
+@pytest.fixture(params=["factored", "joint"])
+def network(request):
+    torch.manual_seed(0)
+    network = VPTNetwork(VPTConfig.from_options({**TINY_OPTIONS, "action_head": request.param}))
+    # Initial heads are nearly constant; larger ones let differences show.
+    for head in network.pi_head.values():
+        torch.nn.init.normal_(head.linear_layer.weight)
+    return network
+
+
+@pytest.fixture
+def images():
+    """Two environments' frames: [2, 14, 16, 24, 3] uint8."""
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (2, 14, 16, 24, 3), dtype=torch.uint8, generator=generator)
