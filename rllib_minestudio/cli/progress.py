@@ -76,6 +76,27 @@ def progress_line(
     return "  ".join(cells)
 
 
+class StopAt(tune.Stopper):
+    """Ends a trial at the first criterion that it reaches.
+
+    Unlike a plain dict of criteria, it puts up with a metric that early results lack, such as
+    the episode return before any episode has ended.
+    """
+
+    def __init__(self, stop: Mapping[str, float]) -> None:
+        """Take metrics (slashes for nesting) and the values that end a trial."""
+        self._stop = dict(stop)
+
+    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+        """Return whether a trial with this result is to end."""
+        reached = [(metric(result, name), limit) for name, limit in self._stop.items()]
+        return any(value is not None and value >= limit for value, limit in reached)
+
+    def stop_all(self) -> bool:
+        """Never end the trials that have not reached a criterion."""
+        return False
+
+
 class TrainingProgress(tune.Callback):
     """Prints a line per iteration, rate-limited, and keeps a bar below them on a terminal.
 

@@ -13,16 +13,40 @@ OBJECT_STORE_BYTES = 1024**3
 SECONDS_BETWEEN_STATE_SAVES = 10
 """How often Tune writes what `--resume` needs to know about the trials."""
 
-QUIET = {
+ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": str(SECONDS_BETWEEN_STATE_SAVES),
     "TUNE_WARN_THRESHOLD_S": "60",
     "PYTHONWARNINGS": "ignore",
 }
 """Environment variables for Ray and its workers, set where the user has not set them."""
+
+LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Makes Ray take 127.0.0.1 for this machine's address, on Linux too, and listen on nothing else.
+
+(`ray.init(_node_ip_address="127.0.0.1")` does not: Ray replaces it by the outward address.)
+"""
+
+LOGGERS = ("ray.rllib", "ray.tune", "ray.train", "ray._common")
+
+
+def set_environment() -> None:
+    """Set the environment variables above; call it before anything imports Ray."""
+    wanted = ENVIRONMENT if os.environ.get("RAY_ADDRESS") else {**ENVIRONMENT, **LOOPBACK_ONLY}
+    for name, value in wanted.items():
+        os.environ.setdefault(name, value)
+
+
+def quieten(verbose: bool) -> None:
+    """Let Ray's libraries log errors only, unless `verbose`; their import sets other levels."""
+    import ray.rllib
+    import ray.tune  # noqa: F401
+
+    if not verbose:
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.ERROR)
 
 
 @contextmanager
@@ -36,25 +60,19 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[None]:
             many, so that the trial runs slowly rather than waits for ever.
         verbose: Show what Ray and its workers print.
     """
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
     import ray
 
-    level = logging.INFO if verbose else logging.ERROR
     local = {
         "num_cpus": max(num_cpus, machine_cpus()),
         "include_dashboard": False,
         "object_store_memory": OBJECT_STORE_BYTES,
-        "_node_ip_address": "127.0.0.1",
     }
     with phase("starting Ray"):
         ray.init(
             log_to_driver=verbose,
-            logging_level=level,
+            logging_level=logging.INFO if verbose else logging.ERROR,
             **({} if os.environ.get("RAY_ADDRESS") else local),
         )
-    for name in ("ray.tune", "ray.rllib", "ray.train"):
-        logging.getLogger(name).setLevel(level)
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from rllib_minestudio.cli.console import clock, phase, short, stderr, stdout
-from rllib_minestudio.cli.progress import ENV_STEPS, metric
+from rllib_minestudio.cli.progress import ENV_STEPS, StopAt, metric
 from rllib_minestudio.cli.search import value_at
 
 RETURN = "env_runners/episode_return_mean"
@@ -93,19 +93,21 @@ def _draw_curve(plan: Any, folder: Path, result: Any, random_mean: float | None)
 
 
 def read_history(trial_folder: Path) -> list[dict[str, Any]]:
-    """Read every result of a trial from its `result.json`.
+    """Read the results of a trial from its `result.json`, one per iteration.
 
     Its `progress.csv` has only the columns of the first result, in which no episode may have
-    ended yet. A last line cut off by a crash is left out.
+    ended yet. Iterations that were repeated after a crash count as they went the last time; a
+    last line that the crash cut off is left out.
     """
     file = trial_folder / "result.json"
-    history = []
+    by_iteration: dict[int, dict[str, Any]] = {}
     for line in file.read_text().splitlines() if file.is_file() else []:
         try:
-            history.append(json.loads(line))
+            result = json.loads(line)
         except json.JSONDecodeError:
             continue
-    return history
+        by_iteration[result["training_iteration"]] = result
+    return [by_iteration[iteration] for iteration in sorted(by_iteration)]
 
 
 def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
@@ -174,6 +176,8 @@ def _print_best(
     ):
         if value:
             stdout.print(f"{title}: {value}")
+    if plan.stop and not StopAt(plan.stop)("", best.metrics):
+        stdout.print("It was stopped before its end; --resume continues it.")
     stdout.print(f"finished in {clock(seconds)}")
 
 

@@ -1,14 +1,15 @@
 """`rllib train file`: from an experiment file to trained agents and a summary."""
 
 import json
+import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rllib_minestudio.cli import ray_session
 from rllib_minestudio.cli.console import phase, stderr, stdout
 from rllib_minestudio.cli.experiment import (
     Experiment,
@@ -34,16 +35,27 @@ def train(arguments: Namespace) -> int:
     Raises:
         MineStudioError: The file, an option, or the folder to resume from is not in order.
     """
+    start = time.monotonic()
+    ray_session.set_environment()
+    _make_importable(Path.cwd())
     path = Path(arguments.file)
     tuner = load_tuner(path)
     if tuner is not None:
         return _run_own_tuner(tuner, arguments)
     experiments = load_experiments(path, arguments.set)
     _apply_options(experiments, arguments)
-    plans = _validated(experiments)
+    plans = _validated(experiments, arguments.verbose)
     folders = [_run_folder(Path(arguments.out) / plan.name, arguments.resume) for plan in plans]
-    statuses = [_run(plan, folder, arguments) for plan, folder in zip(plans, folders, strict=True)]
+    pairs = zip(plans, folders, strict=True)
+    statuses = [_run(plan, folder, arguments, start) for plan, folder in pairs]
     return max(statuses)
+
+
+def _make_importable(folder: Path) -> None:
+    """Let dotted names in experiment files reach modules in `folder`, here and in Ray's workers."""
+    sys.path.insert(0, str(folder))
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), inherited]))
 
 
 def _apply_options(experiments: list[Experiment], arguments: Namespace) -> None:
@@ -57,10 +69,11 @@ def _apply_options(experiments: list[Experiment], arguments: Namespace) -> None:
             experiment.checkpoint_config["checkpoint_frequency"] = arguments.checkpoint_freq
 
 
-def _validated(experiments: list[Experiment]) -> list[Any]:
+def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
     """Validate all experiments before any of them starts."""
     from rllib_minestudio.cli.plan import make_plan
 
+    ray_session.quieten(verbose)
     plans, problems = [], []
     for experiment in experiments:
         try:
@@ -87,19 +100,17 @@ def _run_folder(parent: Path, resume: bool) -> Path:
     return runs[-1].resolve()
 
 
-def _run(plan: Any, folder: Path, arguments: Namespace) -> int:
-    """Train one experiment and summarise it."""
-    from rllib_minestudio.cli.ray_session import ray_session
+def _run(plan: Any, folder: Path, arguments: Namespace, start: float) -> int:
+    """Train one experiment and summarise it; `start` is when the command began."""
     from rllib_minestudio.cli.summary import summarize
 
-    start = time.monotonic()
     stdout.print(f"{plan.name}: results go to {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     _compile_kernels(plan.example)
     random_returns = _random_returns(plan, folder)
     request = plan.algorithm.default_resource_request(plan.example.to_dict())
     cpus = int(request.required_resources.get("CPU", 1))
-    with ray_session(cpus, arguments.verbose):
+    with ray_session.ray_session(cpus, arguments.verbose):
         results = _tuner(plan, folder, arguments).fit()
     return summarize(plan, folder, results, random_returns, time.monotonic() - start)
 
@@ -108,10 +119,10 @@ def _tuner(plan: Any, folder: Path, arguments: Namespace) -> Any:
     """Build Tune's run, or restore it from its folder."""
     from ray import tune
 
-    from rllib_minestudio.cli.progress import TrainingProgress
+    from rllib_minestudio.cli.progress import StopAt, TrainingProgress
 
     if arguments.resume:
-        stdout.print(f"resuming {folder}")
+        stdout.print("resuming, with the options that the run was started with")
         return tune.Tuner.restore(
             str(folder),
             trainable=plan.algorithm,
@@ -122,24 +133,23 @@ def _tuner(plan: Any, folder: Path, arguments: Namespace) -> Any:
     return tune.Tuner(
         plan.algorithm,
         param_space=plan.space,
-        tune_config=tune.TuneConfig(
-            metric="env_runners/episode_return_mean", mode="max", num_samples=plan.num_samples
-        ),
+        tune_config=tune.TuneConfig(num_samples=plan.num_samples),
         run_config=tune.RunConfig(
             name=folder.name,
             storage_path=str(folder.parent),
-            stop=plan.stop,
+            stop=StopAt(plan.stop),
             checkpoint_config=tune.CheckpointConfig(**plan.checkpoints),
             callbacks=[TrainingProgress(plan.stop, plan.searched)],
-            verbose=2 if arguments.verbose else 0,
+            verbose=0,
         ),
     )
 
 
 def _compile_kernels(config: Any) -> None:
     """Compile the embedded engine once per machine, before many workers would."""
-    env_config: Mapping[str, Any] = config.env_config or {}
-    if env_config.get("engine", "voxel") != "voxel":
+    from rllib_minestudio.cli.environment import uses_embedded_engine
+
+    if not uses_embedded_engine(config):
         return
     from rllib_minestudio.env.voxel import jitcache
 
@@ -193,12 +203,9 @@ def _run_own_tuner(tuner: Any, arguments: Namespace) -> int:
             f"{', '.join(given)}: not with a file that defines a `tuner`; "
             "set them in the file, or let it define `config`."
         )
-    from rllib_minestudio.cli.ray_session import machine_cpus, ray_session
-
-    with ray_session(machine_cpus(), arguments.verbose):
+    with ray_session.ray_session(ray_session.machine_cpus(), arguments.verbose):
         results = tuner.fit()
     for error in results.errors:
         stderr.print(str(error), style="red", markup=False)
     stdout.print(f"{len(results)} trials, {results.num_errors} failed: {results.experiment_path}")
-    sys.stdout.flush()
     return 1 if results.num_errors else 0
