@@ -25,14 +25,16 @@ from rllib_minestudio.env.voxel.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player import SWING_TICKS, Player
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Camera
+from rllib_minestudio.env.voxel.render.celestial import render_celestial, star_directions
 from rllib_minestudio.env.voxel.render.entities import render_instances
 from rllib_minestudio.env.voxel.render.hand import hand_overlay
 from rllib_minestudio.env.voxel.render.hud import SLOTS, Hud, HudState
+from rllib_minestudio.env.voxel.render.lanes import new_scratch
 from rllib_minestudio.env.voxel.render.models import Models, build_models
 from rllib_minestudio.env.voxel.render.overlay import Overlay, blend, invert
 from rllib_minestudio.env.voxel.render.placement import INSTANCE_SIZE, place_items, place_mobs
-from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, apply_sky, sky_at
-from rllib_minestudio.env.voxel.render.terrain import new_scratch, render_terrain
+from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
+from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
 from rllib_minestudio.env.voxel.world import CHUNK, LOAD_RADIUS, World
 from rllib_minestudio.errors import InvalidOptionsError
@@ -84,7 +86,7 @@ class Renderer:
     Attributes:
         camera: The camera of the last frame drawn.
         depth: float32 (height * width,), planar depth in blocks of the last frame's pixels without
-            hand and display; `terrain.SKY_DEPTH` where there is sky.
+            hand and display; `lanes.SKY_DEPTH` where there is sky.
     """
 
     def __init__(
@@ -123,7 +125,10 @@ class Renderer:
         self._hud = Hud(self.width, self.height, aspect, names, FIRST_PLAIN_ITEM)
         self._hud_state: HudState | None = None
         self._hud_overlay: Overlay | None = None
-        self._sky_step = -1
+        self._stars = star_directions()
+        self._sky_step = 0
+        self._sky: Sky = sky_at(0)
+        apply_sky(self.camera, self._sky)
 
     def draw(
         self,
@@ -179,9 +184,11 @@ class Renderer:
         step = int(daytime) // SKY_STEP_TICKS
         if step != self._sky_step:
             self._sky_step = step
-            apply_sky(self.camera, sky_at(step * SKY_STEP_TICKS))
+            self._sky = sky_at(step * SKY_STEP_TICKS)
+            apply_sky(self.camera, self._sky)
 
     def _draw_world(self, world: World, frame: Frame) -> None:
+        """Draw terrain and sky."""
         camera = self.camera
         render_terrain(
             world.blocks,
@@ -199,8 +206,19 @@ class Renderer:
             self._floats,
             self._ints,
         )
+        render_celestial(
+            camera.vector,
+            self._sky.sun_angle,
+            self._sky.stars,
+            self._stars,
+            self.width,
+            self.height,
+            frame,
+            self.depth,
+        )
 
     def _draw_entities(self, world: World, mobs: Mobs, items: DroppedItems, frame: Frame) -> None:
+        """Draw mobs and dropped items."""
         models, vector = self._models, self.camera.vector
         instances, chosen = self._instances, self._instance_models
         view = (world.top, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)

@@ -29,46 +29,24 @@ DIRT: RGB = (134, 96, 67)
 GRASS: RGB = (108, 162, 68)
 STONE: RGB = (125, 125, 125)
 SAND: RGB = (219, 207, 163)
-PLANKS = {"oak": (162, 130, 78), "birch": (196, 179, 123), "spruce": (114, 84, 48)}
-BARK = {"oak": (118, 94, 58), "birch": (216, 215, 210), "spruce": (59, 38, 18)}
-LEAVES = {"oak": (66, 118, 44), "birch": (98, 136, 68), "spruce": (56, 90, 56)}
+PLANKS = {"oak": (162, 130, 78), "birch": (196, 179, 123)}
+BARK = {"oak": (118, 94, 58), "birch": (216, 215, 210)}
+LEAVES = {"oak": (66, 118, 44), "birch": (98, 136, 68)}
 ORES = {
     "coal": (38, 38, 38),
     "iron": (216, 175, 147),
-    "gold": (248, 222, 90),
     "diamond": (93, 236, 229),
-    "redstone": (200, 20, 10),
-    "lapis": (32, 66, 170),
-    "emerald": (30, 200, 80),
 }
-WOOL = {
-    "white": (234, 236, 236), "orange": (240, 118, 20), "magenta": (189, 69, 180),
-    "light_blue": (58, 175, 217), "yellow": (248, 198, 40), "lime": (112, 185, 26),
-    "pink": (237, 141, 172), "gray": (63, 68, 72), "light_gray": (142, 142, 135),
-    "cyan": (21, 138, 145), "purple": (122, 42, 173), "blue": (53, 57, 157),
-    "brown": (114, 72, 41), "green": (85, 110, 28), "red": (161, 39, 35), "black": (21, 21, 26),
-}  # fmt: skip
+WOOL: RGB = (234, 236, 236)
 PLAIN: dict[str, tuple[RGB, float]] = {
+    "white_wool": (WOOL, 9),
     "gravel": ((131, 127, 124), 34),
     "sand": (SAND, 11),
-    "red_sand": ((190, 103, 33), 11),
     "dirt": (DIRT, 20),
-    "coarse_dirt": ((119, 85, 59), 28),
-    "clay": ((160, 166, 179), 7),
-    "snow": ((246, 250, 252), 5),
     "snow_block": ((246, 250, 252), 5),
-    "water": ((52, 95, 218), 8),
-    "lava": ((218, 98, 20), 32),
-    "ice": ((145, 183, 253), 8),
     "bedrock": ((86, 86, 86), 52),
     "obsidian": ((20, 18, 30), 12),
-    "netherrack": ((98, 38, 38), 18),
-    "iron_block": ((220, 220, 220), 5),
-    "gold_block": ((246, 208, 61), 10),
-    "diamond_block": ((98, 237, 228), 10),
     "hay_block": ((188, 150, 30), 22),
-    "melon": ((114, 146, 30), 20),
-    "pumpkin": ((200, 118, 24), 16),
 }
 
 
@@ -198,16 +176,6 @@ def _furnace(rng: np.random.RandomState) -> list[Picture]:
     return [side, side, stone, stone, front, side]
 
 
-def _chest(rng: np.random.RandomState) -> list[Picture]:
-    wood = noise(rng, (164, 114, 48), 8)
-    wood[[0, 15]] = wood[:, [0, 15]] = (74, 50, 24)
-    side = wood.copy()
-    side[5] = (74, 50, 24)
-    front = side.copy()
-    front[4:8, 7:9] = (190, 190, 190)
-    return [side, side, wood, wood, front, side]
-
-
 def _sandstone(rng: np.random.RandomState) -> list[Picture]:
     sand = noise(rng, SAND, 11)
     side = noise(rng, (216, 202, 155), 6)
@@ -225,27 +193,12 @@ def _cactus(rng: np.random.RandomState) -> list[Picture]:
     return _sided(side, top, top)
 
 
-def _glass(rng: np.random.RandomState) -> list[Picture]:
-    picture = noise(rng, (176, 214, 228), 4)
-    picture[[0, 15]] = picture[:, [0, 15]] = (222, 240, 246)
-    for step in range(5):
-        picture[3 + step, 7 - step] = (236, 248, 252)
-    return _same(picture)
-
-
 def _bricks(rng: np.random.RandomState) -> list[Picture]:
     picture = noise(rng, (150, 90, 74), 12)
     picture[3::4] = (176, 166, 156)
     for course, joint in enumerate((7, 3, 7, 3)):
         picture[course * 4 : course * 4 + 3, [joint, (joint + 8) % 16]] = (176, 166, 156)
     return _same(picture)
-
-
-def _tnt(rng: np.random.RandomState) -> list[Picture]:
-    side = noise(rng, (200, 50, 30), 12)
-    side[5:11] = noise(rng, (225, 225, 220), 5)[5:11]
-    side[7:9, [2, 3, 4, 7, 9, 12, 13]] = (30, 30, 30)
-    return _sided(side, noise(rng, (160, 110, 90), 14), noise(rng, (200, 50, 30), 12))
 
 
 def _painters() -> dict[str, BlockPainter]:
@@ -256,17 +209,12 @@ def _painters() -> dict[str, BlockPainter]:
         "cobblestone": _cobblestone,
         "crafting_table": _crafting_table,
         "furnace": _furnace,
-        "chest": _chest,
         "sandstone": _sandstone,
         "cactus": _cactus,
-        "glass": _glass,
         "bricks": _bricks,
-        "tnt": _tnt,
     }
     painters |= {name: _plain(*colours) for name, colours in PLAIN.items()}
     painters |= {f"{ore}_ore": _ore(colour) for ore, colour in ORES.items()}
-    painters |= {f"{dye}_wool": _plain(colour, 9) for dye, colour in WOOL.items()}
-    painters["wool"] = painters["white_wool"]
     for wood, colour in PLANKS.items():
         painters[f"{wood}_planks"] = _planks(colour)
         painters.setdefault(f"{wood}_log", _log(BARK[wood], colour))

@@ -149,6 +149,25 @@ def _texel_of(texture: int, t: float, mip: float, u: float, v: float) -> int:
 
 
 @render_kernel
+def _reciprocal(slope: float) -> float:
+    return ONE / (SMALLEST_SLOPE if abs(slope) < SMALLEST_SLOPE else slope)
+
+
+@render_kernel
+def _paint(image: Bytes, pixel: int, rgb: int, tint: Tint) -> None:
+    lr, lg, lb, fr, fg, fb, fog, red = tint
+    r = float32(rgb & uint32(255)) * lr
+    g = float32((rgb >> uint32(8)) & uint32(255)) * lg
+    b = float32((rgb >> uint32(16)) & uint32(255)) * lb
+    r += (float32(255) * lr - r) * red
+    g -= g * red
+    b -= b * red
+    image[pixel] = uint8(r + (fr - r) * fog)
+    image[pixel + uint32(1)] = uint8(g + (fg - g) * fog)
+    image[pixel + uint32(2)] = uint8(b + (fb - b) * fog)
+
+
+@render_kernel
 def _draw_box(
     box: Floats,
     textures: Ints,
@@ -163,7 +182,7 @@ def _draw_box(
     image: Bytes,
     depth: Floats,
 ) -> None:
-    """Draw one box; `tint` holds light RGB, fog RGB, fog amount and red amount."""
+    """Draw one box."""
     left, right, upper, lower, nearest = _cover(box, frame, step_x, step_y, width, height)
     ox, oy, oz = frame[EYE], frame[EYE + 1], frame[EYE + 2]
     x0, y0, z0 = box[BOX_LOW] - ox, box[BOX_LOW + 1] - oy, box[BOX_LOW + 2] - oz
@@ -171,7 +190,6 @@ def _draw_box(
     per_x, per_y, per_z = ONE / (x1 - x0), ONE / (y1 - y0), ONE / (z1 - z0)
     mip = mip * (x1 - x0 + y1 - y0 + z1 - z0) / float32(3)
     s0, s1, s2 = frame[SIDE], frame[SIDE + 1], frame[SIDE + 2]
-    lr, lg, lb, fr, fg, fb, fog, red = tint
     for py in range(upper, lower):
         sy = (float32(height) * HALF - float32(py) - HALF) * step_y
         row_x = frame[AHEAD] + sy * frame[RISE]
@@ -183,36 +201,41 @@ def _draw_box(
                 continue
             sx = (float32(px) + HALF - float32(width) * HALF) * step_x
             dx, dy, dz = row_x + sx * s0, row_y + sx * s1, row_z + sx * s2
-            dx = SMALLEST_SLOPE if abs(dx) < SMALLEST_SLOPE else dx
-            dy = SMALLEST_SLOPE if abs(dy) < SMALLEST_SLOPE else dy
-            dz = SMALLEST_SLOPE if abs(dz) < SMALLEST_SLOPE else dz
-            ix, iy, iz = ONE / dx, ONE / dy, ONE / dz
+            ix, iy, iz = _reciprocal(dx), _reciprocal(dy), _reciprocal(dz)
             enter_x, leave_x = min(x0 * ix, x1 * ix), max(x0 * ix, x1 * ix)
             enter_y, leave_y = min(y0 * iy, y1 * iy), max(y0 * iy, y1 * iy)
             enter_z, leave_z = min(z0 * iz, z1 * iz), max(z0 * iz, z1 * iz)
-            t = max(enter_x, max(enter_y, enter_z))
-            if t > min(leave_x, min(leave_y, leave_z)) or t < NEAR or t >= depth[p]:
+            t, t_end = max(enter_x, max(enter_y, enter_z)), min(leave_x, min(leave_y, leave_z))
+            if t > t_end or t < NEAR or t >= depth[p]:
                 continue
+            face, u, v = 5 if dz > ZERO else 4, (dx * t - x0) * per_x, (y1 - dy * t) * per_y
             if t == enter_x:
-                face, u, v = 1 if dx > ZERO else 0, (dz * t - z0) * per_z, (y1 - dy * t) * per_y
+                face, u = 1 if dx > ZERO else 0, (dz * t - z0) * per_z
             elif t == enter_y:
-                face, u, v = 3 if dy > ZERO else 2, (dx * t - x0) * per_x, (dz * t - z0) * per_z
-            else:
-                face, u, v = 5 if dz > ZERO else 4, (dx * t - x0) * per_x, (y1 - dy * t) * per_y
+                face, v = 3 if dy > ZERO else 2, (dz * t - z0) * per_z
             rgb = atlas[_texel_of(textures[face], t, mip, u, v)]
             if rgb == SEE_THROUGH:
                 continue
-            r = float32(rgb & uint32(255)) * lr
-            g = float32((rgb >> uint32(8)) & uint32(255)) * lg
-            b = float32((rgb >> uint32(16)) & uint32(255)) * lb
-            r += (float32(255) * lr - r) * red
-            g -= g * red
-            b -= b * red
             depth[p] = t
-            pixel = p * uint32(3)
-            image[pixel] = uint8(r + (fr - r) * fog)
-            image[pixel + uint32(1)] = uint8(g + (fg - g) * fog)
-            image[pixel + uint32(2)] = uint8(b + (fb - b) * fog)
+            _paint(image, p * uint32(3), rgb, tint)
+
+
+@render_kernel
+def _tint(camera: Floats, row: Floats) -> Tint:
+    x, y, z = row[OFFSET], row[OFFSET + 1], row[OFFSET + 2]
+    distance = np.sqrt(x * x + y * y + z * z) / camera[VIEW]
+    fog = min(max((distance - camera[FOG_START]) * camera[FOG_SCALE], ZERO), ONE)
+    light = row[BRIGHTNESS]
+    return (
+        camera[LIGHT] * light,
+        camera[LIGHT + 1] * light,
+        camera[LIGHT + 2] * light,
+        camera[HORIZON],
+        camera[HORIZON + 1],
+        camera[HORIZON + 2],
+        fog,
+        row[RED],
+    )
 
 
 @render_kernel
@@ -252,20 +275,7 @@ def render_instances(
     for i in range(count):
         row = instances[i]
         _model_frame(camera, row, model_frame)
-        x, y, z = row[OFFSET], row[OFFSET + 1], row[OFFSET + 2]
-        distance = np.sqrt(x * x + y * y + z * z) / camera[VIEW]
-        fog = min(max((distance - camera[FOG_START]) * camera[FOG_SCALE], ZERO), ONE)
-        light = row[BRIGHTNESS]
-        tint = (
-            camera[LIGHT] * light,
-            camera[LIGHT + 1] * light,
-            camera[LIGHT + 2] * light,
-            camera[HORIZON],
-            camera[HORIZON + 1],
-            camera[HORIZON + 2],
-            fog,
-            row[RED],
-        )
+        tint = _tint(camera, row)
         for index in range(first_box[models[i]], first_box[models[i] + 1]):
             box = boxes[index]
             _swing_frame(model_frame, box, row, frame)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float32, int32, int64
+from numba import int64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import (
@@ -92,8 +92,8 @@ def place_mobs(
         top: Highest block of each column, uint8 (65536,).
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
-        half_width: Half the view's width on the plane one block ahead.
-        half_height: Half the view's height there.
+        half_width: Half the view's width one block ahead.
+        half_height: Half its height.
         instances: float32 (n, INSTANCE_SIZE), written from row `found`.
         models: int32 (n,), written likewise.
         found: Instances already there.
@@ -108,17 +108,16 @@ def place_mobs(
         if found == len(models) or not _in_view(camera, half_width, half_height, x, y, z):
             continue
         row = instances[found]
-        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = float32(x), float32(y), float32(z)
-        row[AHEAD_X], row[AHEAD_Z] = float32(-math.sin(mob.yaw)), float32(math.cos(mob.yaw))
+        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
+        row[AHEAD_X], row[AHEAD_Z] = -math.sin(mob.yaw), math.cos(mob.yaw)
         angle = LEG_SWING * mob.limb_amplitude * math.cos(mob.limb_swing)
-        row[SWING_SIN], row[SWING_COS] = float32(math.sin(angle)), float32(math.cos(angle))
+        row[SWING_SIN], row[SWING_COS] = math.sin(angle), math.cos(angle)
         # Minecraft's fall: quick at first, flat on the side when 5/8 of the time is over.
         fallen = min(math.sqrt(mob.death_ticks / DEATH_FALL_TICKS * 1.6), 1.0) * math.pi / 2
-        row[ROLL_SIN], row[ROLL_COS] = float32(math.sin(fallen)), float32(math.cos(fallen))
-        row[BRIGHTNESS] = float32(_brightness(top, position[0], position[1], position[2]))
-        hurt = mob.hurt_ticks > 0 or mob.death_ticks > 0
-        row[RED] = float32(HURT_RED) if hurt else float32(0)
-        models[found] = int32(model_of[mob.kind])
+        row[ROLL_SIN], row[ROLL_COS] = math.sin(fallen), math.cos(fallen)
+        row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
+        row[RED] = HURT_RED if mob.hurt_ticks > 0 or mob.death_ticks > 0 else 0.0
+        models[found] = model_of[mob.kind]
         found += 1
     return found
 
@@ -148,12 +147,12 @@ def place_items(
         turn = item.age * ITEM_TURN + i
         y += ITEM_HOVER + ITEM_BOB * math.sin(item.age / 10 + i)
         row = instances[found]
-        row[:] = float32(0)
-        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = float32(x), float32(y), float32(z)
-        row[AHEAD_X], row[AHEAD_Z] = float32(math.sin(turn)), float32(math.cos(turn))
-        row[SWING_COS] = float32(1)
-        row[ROLL_COS] = float32(1)
-        row[BRIGHTNESS] = float32(_brightness(top, position[0], position[1], position[2]))
-        models[found] = int32(model_of[item.item])
+        row[:] = 0.0
+        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
+        row[AHEAD_X], row[AHEAD_Z] = math.sin(turn), math.cos(turn)
+        row[SWING_COS] = 1.0
+        row[ROLL_COS] = 1.0
+        row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
+        models[found] = model_of[item.item]
         found += 1
     return found

@@ -20,7 +20,7 @@ DAY_ZENITH: Colour = (110.0, 158.0, 255.0)
 DAY_HORIZON: Colour = (188.0, 212.0, 255.0)
 SUNSET: Colour = (232.0, 132.0, 62.0)
 # Moonlight is dim and bluish; enough to see a cow by.
-NIGHT_LIGHT: Colour = (0.20, 0.22, 0.32)
+NIGHT_LIGHT: Colour = (0.24, 0.26, 0.36)
 DUSK_LIGHT: Colour = (1.0, 0.90, 0.80)
 
 
