@@ -9,8 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, EnvAction
+from rllib_minestudio.env.checks import Problems
 from rllib_minestudio.env.options import EnvOptions
 from rllib_minestudio.errors import EngineError
+
+_NAMESPACE = "minecraft:"
 
 _logger = logging.getLogger(__name__)
 
@@ -73,10 +76,9 @@ class VoxelBackend:
         # Imported late: numba takes a second, which checking options need not cost.
         from rllib_minestudio.env.voxel.engine import VoxelEngine
 
+        self._biome, self._inventory = _known_names(options)
         self.action_space = KeySpace()
         self.engine = VoxelEngine(frame_size=options.obs_size)
-        self._biome = options.preferred_spawn_biome
-        self._inventory = options.inventory
         self._seed = options.seed
         self._idle = self.action_space.no_op()
         self._complaints: set[str] = set()
@@ -84,6 +86,8 @@ class VoxelBackend:
     def reset(self) -> RawObs:
         """Start a new world from the seed, with the initial inventory."""
         self.engine.reset(self._seed, self._biome)
+        for slot, item, quantity in self._inventory:
+            self.engine.player.inventory.set(slot, item, quantity)
         return {"pov": self.engine.render()}
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
@@ -120,6 +124,31 @@ class VoxelBackend:
     def _observe(self) -> RawStep:
         engine = self.engine
         return {"pov": engine.render()}, 0.0, engine.player_dead, engine.info()
+
+
+def _known_names(options: EnvOptions) -> tuple[str | None, list[tuple[int, int, int]]]:
+    """Return the biome's name, and (slot, item id, quantity) of the initial inventory.
+
+    Raises:
+        InvalidOptionsError: If the engine knows no such biome or item; lists all problems.
+    """
+    from rllib_minestudio.env.voxel.items import ITEM_ID
+    from rllib_minestudio.env.voxel.worldgen import BIOMES
+
+    problems = Problems()
+    biome = options.preferred_spawn_biome
+    if biome is not None:
+        biome = biome.removeprefix(_NAMESPACE)
+        problems.choice("preferred_spawn_biome", biome, BIOMES)
+    stacks = []
+    for slot, stack in options.inventory.items():
+        name = stack["type"].removeprefix(_NAMESPACE)
+        if name in ITEM_ID:
+            stacks.append((slot, ITEM_ID[name], stack.get("quantity", 1)))
+        else:
+            problems.unknown(f"item in inventory[{slot}]", name, ITEM_ID)
+    problems.raise_if_any()
+    return biome, stacks
 
 
 def make_backend(options: EnvOptions) -> Backend:

@@ -58,6 +58,18 @@ def test_all_mistakes_are_reported_together():
     assert len(caught.value.problems) == 4
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preferred_spawn_biome": "plans"}, "Did you mean 'plains'"),
+        ({"inventory": {3: {"type": "iron_swrod"}}}, r"inventory\[3\].*Did you mean 'iron_sword'"),
+    ],
+)
+def test_names_the_engine_does_not_know(options, message):
+    with pytest.raises(InvalidOptionsError, match=message):
+        MineStudioEnv(options)
+
+
 def test_the_minecraft_engine_is_announced_as_missing():
     with pytest.raises(EngineError, match=r"not available in this version.*engine='voxel'"):
         MineStudioEnv(engine="minecraft")

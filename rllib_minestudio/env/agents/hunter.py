@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.checks import Problems
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 
 EYE_HEIGHT = 1.62
@@ -95,7 +96,15 @@ class ScriptedHunter:
 
         Args:
             prey: Names of mobs among `BODIES`.
+
+        Raises:
+            InvalidOptionsError: If a name is not among them; lists all problems.
         """
+        problems = Problems("ScriptedHunter")
+        for name in prey:
+            if name not in BODIES:
+                problems.unknown("prey", name, BODIES)
+        problems.raise_if_any()
         self._prey = frozenset(prey)
         self.reset()
 

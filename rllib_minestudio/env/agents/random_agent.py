@@ -1,5 +1,6 @@
 """The random policy, against which learning is measured."""
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -18,7 +19,8 @@ class RandomAgent:
 
     def act(self, env: gym.Env[Any, Any]) -> Any:
         """Return the next action for `env`."""
-        if self._space is not env.action_space:
-            self._space = env.action_space
+        if self._space is None:
+            # A copy: seeding the environment's own space would disturb others who sample it.
+            self._space = copy.deepcopy(env.action_space)
             self._space.seed(self._seed)
         return self._space.sample()
