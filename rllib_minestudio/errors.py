@@ -55,3 +55,15 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     candidates = {option.lower(): option for option in valid}
     close = get_close_matches(str(name).lower(), candidates, n=1, cutoff=0.6)
     return f" Did you mean {candidates[close[0]]!r}?" if close else ""
+
+
+class ReplayBufferError(MineStudioError, ValueError):
+    """The replay buffer was given an impossible limit or asked for more than it holds."""
+
+
+class NonFiniteLossError(MineStudioError):
+    """The training loss was NaN or infinite too many times in a row."""
+
+
+class EnvRunnersLostError(MineStudioError, RuntimeError):
+    """No env runner delivered experience in time."""

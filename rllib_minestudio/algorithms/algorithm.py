@@ -7,6 +7,7 @@ runners get the new weights with their version.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import ray
@@ -25,6 +26,7 @@ from ray.rllib.utils.metrics import (
 )
 
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
+from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer
@@ -32,6 +34,7 @@ from rllib_minestudio.algorithms.schedule import loss_coefficients
 from rllib_minestudio.errors import EnvRunnersLostError
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"
+EPISODE_STATISTICS = "episode_statistics"
 
 
 class MineStudioPPO(Algorithm):
@@ -50,6 +53,7 @@ class MineStudioPPO(Algorithm):
         self.replay_buffer: ReplayBuffer[Fragment | ray.ObjectRef] = ReplayBuffer(
             **self.config.replay_buffer, seed=self.config.seed or 0
         )
+        self.episode_statistics = EpisodeStatistics(self.config.metrics_num_episodes_for_smoothing)
         self.weights_version = 0
         self._publish_weights()
 
@@ -82,6 +86,8 @@ class MineStudioPPO(Algorithm):
             with metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
                 self._publish_weights()
         self._log_replay_buffer([s.staleness for s in samples], [s.use for s in samples])
+        for name, value in self.episode_statistics.metrics().items():
+            metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
 
     # ---------------------------------------------------------------- data
 
@@ -89,22 +95,23 @@ class MineStudioPPO(Algorithm):
         """One fragment from every environment into the replay buffer."""
         group = self.env_runner_group
         if group.num_remote_env_runners() == 0:
-            results = [self.env_runner.sample_with_metrics()]
+            rollouts = [self.env_runner.sample()]
         else:
-            results = group.foreach_env_runner(
-                "sample_with_metrics",
+            rollouts = group.foreach_env_runner(
+                "sample",
                 local_env_runner=False,
                 timeout_seconds=self.config.sample_timeout_s,
             )
-            if not results and not self.restore_env_runners(group):
+            if not rollouts and not self.restore_env_runners(group):
                 raise EnvRunnersLostError(
                     f"None of the {self.config.num_env_runners} env runners returned a fragment "
                     f"within sample_timeout_s={self.config.sample_timeout_s}: see their logs, or "
                     "raise the timeout if the environment is that slow."
                 )
-        for fragments, metrics in results:
-            self.metrics.aggregate([metrics], key=ENV_RUNNER_RESULTS)
-            for fragment in fragments:
+        for rollout in rollouts:
+            self.metrics.aggregate([rollout.metrics], key=ENV_RUNNER_RESULTS)
+            self.episode_statistics.add(rollout.episodes)
+            for fragment in rollout.fragments:
                 payload = ray.put(fragment) if self.learner_group.is_remote else fragment
                 self.replay_buffer.add(payload, weights_version=fragment.weights_version_min)
 
@@ -148,6 +155,23 @@ class MineStudioPPO(Algorithm):
         )
 
     # ---------------------------------------------------------------- checkpoints
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """RLlib's state, and the episodes that the means are over."""
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        state[EPISODE_STATISTICS] = self.episode_statistics.get_state()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what `get_state` returned."""
+        super().set_state(state)
+        self.episode_statistics.set_state(state.get(EPISODE_STATISTICS, []))
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; experience from before is of another policy and is forgotten."""

@@ -5,13 +5,15 @@ Axes: `b` fragment, `t` step, `n` network-specific (image, memory).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from rllib_minestudio.algorithms.fragment import Fragment
 
@@ -22,19 +24,12 @@ Tensors = dict[str, Tensor]
 class FragmentBatch:
     """B fragments of T steps; the fields mirror those of `Fragment`.
 
-    The last five are filled in by the learner before it trains (`targets.py`).
-
     Attributes:
         image: (B, T, H, W, 3) uint8.
         action: {"buttons", "camera"}: (B, T) int64.
         first: (B, T) bool.
         logp: (B, T) float32 of the behaviour policy.
         state_in: The network's memory before row 0, leading axis B.
-        prior_latent: (B, T, hidsize), the prior's features, or None without a prior.
-        proximal_logp: (B, T) float32 of the policy the iteration started from.
-        weight: (B, T) float32, truncated importance weights.
-        advantage: (B, T) float32, normalised over the whole iteration.
-        value_target: (B, T) float32 in units of return.
     """
 
     image: Tensor
@@ -42,11 +37,6 @@ class FragmentBatch:
     first: Tensor
     logp: Tensor
     state_in: Tensors
-    prior_latent: Tensor | None = None
-    proximal_logp: Tensor | None = None
-    weight: Tensor | None = None
-    advantage: Tensor | None = None
-    value_target: Tensor | None = None
 
     def __len__(self) -> int:
         """B."""
@@ -57,25 +47,21 @@ class FragmentBatch:
         """T."""
         return self.image.shape[1]
 
-    def select(self, rows: Tensor) -> FragmentBatch:
+    def select(self, rows: Tensor) -> Self:
         """The fragments at `rows`, a 1-d index tensor."""
-        return self._map(lambda tensor: tensor[rows])
+        return self._map(operator.itemgetter(rows))
 
-    def chunks(self, length: int) -> Iterator[FragmentBatch]:
+    def chunks(self, length: int) -> Iterator[Self]:
         """Cut along time into pieces of `length` steps (the last may be shorter).
 
         Every chunk carries the `state_in` of the whole fragment: the caller replaces it with the
         memory that the previous chunk left.
         """
         for start in range(0, self.num_steps, length):
-            chunk = self._map(lambda tensor, start=start: tensor[:, start : start + length])
+            chunk = self._map(operator.itemgetter((slice(None), slice(start, start + length))))
             yield replace(chunk, state_in=self.state_in)
 
-    def with_prior(self, prior_latent: Tensor) -> FragmentBatch:
-        """The same steps with the prior's latents beside them."""
-        return replace(self, prior_latent=prior_latent)
-
-    def _map(self, function: Any) -> FragmentBatch:
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Self:
         mapped: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -83,7 +69,26 @@ class FragmentBatch:
                 mapped[field.name] = {name: function(tensor) for name, tensor in value.items()}
             else:
                 mapped[field.name] = None if value is None else function(value)
-        return FragmentBatch(**mapped)
+        return type(self)(**mapped)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingBatch(FragmentBatch):
+    """A batch and what the learner needs to train on it (`targets.py`).
+
+    Attributes:
+        proximal_logp: (B, T) float32 of the policy the iteration started from.
+        weight: (B, T) float32, truncated importance weights.
+        advantage: (B, T) float32, normalised over the whole iteration.
+        value_target: (B, T) float32 in units of return.
+        prior_latent: (B, T, hidsize), the prior's features, or None without a prior.
+    """
+
+    proximal_logp: Tensor
+    weight: Tensor
+    advantage: Tensor
+    value_target: Tensor
+    prior_latent: Tensor | None = None
 
 
 def stack_fragments(fragments: Sequence[Fragment], device: torch.device | str) -> FragmentBatch:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
@@ -124,10 +125,8 @@ def _network_options(config: MineStudioPPOConfig) -> dict[str, Any]:
 
 def _env_problems(config: MineStudioPPOConfig) -> list[str]:
     problems = _caught(lambda: resolve_env(config.env))
-    if config.env == ENV_NAME:
-        from rllib_minestudio.env import validate_options
-
-        problems += _caught(lambda: validate_options(config.env_config))
+    if config.env in (ENV_NAME, MineStudioEnv):
+        problems += _caught(lambda: MineStudioEnv.check_options(config.env_config))
     return problems
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -170,7 +171,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
 
     def _set_option(self, name: str, value: Any) -> None:
         if name == "model":
-            self._model_config = {**self._model_config, **value}
+            self._model_config: dict[str, Any] = {**self._model_config, **value}
         elif name == "replay_buffer":
             self.replay_buffer = {**self.replay_buffer, **value}
         else:
@@ -210,4 +211,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         return math.ceil(self.rollout_fragment_length / self.context_length)
 
 
-_OWN_OPTIONS = frozenset(MineStudioPPOConfig.training.__kwdefaults__)
+_OWN_OPTIONS = frozenset(inspect.signature(MineStudioPPOConfig.training).parameters) - {
+    "self",
+    "kwargs",
+}

@@ -8,7 +8,8 @@ megabytes per step.)
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +27,24 @@ from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
 from rllib_minestudio.models.vpt_rl_module import FIRST
 
 
+class Rollout(NamedTuple):
+    """What one call of `sample` brings.
+
+    Attributes:
+        fragments: One per environment.
+        episodes: Those that ended meanwhile.
+        metrics: RLlib's counters and timers.
+    """
+
+    fragments: list[Fragment]
+    episodes: list[Episode]
+    metrics: dict[str, Any]
+
+
 class MineStudioEnvRunner(SingleAgentEnvRunner):
     """Collects one fragment per environment and call of `sample`."""
+
+    env: Any = None
 
     def make_env(self) -> None:
         """Build the environments; each derives its own episodes from its two indices."""
@@ -45,28 +62,24 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             for i in range(self.config.num_envs_per_env_runner)
         ]
         self.env = LockStepEnvs(
-            [lambda context=context: maker(context) for context in contexts],
+            [partial(maker, context) for context in contexts],
             gamma=self.config.gamma,
         )
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
 
-    def sample(self, **_: Any) -> list[Fragment]:
+    def sample(self, **_: Any) -> Rollout:
         """Play `rollout_fragment_length` steps in every environment.
 
-        Returns:
-            One fragment per environment. Episodes run on from call to call.
+        Episodes run on from call to call.
         """
         with self.metrics.log_time(SAMPLE_TIMER):
             if self._needs_initial_reset:
                 self._start()
-            fragments = self._collect(self.config.rollout_fragment_length)
+            fragments, episodes = self._collect(self.config.rollout_fragment_length)
         self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
-        return fragments
-
-    def sample_with_metrics(self) -> tuple[list[Fragment], dict[str, Any]]:
-        """`sample` and the metrics of it in one remote call."""
-        return self.sample(), self.get_metrics()
+        self._increase_sampled_metrics(sum(map(len, fragments)), len(episodes))
+        return Rollout(fragments, episodes, self.get_metrics())
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Load weights whatever their version: a run may be rolled back to older ones."""
@@ -88,7 +101,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         self._env_ids = [f"{self.worker_index or 0}-{i}" for i in range(self.num_envs)]
         self._needs_initial_reset = False
 
-    def _collect(self, length: int) -> list[Fragment]:
+    def _collect(self, length: int) -> tuple[list[Fragment], list[Episode]]:
         rows = FragmentRows(self.num_envs, length, self._obs.shape[1:])
         state_in = {name: tensor.cpu().numpy().copy() for name, tensor in self._state.items()}
         episodes: list[Episode] = []
@@ -116,8 +129,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             index=self._fragment_index,
         )
         self._fragment_index += 1
-        self._log_samples(length * self.num_envs, episodes)
-        return fragments
+        return fragments, episodes
 
     def _act(self) -> tuple[dict[str, NDArray], NDArray, NDArray]:
         """One forward pass for all environments; moves their memories on."""
@@ -159,9 +171,3 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
                 Columns.STATE_IN: state,
             }
         )
-
-    def _log_samples(self, steps: int, episodes: list[Episode]) -> None:
-        for episode in episodes:
-            self._log_episode_metrics(episode.length, episode.undiscounted_return, episode.seconds)
-            self.metrics.log_value("episode_discounted_return_mean", episode.discounted_return)
-        self._increase_sampled_metrics(steps, len(episodes))

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms import losses
 from rllib_minestudio.algorithms.allocator import keep_freed_memory
-from rllib_minestudio.algorithms.batch import FragmentBatch, Tensors, stack_fragments
+from rllib_minestudio.algorithms.batch import FragmentBatch, Tensors, TrainingBatch, stack_fragments
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.prior import Prior
 from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
@@ -106,12 +106,14 @@ class MineStudioPPOLearner(TorchLearner):
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 
-    def _prepare(self, fragments: Sequence[Fragment]) -> tuple[FragmentBatch, TargetStatistics]:
+    def _prepare(self, fragments: Sequence[Fragment]) -> tuple[TrainingBatch, TargetStatistics]:
         """Stack the fragments and compute everything that needs no gradient, once."""
         config = self.config
-        batch, statistics = add_targets(
-            stack_fragments(fragments, self._device),
+        batch = stack_fragments(fragments, self._device)
+        return add_targets(
+            batch,
             fragments,
+            prior_latent=self._prior.latents(fragments, batch) if self._prior else None,
             evaluate=self._evaluate,
             weights_version=self._weights_seq_no,
             correction=config.off_policy_correction,
@@ -119,11 +121,8 @@ class MineStudioPPOLearner(TorchLearner):
             gamma=config.gamma,
             lambda_=config.lambda_,
         )
-        if self._prior is not None:
-            batch = batch.with_prior(self._prior.latents(fragments, batch))
-        return batch, statistics
 
-    def _train(self, batch: FragmentBatch) -> None:
+    def _train(self, batch: TrainingBatch) -> None:
         """All epochs over all minibatches."""
         config = self.config
         size = config.fragments_per_minibatch
@@ -140,7 +139,7 @@ class MineStudioPPOLearner(TorchLearner):
                     self._step_optimizer()
                 self._count_skipped(finite)
 
-    def _train_minibatch(self, minibatch: FragmentBatch, share: int) -> bool:
+    def _train_minibatch(self, minibatch: TrainingBatch, share: int) -> bool:
         """Accumulate the gradients of one minibatch, chunk by chunk.
 
         Args:
@@ -171,7 +170,7 @@ class MineStudioPPOLearner(TorchLearner):
         return True
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: FragmentBatch, fwd_out: dict[str, Any]
+        self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
         """The MineStudioPPO loss of one chunk, a scalar; see `losses.py` for the terms."""
         coefficients = self._coefficients
@@ -192,7 +191,7 @@ class MineStudioPPOLearner(TorchLearner):
         loss = coefficients.policy * policy.loss + config.vf_coeff * value
         if config.entropy_coeff:
             loss = loss - config.entropy_coeff * entropy
-        if self._prior is not None:
+        if self._prior is not None and batch.prior_latent is not None:
             prior_logits = self._prior.logits(batch.prior_latent)
             kl_to_prior = heads.kl_divergence(logits, prior_logits).mean()
             loss = loss + coefficients.kl * kl_to_prior
@@ -308,10 +307,9 @@ class MineStudioPPOLearner(TorchLearner):
     ) -> dict[str, Any]:
         """RLlib's state, and the prior's weights where nothing else could bring them back."""
         state = super().get_state(components, not_components=not_components, **kwargs)
-        if self._prior_is_ours() and self._check_component(
-            COMPONENT_PRIOR, components, not_components
-        ):
-            weights = self._prior.network.state_dict()
+        prior = self._own_prior()
+        if prior is not None and self._check_component(COMPONENT_PRIOR, components, not_components):
+            weights = prior.network.state_dict()
             state[COMPONENT_PRIOR] = {name: t.cpu().numpy() for name, t in weights.items()}
         return state
 
@@ -319,11 +317,13 @@ class MineStudioPPOLearner(TorchLearner):
         """Restore; unlike RLlib's, also to older weights than the present ones."""
         self._weights_seq_no = 0
         super().set_state(state)
-        if COMPONENT_PRIOR in state and self._prior_is_ours():
-            self._prior.network.load_state_dict(
+        prior = self._own_prior()
+        if prior is not None and COMPONENT_PRIOR in state:
+            prior.network.load_state_dict(
                 {name: torch.as_tensor(array) for name, array in state[COMPONENT_PRIOR].items()}
             )
 
-    def _prior_is_ours(self) -> bool:
-        """Whether the prior was drawn at random: then it exists nowhere but here."""
-        return self.config.prior == INITIAL_PRIOR and not self.config.model_config.get("weights")
+    def _own_prior(self) -> Prior | None:
+        """The prior, if it was drawn at random: then it exists nowhere but here."""
+        at_random = not self.config.model_config.get("weights")
+        return self._prior if self.config.prior == INITIAL_PRIOR and at_random else None

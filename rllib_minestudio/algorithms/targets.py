@@ -8,14 +8,14 @@ for those; only fragments that older weights collected get a forward pass with t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import FragmentBatch
+from rllib_minestudio.algorithms.batch import FragmentBatch, TrainingBatch
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.gae import compute_gae
 from rllib_minestudio.algorithms.losses import importance_weight, normalise_advantage
@@ -52,18 +52,20 @@ def add_targets(
     batch: FragmentBatch,
     fragments: Sequence[Fragment],
     *,
+    prior_latent: Tensor | None,
     evaluate: Evaluate,
     weights_version: int,
     correction: str,
     truncation: float,
     gamma: float,
     lambda_: float,
-) -> tuple[FragmentBatch, TargetStatistics]:
-    """Fill in `proximal_logp`, `weight`, `advantage` and `value_target`.
+) -> tuple[TrainingBatch, TargetStatistics]:
+    """Advantages, value targets and the proximal policy of a batch.
 
     Args:
         batch: The stacked fragments.
         fragments: What it was stacked from, in the same order.
+        prior_latent: Passed on.
         evaluate: Forward pass with the weights that the iteration starts from.
         weights_version: The version of those weights.
         correction: `decoupled` keeps the behaviour policy and weighs by importance; `recompute`
@@ -90,12 +92,13 @@ def add_targets(
     else:
         weight = torch.ones_like(proximal_logp)
     value_target = torch.from_numpy(advantages.value_target_bt).to(device)
-    targets = replace(
-        batch,
+    targets = TrainingBatch(
+        **{field.name: getattr(batch, field.name) for field in fields(batch)},
         proximal_logp=proximal_logp,
         weight=weight,
         advantage=normalise_advantage(torch.from_numpy(advantages.advantage_bt).to(device)),
         value_target=value_target,
+        prior_latent=prior_latent,
     )
     statistics = TargetStatistics(
         value=evaluation.value_bt,

@@ -1,0 +1,59 @@
+"""What the algorithm's tests share: a local Ray, and a config that trains in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import ray
+import torch
+
+from rllib_minestudio.algorithms import MineStudioPPOConfig
+from tests.algorithms.toy_envs import AttackOnRed, tiny_model
+
+ConfigMaker = Callable[..., MineStudioPPOConfig]
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """Ray on this machine only, for all tests of a session."""
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 * 1024**2,
+        _node_ip_address="127.0.0.1",
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def make_config() -> ConfigMaker:
+    """Builds a config on `AttackOnRed`; arguments go to `training`."""
+
+    def make(env_config: dict[str, Any] | None = None, **training: Any) -> MineStudioPPOConfig:
+        torch.manual_seed(0)
+        options: dict[str, Any] = {
+            "model": tiny_model(),
+            "lr": 2e-3,
+            "gamma": 0.9,
+            "kl_coeff": 0.003,
+            "weight_decay": 0.0,
+            "fragments_per_iteration": 8,
+            "fragments_per_minibatch": 4,
+            "gradient_accumulation": 1,
+            "context_length": 16,
+            "num_epochs": 2,
+            "replay_buffer": {"max_fragments": 64},
+        }
+        return (
+            MineStudioPPOConfig()
+            .environment(AttackOnRed, env_config=env_config or {})
+            .env_runners(num_envs_per_env_runner=8, rollout_fragment_length=32)
+            .training(**{**options, **training})
+            .debugging(seed=0)
+        )
+
+    return make

@@ -1,0 +1,83 @@
+"""Saving, restoring elsewhere, going on: the numbers are the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.algorithms import MineStudioPPO
+
+RESTORE_AND_TRAIN = """
+import sys
+import numpy as np, ray
+from rllib_minestudio.algorithms import MineStudioPPO
+from tests.algorithms.test_checkpoint import fingerprint
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+algorithm = MineStudioPPO.from_checkpoint(sys.argv[1])
+np.savez(sys.argv[2], **fingerprint(algorithm))
+kl_coeff = algorithm.train()["learners"]["default_policy"]["kl_coeff"]
+np.savez(sys.argv[3], kl_coeff=kl_coeff, **fingerprint(algorithm))
+"""
+
+
+def fingerprint(algorithm: MineStudioPPO) -> dict[str, np.ndarray]:
+    """Everything that decides how a run goes on, but for the experience under way."""
+    learner = algorithm.learner_group.get_state()["learner"]
+    optimizer = learner["optimizer"]["default_policy_default_optimizer"]["state"]
+    numbers = {f"weights/{k}": v for k, v in learner["rl_module"]["default_policy"].items()}
+    numbers |= {f"prior/{k}": v for k, v in learner["prior"].items()}
+    for parameter, moments in optimizer["state"].items():
+        numbers |= {f"optimizer/{parameter}/{k}": np.asarray(v) for k, v in moments.items()}
+    acting = algorithm.env_runner.module.get_state()
+    numbers |= {f"acting/{k}": v for k, v in acting.items()}
+    numbers["iteration"] = np.array(algorithm.iteration)
+    numbers["weights_version"] = np.array(algorithm.weights_version)
+    numbers["acting_version"] = np.array(algorithm.env_runner._weights_seq_no)
+    return numbers
+
+
+@pytest.mark.slow
+def test_a_fresh_process_goes_on_where_this_one_stopped(local_ray, make_config, tmp_path):
+    config = make_config(kl_coeff=0.2, kl_decay=0.5)
+    algorithm = config.build_algo()
+    for _ in range(3):
+        algorithm.train()
+    saved = fingerprint(algorithm)
+    checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.stop()
+
+    restored_file, trained_file = tmp_path / "restored.npz", tmp_path / "trained.npz"
+    subprocess.run(
+        [sys.executable, "-c", RESTORE_AND_TRAIN, checkpoint, restored_file, trained_file],
+        check=True,
+        cwd=Path(__file__).parents[2],
+        timeout=300,
+    )
+    restored, trained = np.load(restored_file), np.load(trained_file)
+
+    assert set(restored) == set(saved)
+    for name, value in saved.items():
+        np.testing.assert_array_equal(restored[name], value, err_msg=name)
+    assert saved["weights_version"] == saved["acting_version"] == 3
+    assert trained["iteration"] == 4
+    assert trained["weights_version"] == 4
+    assert trained["kl_coeff"] == pytest.approx(0.2 * 0.5**3)
+    statistics = "weights/value_head.normalizer.running_mean"
+    assert trained[statistics] != saved[statistics]
+
+
+def test_a_run_can_be_rolled_back(local_ray, make_config, tmp_path):
+    algorithm = make_config().build_algo()
+    algorithm.train()
+    saved = fingerprint(algorithm)
+    checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.train()
+    algorithm.restore_from_path(checkpoint)
+    for name, value in fingerprint(algorithm).items():
+        np.testing.assert_array_equal(value, saved[name], err_msg=name)
+    assert len(algorithm.replay_buffer) == 0
+    algorithm.stop()

@@ -1,0 +1,65 @@
+"""Bad options are refused before anything starts, all at once, each in one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.errors import InvalidOptionsError
+from tests.algorithms.toy_envs import tiny_model
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kl_coeff": -1}, r"kl_coeff is -1: it must be a number, at least 0"),
+        ({"lambda_": 1.5}, r"lambda_ is 1.5: it must be a number, between 0 and 1"),
+        ({"clip_param": "wide"}, r"clip_param is 'wide'"),
+        ({"num_epochs": 0}, r"num_epochs is 0: it must be an integer, at least 1"),
+        ({"context_length": True}, r"context_length is True"),
+        ({"prior": None}, r"prior is null but kl_coeff"),
+        ({"off_policy_correction": "decoupeld"}, r"Did you mean 'decoupled'"),
+        ({"replay_buffer": {"max_ruse": 3}}, r"max_ruse is unknown. Did you mean 'max_reuse'"),
+        ({"replay_buffer": {"max_fragments": 8}}, r"make it at least 16"),
+        ({"fragments_per_minibatch": 9}, r"more than fragments_per_iteration=8"),
+        ({"model": {"hidsize": -3}}, r"hidsize must be at least 1"),
+        ({"model": {"preset": "nanno"}}, r"did you mean 'nano'|Did you mean 'nano'"),
+    ],
+)
+def test_each_problem_has_its_sentence(make_config, options, message):
+    config = make_config(**options)
+    with pytest.raises(InvalidOptionsError, match=message):
+        config.validate()
+
+
+def test_all_problems_are_reported_together(make_config):
+    config = make_config(kl_decay=2, adam_eps=0, gamma=-1)
+    with pytest.raises(InvalidOptionsError) as caught:
+        config.validate()
+    assert len(caught.value.problems) == 3
+
+
+def test_env_options_are_checked_too():
+    config = MineStudioPPOConfig().environment(env_config={"obs_sise": [64, 64]})
+    with pytest.raises(InvalidOptionsError, match="obs_size"):
+        config.validate()
+
+
+def test_an_unknown_env_is_named(make_config):
+    config = make_config().environment("NoSuchEnv")
+    with pytest.raises(InvalidOptionsError, match="env is 'NoSuchEnv'"):
+        config.validate()
+
+
+def test_options_survive_the_way_through_a_mapping(make_config):
+    config = make_config(lr=3e-4, replay_buffer={"max_reuse": 3})
+    again = MineStudioPPOConfig().update_from_dict(config.to_dict())
+    assert again.model_config == config.model_config
+    assert again.replay_buffer == config.replay_buffer
+    assert again.lr == 3e-4
+
+
+def test_model_options_add_up(make_config):
+    config = make_config().training(model={"hidsize": 64})
+    assert config.model_config["hidsize"] == 64
+    assert config.model_config["img_shape"] == tiny_model()["img_shape"]
