@@ -28,8 +28,6 @@ SKIN = (206.0, 156.0, 128.0)
 SLEEVE = (28.0, 150.0, 150.0)
 # The sleeve covers this part of the arm, counted from the shoulder.
 SLEEVE_LENGTH = 0.4
-# Points tried along a ray through a sprite; it is 16 texels across.
-SPRITE_SAMPLES = 48
 # Rays per pixel and axis while a frame is small.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 RIM_SHADE, FRONT_SHADE = 0.72, 0.95
@@ -136,15 +134,20 @@ def _trace_sprite(pose: Matrix, rays: Matrix, name: str) -> NDArray[np.float64]:
     low, high = np.array([0.0, 0.0, 7.5 / 16]), np.array([1.0, 1.0, 8.5 / 16])
     pixels, origin, directions, spans, axes = _enter_box(pose, rays, low, high)
     colours = np.zeros((len(rays), 4))
-    along = (np.arange(SPRITE_SAMPLES) + 0.02) / SPRITE_SAMPLES
-    t = spans[:, :1] + (spans[:, 1:] - spans[:, :1]) * along  # (m, samples)
+    # Between two neighbouring borders of texels a ray stays in one texel, so the middles of those
+    # stretches see them all, however thin they are cut.
+    borders = np.arange(17) / 16
+    crossings = (borders[None, None] - origin[:2, None]) / directions[:, :2, None]
+    crossings = np.clip(crossings.reshape(len(pixels), -1), spans[:, :1], spans[:, 1:])
+    stops = np.sort(np.concatenate([spans, crossings], axis=1))
+    t = (stops[:, :-1] + stops[:, 1:]) / 2
     columns = np.clip((origin[0] + directions[:, :1] * t) * 16, 0, 15).astype(np.int64)
     rows = np.clip((1 - origin[1] - directions[:, 1:2] * t) * 16, 0, 15).astype(np.int64)
-    opaque = sprite[rows, columns, 3] > 0
+    opaque = (sprite[rows, columns, 3] > 0) & (stops[:, 1:] > stops[:, :-1])
     first = opaque.argmax(-1)
     each = np.arange(len(pixels))
     seen = opaque[each, first]
-    front = (first == 0) & (axes == Z)
+    front = (stops[each, first] == spans[:, 0]) & (axes == Z)
     shade = np.where(front, FRONT_SHADE, RIM_SHADE)[:, None]
     texels = sprite[rows[each, first], columns[each, first], :3] * shade
     colours[pixels[seen], :3] = texels[seen]

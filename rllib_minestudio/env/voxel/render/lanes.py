@@ -7,8 +7,9 @@ array are what LLVM needs to see that the rows do not overlap, and so to vectori
 from __future__ import annotations
 
 import numpy as np
+from numba import int32
 
-from rllib_minestudio.env.voxel.render.camera import Floats, Ints
+from rllib_minestudio.env.voxel.render.camera import Floats, Ints, render_kernel
 
 TILE = 8
 LANES = TILE * TILE
@@ -20,11 +21,17 @@ LANES = TILE * TILE
     CELL_X, CELL_Y, CELL_Z,  # block the ray is in
     T_NOW, T_MAX,  # ray parameter reached, and where the view ends
     TILE_X, TILE_Y,  # pixel inside the tile
-    FOG, DEPTH,
-) = [LANES * row for row in range(18)]  # fmt: skip
-FLOAT_SCRATCH = 18 * LANES
-(BLOCK_INDEX, FIELD, COLUMN, TEXEL, RED, GREEN, BLUE) = [LANES * row for row in range(7)]
-INT_SCRATCH = 7 * LANES
+    POINT_X, POINT_Y, POINT_Z,  # where in its block the ray ends, 0 to 1
+    FOG, DEPTH, OPENNESS,  # of what the ray shows
+) = [LANES * row for row in range(22)]  # fmt: skip
+FLOAT_SCRATCH = 22 * LANES
+(
+    BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
+    FACE, FRONT, TEXEL, COLUMN,  # side hit, the cell before it, its texel, that cell's column
+    BESIDE, BEYOND, CORNER,  # neighbours of the cell before it that may darken it
+    RED, GREEN, BLUE,
+) = [LANES * row for row in range(12)]  # fmt: skip
+INT_SCRATCH = 12 * LANES
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)
@@ -33,6 +40,8 @@ SMALLEST_SLOPE = np.float32(1e-6)
 HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
 # The eye's column inside the kernels' window, and the window's mask.
 CENTRE, WINDOW = 128, 255
+# Where x, z and y are in the index of a block.
+X_BITS, Z_BITS, Y_BITS = np.int32(255 << 15), np.int32(255 << 7), np.int32(127)
 
 
 def new_scratch() -> tuple[Floats, Ints]:
@@ -42,3 +51,13 @@ def new_scratch() -> tuple[Floats, Ints]:
     floats[TILE_X : TILE_X + LANES] = lanes % TILE
     floats[TILE_Y : TILE_Y + LANES] = lanes // TILE
     return floats, np.zeros(INT_SCRATCH, np.int32)
+
+
+@render_kernel
+def moved(index: int, x: int, y: int, z: int) -> int:
+    """Index of the block a few steps from another, on the world's torus."""
+    return (
+        ((index + int32(x << int32(15))) & X_BITS)
+        | ((index + int32(z << int32(7))) & Z_BITS)
+        | ((index + y) & Y_BITS)
+    )

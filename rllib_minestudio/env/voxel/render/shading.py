@@ -1,4 +1,4 @@
-"""What a ray shows where it ends: face, texel, shadow, daylight, fog or sky."""
+"""What a ray shows where it ends: face, texel, shadows, daylight, fog or sky."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ from rllib_minestudio.env.voxel.render.lanes import (
     DIR_X,
     DIR_Y,
     DIR_Z,
+    FACE,
     FIELD,
     FOG,
+    FRONT,
     GREEN,
     HALF,
     INV_X,
@@ -43,19 +45,103 @@ from rllib_minestudio.env.voxel.render.lanes import (
     INV_Z,
     LANES,
     ONE,
+    OPENNESS,
+    POINT_X,
+    POINT_Y,
+    POINT_Z,
     RED,
     SKY_DEPTH,
     T_MAX,
     T_NOW,
     TEXEL,
-    WINDOW,
     ZERO,
+    moved,
 )
 
 # What remains of the light under a tree or a roof.
 SHADOW = np.float32(0.66)
 # The sky reaches its zenith colour at about 30 degrees; below that it is mostly haze.
 SKY_GRADIENT = np.float32(2.0)
+ALMOST_ONE = np.float32(0.9999)
+
+
+@render_kernel
+def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
+    """Find the face each ray enters its last block by, the point on it, depth and fog."""
+    x0 = camera[EYE_X] + float32(CENTRE)
+    y0 = camera[EYE_Y]
+    z0 = camera[EYE_Z] + float32(CENTRE)
+    fog_start, fog_scale = camera[FOG_START], camera[FOG_SCALE]
+    for i in range(LANES):
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        cx, cy, cz = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
+        tx = (cx + HALF - x0) * ix - abs(ix) * HALF
+        ty = (cy + HALF - y0) * iy - abs(iy) * HALF
+        tz = (cz + HALF - z0) * iz - abs(iz) * HALF
+        face_x = int32(1) if ix > ZERO else int32(0)
+        face_y = int32(3) if iy > ZERO else int32(2)
+        face_z = int32(5) if iz > ZERO else int32(4)
+        # The last leap ended on the face, so its crossing is the one at t.
+        t = s[T_NOW + i]
+        off_x, off_y, off_z = abs(tx - t), abs(ty - t), abs(tz - t)
+        face = face_y if off_y <= off_z else face_z
+        n[FACE + i] = face_x if off_x < min(off_y, off_z) else face
+        s[POINT_X + i] = min(max(x0 + s[DIR_X + i] * t - cx, ZERO), ALMOST_ONE)
+        s[POINT_Y + i] = min(max(y0 + s[DIR_Y + i] * t - cy, ZERO), ALMOST_ONE)
+        s[POINT_Z + i] = min(max(z0 + s[DIR_Z + i] * t - cz, ZERO), ALMOST_ONE)
+        hit = (n[FIELD + i] == int32(0)) & (s[T_NOW + i] < s[T_MAX + i])
+        fog = (t / s[T_MAX + i] - fog_start) * fog_scale
+        s[FOG + i] = min(max(fog, ZERO), ONE) if hit else ONE
+        s[DEPTH + i] = t if hit else SKY_DEPTH
+
+
+@render_kernel
+def _step_out(index: int, face: int) -> int:
+    """Index of the cell before a face."""
+    axis = face >> int32(1)
+    toward = int32(1) - int32((face & int32(1)) << int32(1))
+    none = int32(0)
+    return moved(
+        index,
+        toward if axis == int32(0) else none,
+        toward if axis == int32(1) else none,
+        toward if axis == int32(2) else none,
+    )
+
+
+@render_kernel
+def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
+    """The face, not of the axis chosen, whose crossing is nearest to where the ray ended."""
+    chosen = n[FACE + i] >> 1
+    best, nearest = n[FACE + i], SKY_DEPTH
+    for axis in range(3):
+        inverse = s[INV_X + axis * LANES + i]
+        eye = camera[EYE_X + axis] + float32(0 if axis == 1 else CENTRE)
+        middle = s[CELL_X + axis * LANES + i] + HALF - eye
+        off = abs(middle * inverse - abs(inverse) * HALF - s[T_NOW + i])
+        if axis != chosen and off < nearest:
+            best, nearest = 2 * axis + (1 if inverse > 0 else 0), off
+    return int32(best)
+
+
+@render_kernel
+def find_fronts(camera: Floats, blocks: Bytes, s: Floats, n: Ints) -> None:
+    """Find the cell before each face, which is where its light comes from.
+
+    A ray that passes within the nudge of an edge may enter the block behind the edge by a face
+    that another block covers; unless corrected to its neighbour, that face would show as a speck.
+    """
+    covered = int32(0)
+    for i in range(LANES):
+        n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
+    for i in range(LANES):
+        covered |= int32(blocks[uint32(n[FRONT + i])])
+    if covered == int32(0):
+        return
+    for i in range(LANES):
+        if blocks[uint32(n[FRONT + i])] != 0 and s[DEPTH + i] < SKY_DEPTH:
+            n[FACE + i] = _other_face(camera, i, s, n)
+            n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
 
 
 @render_kernel
@@ -69,54 +155,22 @@ def _mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def locate_hits(
-    camera: Floats, blocks: Bytes, column_x: int, column_z: int, s: Floats, n: Ints
-) -> None:
-    """Find face, texel, fog and the column that shades each hit."""
-    shift_x = int32(column_x - CENTRE)
-    shift_z = int32(column_z - CENTRE)
-    x0 = camera[EYE_X] + float32(CENTRE)
-    y0 = camera[EYE_Y]
-    z0 = camera[EYE_Z] + float32(CENTRE)
+def choose_texels(camera: Floats, blocks: Bytes, s: Floats, n: Ints) -> None:
+    """Find the texel of each hit, and the column of the cell before it."""
     mip_depth = camera[MIP_DEPTH]
-    fog_start, fog_scale = camera[FOG_START], camera[FOG_SCALE]
     for i in range(LANES):
         n[TEXEL + i] = int32(blocks[uint32(n[BLOCK_INDEX + i])])
     for i in range(LANES):
-        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        cx, cy, cz = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
-        tx = (cx + HALF - x0) * ix - abs(ix) * HALF
-        ty = (cy + HALF - y0) * iy - abs(iy) * HALF
-        tz = (cz + HALF - z0) * iz - abs(iz) * HALF
-        is_x = tx > max(ty, tz)
-        is_y = ty >= tz
-        t = max(max(tx, max(ty, tz)), ZERO)
-        hit = (n[FIELD + i] == int32(0)) & (s[T_NOW + i] < s[T_MAX + i])
-        wx = x0 + s[DIR_X + i] * t - cx
-        wy = y0 + s[DIR_Y + i] * t - cy
-        wz = z0 + s[DIR_Z + i] * t - cz
-        u = wz if is_x else wx
-        v = wz if (is_y and not is_x) else ONE - wy
-        size, offset = _mip_level(t, mip_depth)
-        column = int32(min(max(u, ZERO), float32(0.9999)) * size)
-        row = float32(int32(min(max(v, ZERO), float32(0.9999)) * size))
-        face_x = int32(1) if ix > ZERO else int32(0)
-        face_y = int32(3) if iy > ZERO else int32(2)
-        face_z = int32(5) if iz > ZERO else int32(4)
-        face = face_x if is_x else (face_y if is_y else face_z)
-        block = n[TEXEL + i] if hit else int32(0)
-        n[TEXEL + i] = (
-            int32((block * int32(6) + face) << int32(9)) + offset + int32(row * size) + column
-        )
-        # The air cell in front of the face decides whether it lies in shadow.
-        toward_x = (int32(-1) if ix > ZERO else int32(1)) if is_x else int32(0)
-        toward_z = (int32(-1) if iz > ZERO else int32(1)) if not (is_x or is_y) else int32(0)
-        n[COLUMN + i] = int32(
-            ((int32(cx) + shift_x + toward_x) & int32(WINDOW)) << int32(8)
-        ) | int32((int32(cz) + shift_z + toward_z) & int32(WINDOW))
-        fog = (t / s[T_MAX + i] - fog_start) * fog_scale
-        s[FOG + i] = min(max(fog, ZERO), ONE) if hit else ONE
-        s[DEPTH + i] = t if hit else SKY_DEPTH
+        face, depth = n[FACE + i], s[DEPTH + i]
+        axis = face >> int32(1)
+        u = s[POINT_Z + i] if axis == int32(0) else s[POINT_X + i]
+        v = s[POINT_Z + i] if axis == int32(1) else ALMOST_ONE - s[POINT_Y + i]
+        size, offset = _mip_level(depth, mip_depth)
+        row = float32(int32(v * size))
+        block = n[TEXEL + i] if depth < SKY_DEPTH else int32(0)
+        texture = int32((block * int32(6) + face) << int32(9))
+        n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
+        n[COLUMN + i] = n[FRONT + i] >> int32(7)
 
 
 @render_kernel
@@ -133,7 +187,7 @@ def shade_hits(camera: Floats, atlas: Words, top: Bytes, s: Floats, n: Ints) -> 
         rgb = n[TEXEL + i]
         up = min(max(s[DIR_Y + i] * s[T_MAX + i] * per_view, ZERO), ONE)
         sky_r, sky_g, sky_b = hr + zr * up, hg + zg * up, hb + zb * up
-        lit = SHADOW if float32(n[COLUMN + i]) > s[CELL_Y + i] else ONE
+        lit = (SHADOW if float32(n[COLUMN + i]) > s[CELL_Y + i] else ONE) * s[OPENNESS + i]
         r = float32(rgb & int32(255)) * lit * lr
         g = float32((rgb >> int32(8)) & int32(255)) * lit * lg
         b = float32((rgb >> int32(16)) & int32(255)) * lit * lb

@@ -67,7 +67,13 @@ from rllib_minestudio.env.voxel.render.lanes import (
     WINDOW,
     ZERO,
 )
-from rllib_minestudio.env.voxel.render.shading import locate_hits, shade_hits
+from rllib_minestudio.env.voxel.render.occlusion import occlude
+from rllib_minestudio.env.voxel.render.shading import (
+    choose_texels,
+    find_fronts,
+    locate_hits,
+    shade_hits,
+)
 
 
 @render_kernel
@@ -231,6 +237,9 @@ def render_terrain(
             _enter_cells(box, column_x, column_z, s, n)
             while _leap(camera, roof, s, n):
                 _enter_cells(box, column_x, column_z, s, n)
-            locate_hits(camera, blocks, column_x, column_z, s, n)
+            locate_hits(camera, s, n)
+            find_fronts(camera, blocks, s, n)
+            choose_texels(camera, blocks, s, n)
+            occlude(blocks, s, n)
             shade_hits(camera, atlas, top, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
