@@ -5,6 +5,10 @@ import torch
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 
+# Networks this small gain nothing from threads, and waiting threads that spin cost a busy machine
+# ten times the work.
+torch.set_num_threads(1)
+
 TINY_OPTIONS = {
     "preset": "nano",
     "img_shape": [16, 24, 3],

@@ -59,7 +59,7 @@ chunkings = st.lists(st.integers(1, 9), min_size=TIME, max_size=TIME).map(
 
 
 @settings(
-    max_examples=25,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

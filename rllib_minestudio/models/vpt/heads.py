@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.linalg import vecdot
 from torch.nn import functional as F
 
 from rllib_minestudio.models.vpt.config import VPTConfig
@@ -157,7 +158,7 @@ def log_prob(logits: Logits, actions: Actions) -> Tensor:
 
 def entropy(logits: Logits) -> Tensor:
     """Entropy in nats, ``-sum p log p``, summed over the heads: [..., N] each -> [...]."""
-    return -torch.stack([(log_p.exp() * log_p).sum(-1) for log_p in logits.values()]).sum(dim=0)
+    return -torch.stack([vecdot(log_p.exp(), log_p) for log_p in logits.values()]).sum(dim=0)
 
 
 def kl_divergence(logits_p: Logits, logits_q: Logits) -> Tensor:
@@ -170,9 +171,7 @@ def kl_divergence(logits_p: Logits, logits_q: Logits) -> Tensor:
     Returns:
         [...] float32.
     """
-    terms = [
-        (logits_p[name].exp() * (logits_p[name] - logits_q[name])).sum(-1) for name in logits_p
-    ]
+    terms = [vecdot(logits_p[name].exp(), logits_p[name] - logits_q[name]) for name in logits_p]
     return torch.stack(terms).sum(dim=0)
 
 
