@@ -84,7 +84,8 @@ def _swing_frame(model_frame: Floats, box: Floats, row: Floats, frame: Floats) -
     swing = box[BOX_SWING]
     sin, cos = row[SWING_SIN] * swing, row[SWING_COS]
     if swing == ZERO:
-        frame[:] = model_frame
+        for i in range(FRAME_SIZE):  # compiles much faster than copying a slice
+            frame[i] = model_frame[i]
         return
     for vector in range(4):
         pivot_y = box[BOX_PIVOT_Y] if vector == 0 else ZERO

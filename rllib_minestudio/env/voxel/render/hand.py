@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
 from rllib_minestudio.env.voxel.render.overlay import Overlay, make_overlay
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[np.floating[Any]]
 
 X, Y, Z = 0, 1, 2
 # Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a

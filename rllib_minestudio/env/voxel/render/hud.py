@@ -205,7 +205,17 @@ class Hud:
         _rectangle(canvas, left + 1, experience + 1, BAR_WIDTH - 2, 3, (44, 50, 40))
         _status(canvas, left, WINDOW_HEIGHT - HEARTS_UP, state)
         _hotbar(canvas, left, WINDOW_HEIGHT - BAR_HEIGHT, state, self._icons)
-        rows = np.tensordot(
-            self._rows, canvas, (1, 0)
-        )  # [window H, window W, 4] -> [H, window W, 4]
-        return make_overlay(np.einsum("cw,hwa->hca", self._columns, rows, optimize=True))
+        return make_overlay(self._averaged(canvas))
+
+    def _averaged(self, canvas: Canvas) -> Canvas:
+        """Average a drawn window into a picture of the frame's size.
+
+        Only the bottom of the window is drawn on, so only the frame's rows that it reaches are
+        computed: a player that changes slots at every step needs a new display at every step.
+        """
+        weights = self._rows[:, -HEARTS_UP:]
+        reached = np.flatnonzero(weights.any(axis=1))
+        rows = np.tensordot(weights[reached], canvas[-HEARTS_UP:], (1, 0))  # [h, window W, 4]
+        picture = np.zeros((len(self._rows), len(self._columns), 4))
+        picture[reached] = np.einsum("cw,hwa->hca", self._columns, rows, optimize=True)
+        return picture

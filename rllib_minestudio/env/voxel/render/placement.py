@@ -147,7 +147,7 @@ def place_items(
         turn = item.age * ITEM_TURN + i
         y += ITEM_HOVER + ITEM_BOB * math.sin(item.age / 10 + i)
         row = instances[found]
-        row[:] = 0.0
+        row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
         row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
         row[AHEAD_X], row[AHEAD_Z] = math.sin(turn), math.cos(turn)
         row[SWING_COS] = 1.0
