@@ -43,6 +43,8 @@ Frame = NDArray[np.uint8]
 
 SHORTEST_VIEW, LONGEST_VIEW = 16, LOAD_RADIUS * CHUNK
 LARGEST_SIDE = 4096
+# Displays of the last few hotbars: a player that changes slots shows the same nine over and over.
+DISPLAYS_KEPT = 64
 
 
 @lru_cache(maxsize=1)
@@ -123,8 +125,7 @@ class Renderer:
         self._eye = np.zeros(3)
         names = {identity: item.name for identity, item in ITEMS.items()}
         self._hud = Hud(self.width, self.height, aspect, names, FIRST_PLAIN_ITEM)
-        self._hud_state: HudState | None = None
-        self._hud_overlay: Overlay | None = None
+        self._displays: dict[HudState, Overlay] = {}
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)
@@ -252,9 +253,11 @@ class Renderer:
             health=math.ceil(player.health),
             food=player.food,
         )
-        if state != self._hud_state or self._hud_overlay is None:
-            self._hud_state = state
-            self._hud_overlay = self._hud.compose(state)
+        display = self._displays.get(state)
+        if display is None:
+            if len(self._displays) >= DISPLAYS_KEPT:
+                self._displays.clear()
+            display = self._displays[state] = self._hud.compose(state)
         held = state.items[state.selected]
         # Rounded to whole ticks, so that there are few poses to keep.
         swing = round(player.swing_progress * SWING_TICKS) / SWING_TICKS
@@ -271,4 +274,4 @@ class Renderer:
         invert(frame, self._hud.crosshair)
         blend(frame, *hand, red, green, blue)
         one = np.float32(1)
-        blend(frame, *self._hud_overlay, one, one, one)
+        blend(frame, *display, one, one, one)
