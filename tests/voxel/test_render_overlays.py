@@ -71,15 +71,19 @@ def test_status_icons_follow_the_player(
     assert sorted(brightness, reverse=True) == brightness
 
 
-def test_the_display_is_composed_only_when_it_changes(renderer: Renderer, stage: Stage) -> None:
+def test_a_display_is_composed_once_however_often_it_is_shown(
+    renderer: Renderer, stage: Stage
+) -> None:
     stage.draw(renderer)
-    overlay = renderer._hud_overlay
+    known = len(renderer._displays)
     stage.player.yaw = 40.0
     stage.draw(renderer)
-    assert renderer._hud_overlay is overlay
+    assert len(renderer._displays) == known
     stage.player.health = 7.0
     stage.draw(renderer)
-    assert renderer._hud_overlay is not overlay
+    stage.player.health = 20.0
+    stage.draw(renderer)
+    assert len(renderer._displays) == known + 1
 
 
 def test_the_item_in_hand_is_seen_and_swings(renderer: Renderer, stage: Stage) -> None:
