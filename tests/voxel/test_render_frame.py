@@ -135,6 +135,35 @@ def test_a_roof_casts_a_shadow(renderer: Renderer, stage: Stage) -> None:
     assert stage.draw(renderer)[:20].mean() < 0.8 * open_sky
 
 
+def test_a_wall_darkens_the_ground_at_its_foot(stage: Stage) -> None:
+    renderer = Renderer((128, 128))
+    stage.fill((-24, 24), (-1, 0), (-24, 24), "white_wool")
+    stage.stand(pitch=45)
+    before = stage.draw(renderer).sum(-1, dtype=int)
+    ground = renderer.depth.copy()
+    stage.fill((-3, 4), (0, 3), (2, 3), "white_wool")
+    after = stage.draw(renderer).sum(-1, dtype=int)
+    still_ground = (renderer.depth == ground).reshape(128, 128)
+    still_ground[100:] = still_ground[:, 80:] = False  # display and hand
+    ratio = (after / np.maximum(before, 1))[still_ground]
+    assert ratio.min() < 0.8, "close to the wall"
+    assert np.median(ratio) > 0.85, "elsewhere little changes"
+
+
+def test_there_are_no_specks_along_the_edges_of_blocks(stage: Stage) -> None:
+    renderer = Renderer((640, 360))
+    stage.fill((-24, 24), (-1, 0), (-24, 24), "white_wool")
+    dark = total = 0
+    for yaw, pitch in ((47, 60), (90, 30), (170, 25)):
+        stage.stand(yaw, pitch)
+        stage.player.position[:] += 0.13, 0.0, 0.27
+        frame = stage.draw(renderer)[:160, :400].max(-1)
+        floor = renderer.depth.reshape(360, 640)[:160, :400] < 16
+        dark += int((frame[floor] < 0.85 * np.median(frame[floor])).sum())
+        total += int(floor.sum())
+    assert dark / total < 1e-4
+
+
 @pytest.mark.parametrize("shift", [(250, 0), (-137, 500), (29_000_000, -29_000_000)])
 def test_the_picture_does_not_depend_on_where_the_world_is(
     renderer: Renderer, stage: Stage, shift: tuple[int, int]

@@ -1,7 +1,9 @@
 """Parts of the first-person renderer; `rllib_minestudio.env.voxel.renderer` puts them together.
 
-Reading order: `camera` (what is seen), `sky` (colours of the hour), `terrain` (ray casting of
-blocks), `models` and `entities` (textured boxes), `hand` and `hud` (what is glued to the screen),
-`overlay` (how those are blended in). Textures are painted by `texels`, `block_textures`,
-`item_sprites` and `mob_textures`; every picture is our own, drawn by code.
+Reading order: `camera` (what is seen), `sky` (colours of the hour), `lanes` and `terrain` (ray
+casting of blocks) with `shading` and `occlusion` (what a hit looks like), `celestial` (sun, moon,
+stars), `models`, `placement` and `entities` (mobs and items as textured boxes), `hand` and `hud`
+(what is glued to the screen), `overlay` (how those are blended in). Textures are painted by
+`texels`, `block_textures`, `item_pictures`, `item_sprites` and `mob_textures`; every picture is our
+own, drawn by code.
 """

@@ -24,13 +24,15 @@ Matrix = NDArray[np.floating[Any]]
 X, Y, Z = 0, 1, 2
 # Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
 # little further away the whole blade is seen.
-ITEM_PLACE = (0.52, -0.50, -0.86)
+ITEM_PLACE = (0.58, -0.52, -0.92)
 SKIN = (206.0, 156.0, 128.0)
 SLEEVE = (28.0, 150.0, 150.0)
 # The sleeve covers this part of the arm, counted from the shoulder.
 SLEEVE_LENGTH = 0.4
 # Rays per pixel and axis while a frame is small.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
+# A hand that reaches closer than this to the eye may cover any part of the frame.
+NEAREST = 0.02
 RIM_SHADE, FRONT_SHADE = 0.72, 0.95
 
 
@@ -105,6 +107,21 @@ def _rays(width: int, height: int, half_width: float, half_height: float) -> Mat
     rays = np.empty((height, width, 3))
     rays[..., 0], rays[..., 1], rays[..., 2] = columns, rows[:, None], -1.0
     return rays
+
+
+def _bounds(
+    pose: Matrix, width: int, height: int, half_width: float, half_height: float
+) -> tuple[int, int, int, int]:
+    """Part of the frame (left, right, top, bottom; ends excluded) that a unit cube may cover."""
+    corners = np.stack(np.meshgrid([0, 1], [0, 1], [0, 1], [1]), -1).reshape(-1, 4) @ pose.T
+    depth = -corners[:, 2]
+    if depth.min() < NEAREST:
+        return 0, width, 0, height
+    columns = (corners[:, 0] / depth / half_width + 1) / 2 * width
+    rows = (1 - corners[:, 1] / depth / half_height) / 2 * height
+    left, right = np.clip((math.floor(columns.min()), math.ceil(columns.max())), 0, width)
+    top, bottom = np.clip((math.floor(rows.min()), math.ceil(rows.max())), 0, height)
+    return int(left), int(right), int(top), int(bottom)
 
 
 def _enter_box(
@@ -194,14 +211,15 @@ def hand_overlay(
         tan_x: Half the width of the view one block ahead.
         tan_y: Half its height.
     """
-    rays_per_pixel = SMALL_FRAME_RAYS if height < SMALL_FRAME else 1
-    rows, columns = height * rays_per_pixel, width * rays_per_pixel
-    rays = _rays(columns, rows, tan_x, tan_y).reshape(-1, 3)
-    if not item:
-        colours = _trace_box(_arm_pose(swing), rays, "")
-    elif is_block:
-        colours = _trace_box(_item_pose(swing, is_block=True), rays, item)
+    pose = _item_pose(swing, is_block) if item else _arm_pose(swing)
+    left, right, top, bottom = _bounds(pose, width, height, tan_x, tan_y)
+    per_pixel = SMALL_FRAME_RAYS if height < SMALL_FRAME else 1
+    rays = _rays(width * per_pixel, height * per_pixel, tan_x, tan_y)
+    rays = rays[top * per_pixel : bottom * per_pixel, left * per_pixel : right * per_pixel]
+    rays = rays.reshape(-1, 3)
+    if item and not is_block:
+        colours = _trace_sprite(pose, rays, item)
     else:
-        colours = _trace_sprite(_item_pose(swing, is_block=False), rays, item)
-    colours = colours.reshape(height, rays_per_pixel, width, rays_per_pixel, 4).mean((1, 3))
-    return make_overlay(colours)
+        colours = _trace_box(pose, rays, item)
+    split = (bottom - top, per_pixel, right - left, per_pixel, 4)
+    return make_overlay(colours.reshape(split).mean((1, 3)), width, top, left)

@@ -9,6 +9,7 @@ the frame's own pixels: averaged down it would vanish.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ ICON = 16
 # Upper edges, counted from the bottom of the window.
 HEARTS_UP, EXPERIENCE_UP = 39, 29
 STATUS_STEP, STATUS_COUNT = 8, 10
+# Everything lies in a strip this high at the bottom, and a little wider than the bar.
+STRIP_HEIGHT, STRIP_MARGIN = 40, 2
 CROSSHAIR_REACH = 4
 
 HEART = """
@@ -93,10 +96,10 @@ def _rectangle(
     area[..., 3] = alpha
 
 
-def _status_sprite(
-    picture: str, colours: Mapping[str, tuple[int, int, int]], points: int
-) -> Sprite:
+@lru_cache(maxsize=6)
+def _status_icon(food: bool, points: int) -> Sprite:
     """A heart or drumstick: full (2 points), left half (1) or empty (0)."""
+    picture, colours = (DRUMSTICK, FOOD_COLOURS) if food else (HEART, HEART_COLOURS)
     sprite = np.zeros((9, 9, 4), np.uint8)
     for row, line in enumerate(picture.strip().splitlines()):
         for column, character in enumerate(line):
@@ -109,9 +112,9 @@ def _status_sprite(
 
 def _status(canvas: Canvas, left: int, top: int, state: HudState) -> None:
     for index in range(STATUS_COUNT):
-        heart = _status_sprite(HEART, HEART_COLOURS, min(max(state.health - 2 * index, 0), 2))
+        heart = _status_icon(False, min(max(state.health - 2 * index, 0), 2))
         _paste(canvas, left + STATUS_STEP * index, top, heart)
-        food = _status_sprite(DRUMSTICK, FOOD_COLOURS, min(max(state.food - 2 * index, 0), 2))
+        food = _status_icon(True, min(max(state.food - 2 * index, 0), 2))
         # Hunger runs from right to left, so its half icons show their right half.
         _paste(canvas, left + BAR_WIDTH - 9 - STATUS_STEP * index, top, food[:, ::-1])
 
@@ -175,9 +178,14 @@ class Hud:
     ) -> None:
         """Prepare icons lazily: most are never held."""
         self._names, self._block_items = names, block_items
+        self._size = width, height
         self._window = round(WINDOW_HEIGHT * aspect)
-        self._columns = _averaging(width, self._window)
-        self._rows = _averaging(height, WINDOW_HEIGHT)
+        left = (self._window - BAR_WIDTH) // 2 - STRIP_MARGIN
+        rows = _averaging(height, WINDOW_HEIGHT)[:, -STRIP_HEIGHT:]
+        columns = _averaging(width, self._window)[:, left : left + BAR_WIDTH + 2 * STRIP_MARGIN]
+        # Only the part of the frame that the strip reaches is worth averaging.
+        self._first_row, self._first_column = (int(m.any(1).argmax()) for m in (rows, columns))
+        self._rows, self._columns = rows[rows.any(1)], columns[columns.any(1)]
         self._icons: dict[int, Sprite] = {}
         self.crosshair = self._crosshair(width, height)
 
@@ -198,24 +206,12 @@ class Hud:
             if item and item not in self._icons:
                 make = block_icon if item < self._block_items else item_sprite
                 self._icons[item] = make(self._names[item])
-        canvas = np.zeros((WINDOW_HEIGHT, self._window, 4))
-        left = self._window // 2 - BAR_WIDTH // 2
-        experience = WINDOW_HEIGHT - EXPERIENCE_UP
+        canvas = np.zeros((STRIP_HEIGHT, self._columns.shape[1], 4))
+        left, experience = STRIP_MARGIN, STRIP_HEIGHT - EXPERIENCE_UP
         _rectangle(canvas, left, experience, BAR_WIDTH, 5, (16, 16, 16))
         _rectangle(canvas, left + 1, experience + 1, BAR_WIDTH - 2, 3, (44, 50, 40))
-        _status(canvas, left, WINDOW_HEIGHT - HEARTS_UP, state)
-        _hotbar(canvas, left, WINDOW_HEIGHT - BAR_HEIGHT, state, self._icons)
-        return make_overlay(self._averaged(canvas))
-
-    def _averaged(self, canvas: Canvas) -> Canvas:
-        """Average a drawn window into a picture of the frame's size.
-
-        Only the bottom of the window is drawn on, so only the frame's rows that it reaches are
-        computed: a player that changes slots at every step needs a new display at every step.
-        """
-        weights = self._rows[:, -HEARTS_UP:]
-        reached = np.flatnonzero(weights.any(axis=1))
-        rows = np.tensordot(weights[reached], canvas[-HEARTS_UP:], (1, 0))  # [h, window W, 4]
-        picture = np.zeros((len(self._rows), len(self._columns), 4))
-        picture[reached] = np.einsum("cw,hwa->hca", self._columns, rows, optimize=True)
-        return picture
+        _status(canvas, left, STRIP_HEIGHT - HEARTS_UP, state)
+        _hotbar(canvas, left, STRIP_HEIGHT - BAR_HEIGHT, state, self._icons)
+        rows = np.tensordot(self._rows, canvas, (1, 0))  # [rows, strip W, 4]
+        picture = np.tensordot(rows, self._columns, (1, 1)).swapaxes(1, 2)  # [rows, columns, 4]
+        return make_overlay(picture, self._size[0], self._first_row, self._first_column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, uint8, uint32
@@ -29,18 +29,23 @@ class Overlay(NamedTuple):
     keep: NDArray[np.float32]
 
 
-def make_overlay(premultiplied: NDArray[np.floating]) -> Overlay:
-    """Collect the visible pixels of a picture as large as the frame.
+def make_overlay(
+    premultiplied: NDArray[np.floating[Any]], width: int, top: int = 0, left: int = 0
+) -> Overlay:
+    """Collect the visible pixels of a picture that covers part of a frame.
 
     Args:
-        premultiplied: (H, W, 4): RGB in 0..255 times alpha, and alpha in 0..1.
+        premultiplied: (h, w, 4): RGB in 0..255 times alpha, and alpha in 0..1.
+        width: Pixels per row of the frame.
+        top: Row of the frame where the picture begins.
+        left: Column of the frame where it begins.
     """
-    flat = premultiplied.reshape(-1, 4)
-    pixels = np.flatnonzero(flat[:, 3] > FAINTEST)
+    rows, columns = np.nonzero(premultiplied[..., 3] > FAINTEST)
+    visible = premultiplied[rows, columns]
     return Overlay(
-        pixels=pixels.astype(np.uint32),
-        colour=pack(flat[pixels, :3]),
-        keep=(1 - flat[pixels, 3]).astype(np.float32),
+        pixels=((rows + top) * width + columns + left).astype(np.uint32),
+        colour=pack(visible[:, :3]),
+        keep=(1 - visible[:, 3]).astype(np.float32),
     )
 
 
