@@ -94,18 +94,6 @@ def type_problems(config: Mapping[str, Any], default_config: Any, path: str) -> 
     return problems
 
 
-def with_integers(config: Mapping[str, Any], default_config: Any) -> dict[str, Any]:
-    """Return `config` with whole floats such as 1e3 turned into ints where ints belong."""
-    return {
-        key: int(value)
-        if isinstance(value, float)
-        and value.is_integer()
-        and _is_integer(getattr(default_config, ALIASES.get(key, key), None))
-        else value
-        for key, value in config.items()
-    }
-
-
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

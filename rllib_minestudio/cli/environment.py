@@ -6,21 +6,18 @@ import gymnasium as gym
 from ray.rllib.env.env_context import EnvContext
 
 from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.cli.warmup import compile_kernels
 from rllib_minestudio.env import MineStudioEnv
 
 
 def make_env(config: Any) -> gym.Env:
-    """Build the environment as an env runner does.
+    """Build the environment as an env runner does, compiling the engine first if need be.
 
     Args:
         config: An AlgorithmConfig; its `env`, `env_config` and `seed` count.
     """
+    make = resolve_env(config.env)
     options = {"seed": config.seed or 0, **(config.env_config or {})}
-    return resolve_env(config.env)(EnvContext(options, worker_index=0))
-
-
-def uses_embedded_engine(config: Any) -> bool:
-    """Return whether the environment plays in the embedded engine, whose kernels are compiled."""
-    if resolve_env(config.env) is not MineStudioEnv:
-        return False
-    return (config.env_config or {}).get("engine", "voxel") == "voxel"
+    if make is MineStudioEnv and options.get("engine", "voxel") == "voxel":
+        compile_kernels()
+    return make(EnvContext(options, worker_index=0))

@@ -1,9 +1,10 @@
 """Judges an experiment's `config` section: keys, types, each part, and the whole."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from rllib_minestudio.cli.config_keys import key_problems, type_problems, with_integers
+from rllib_minestudio.cli.config_keys import key_problems, type_problems
 from rllib_minestudio.cli.experiment import DEFAULT_ALGORITHM, Experiment
 from rllib_minestudio.cli.names import load_object
 from rllib_minestudio.cli.search import parse_search_space, variants
@@ -54,7 +55,7 @@ def search_space(
         if isinstance(space.get(key), str):
             _replace_name(space, key, {}, key, f"{path}.{key}", problems)
     if experiment.algorithm_config is not None:
-        space = _merged(experiment.algorithm_config.to_dict(), space)
+        space = _merged(_as_options(experiment.algorithm_config), space)
     return space
 
 
@@ -79,12 +80,10 @@ def check_variants(
         found = _part_problems(experiment, variant, default_config)
         if not found and not problems:
             config = default_config.copy(copy_frozen=False)
-            found = _whole_problems(config, variant, default_config, experiment.name)
-            shape = repr([config.env, config.env_config, config.model_config])
-            ours = experiment.run in ALGORITHMS and experiment.algorithm_config is None
-            if ours and not found and shape not in fitted:
+            found = _whole_problems(config, variant, experiment.name)
+            if not found and _is_ours(config) and (shape := _shape(config)) not in fitted:
                 fitted.add(shape)
-                found = _problems_of(lambda: _check_fit(config), f"{experiment.name}.config")  # noqa: B023
+                found = _problems_of(partial(_check_fit, config), f"{experiment.name}.config")
             example = example or config
         problems.extend(found)
     return example
@@ -102,6 +101,15 @@ def _replace_name(
         space[key] = load_object(space[key], known, kind, path)
     except InvalidOptionsError as error:
         problems.extend(error.problems)
+
+
+def _as_options(config: Any) -> dict[str, Any]:
+    """Turn an AlgorithmConfig into options that a YAML file could have given."""
+    options = config.to_dict()
+    if _is_ours(config):
+        # `model` holds the defaults of RLlib's old API stack there.
+        options["model"] = options.pop("_model_config")
+    return options
 
 
 def _merged(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +132,7 @@ def _part_problems(
     written = {key: value for key, value in variant.items() if key in experiment.config}
     problems = type_problems(written, default_config, path)
     model, env_config = written.get("model"), written.get("env_config")
-    if isinstance(model, Mapping) and experiment.run in ALGORITHMS:
+    if isinstance(model, Mapping) and _is_ours(default_config):
         problems += _problems_of(lambda: _check_model(model), f"{path}.model")
     check_env_options = getattr(variant.get("env"), "check_options", None)
     if isinstance(env_config, Mapping) and check_env_options is not None:
@@ -140,14 +148,26 @@ def _check_model(options: Mapping[str, Any]) -> None:
     VPTConfig.from_options(sizes, other_names=MODULE_OPTIONS)
 
 
-def _whole_problems(config: Any, variant: dict[str, Any], default: Any, name: str) -> list[str]:
+def _whole_problems(config: Any, variant: dict[str, Any], name: str) -> list[str]:
     """Fill a whole AlgorithmConfig and let it judge what only the whole can tell."""
 
     def build() -> None:
-        config.update_from_dict(with_integers(variant, default))
+        config.update_from_dict(variant)
         config.validate()
 
     return _problems_of(build, f"{name}.config")
+
+
+def _is_ours(config: Any) -> bool:
+    """Return whether an AlgorithmConfig (a default or a concrete one) is of MineStudioPPO."""
+    from rllib_minestudio.algorithms import MineStudioPPOConfig
+
+    return isinstance(config, MineStudioPPOConfig)
+
+
+def _shape(config: Any) -> str:
+    """Return what decides whether environment and model fit each other, as a key."""
+    return repr([config.env, config.env_config, config.model_config, config.prior])
 
 
 def _check_fit(config: Any) -> None:

@@ -40,13 +40,16 @@ def set_environment() -> None:
 
 
 def quieten(verbose: bool) -> None:
-    """Let Ray's libraries log errors only, unless `verbose`; their import sets other levels."""
+    """Silence Ray's libraries unless `verbose`; their import sets levels of its own.
+
+    Not even errors: Tune logs a failed trial's whole traceback, whose gist the summary tells.
+    """
     import ray.rllib
     import ray.tune  # noqa: F401
 
     if not verbose:
         for name in LOGGERS:
-            logging.getLogger(name).setLevel(logging.ERROR)
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

@@ -29,8 +29,9 @@ def summarize(
     Returns:
         The exit status: 1 if any trial failed, else 0.
     """
-    for error in results.errors:
-        _print_error(error)
+    for result in results:
+        if result.error is not None:
+            _print_error(result)
     trials = [result for result in results if result.metrics and metric(result.metrics, ENV_STEPS)]
     if not trials:
         return 1
@@ -167,7 +168,7 @@ def _print_best(
             count = len(summary["random_policy"]["returns"])
             line = f"random policy, mean return of {count} episodes: {random_mean:.2f}"
             if random_mean > 0:
-                line += f"  (the agent has {mean / random_mean:.1f} times that)"
+                line += f"  (the agent's is {mean / random_mean:.1f} times that)"
             stdout.print(line)
     for title, value in (
         ("checkpoint", facts["checkpoint"]),
@@ -181,9 +182,10 @@ def _print_best(
     stdout.print(f"finished in {clock(seconds)}")
 
 
-def _print_error(error: BaseException) -> None:
-    """Print the last line of a trial's error, which says what went wrong."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
+def _print_error(result: Any) -> None:
+    """Print the last line of a trial's error, which says what went wrong, and where to look."""
+    lines = [line for line in str(result.error).splitlines() if line.strip()]
     stderr.print(
-        f"A trial failed: {lines[-1] if lines else repr(error)}", style="red", markup=False
+        f"A trial failed: {lines[-1] if lines else repr(result.error)}", style="red", markup=False
     )
+    stderr.print(f"The whole story is in {Path(result.path) / 'error.txt'}; --verbose tells more.")

@@ -106,7 +106,6 @@ def _run(plan: Any, folder: Path, arguments: Namespace, start: float) -> int:
 
     stdout.print(f"{plan.name}: results go to {folder}")
     folder.mkdir(parents=True, exist_ok=True)
-    _compile_kernels(plan.example)
     random_returns = _random_returns(plan, folder)
     request = plan.algorithm.default_resource_request(plan.example.to_dict())
     cpus = int(request.required_resources.get("CPU", 1))
@@ -143,19 +142,6 @@ def _tuner(plan: Any, folder: Path, arguments: Namespace) -> Any:
             verbose=0,
         ),
     )
-
-
-def _compile_kernels(config: Any) -> None:
-    """Compile the embedded engine once per machine, before many workers would."""
-    from rllib_minestudio.cli.environment import uses_embedded_engine
-
-    if not uses_embedded_engine(config):
-        return
-    from rllib_minestudio.env.voxel import jitcache
-
-    if not jitcache.is_warm():
-        with phase("compiling kernels (once per machine)") as show:
-            jitcache.warmup(show)
 
 
 def _random_returns(plan: Any, folder: Path) -> list[float]:

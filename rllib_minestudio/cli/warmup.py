@@ -4,11 +4,16 @@ from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.env.voxel import jitcache
 
 
+def compile_kernels() -> None:
+    """Compile what is not compiled yet on this machine, showing that it takes a while."""
+    if not jitcache.is_warm():
+        with phase("compiling kernels (once per machine)") as show:
+            jitcache.warmup(lambda message: show(message.strip()))
+
+
 def warmup() -> int:
-    """Compile what is not compiled yet; return the exit status."""
+    """Compile the kernels, or say that they are compiled; return the exit status."""
     if jitcache.is_warm():
         stdout.print("The kernels are compiled already.")
-        return 0
-    with phase("compiling kernels (once per machine)") as show:
-        jitcache.warmup(show)
+    compile_kernels()
     return 0
