@@ -11,7 +11,7 @@ OBJECT_STORE_BYTES = 1024**3
 """Shared memory for fragments and weights; Ray spills to disk beyond it."""
 
 SECONDS_BETWEEN_STATE_SAVES = 10
-"""How often Tune writes what `--resume` needs to know about the trials."""
+"""How often Tune writes what `--resume` needs to know, and copies results to their folder."""
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",

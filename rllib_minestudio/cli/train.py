@@ -87,8 +87,9 @@ def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
 
 def _run_folder(parent: Path, resume: bool) -> Path:
     """Return a new folder named after the moment, or the newest one to resume."""
+    parent = parent.resolve()
     if not resume:
-        return (parent / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")).resolve()
+        return parent / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     from ray import tune
 
     runs = sorted(folder for folder in parent.glob("*") if tune.Tuner.can_restore(str(folder)))
@@ -97,7 +98,7 @@ def _run_folder(parent: Path, resume: bool) -> Path:
             f"--resume: there is no run to resume in {str(parent)!r}. "
             "Start one without --resume, or say where it is with --out."
         )
-    return runs[-1].resolve()
+    return runs[-1]
 
 
 def _run(plan: Any, folder: Path, arguments: Namespace, start: float) -> int:
@@ -139,6 +140,7 @@ def _tuner(plan: Any, folder: Path, arguments: Namespace) -> Any:
             stop=StopAt(plan.stop),
             checkpoint_config=tune.CheckpointConfig(**plan.checkpoints),
             callbacks=[TrainingProgress(plan.stop, plan.searched)],
+            sync_config=tune.SyncConfig(sync_period=ray_session.SECONDS_BETWEEN_STATE_SAVES),
             verbose=0,
         ),
     )
