@@ -1,0 +1,249 @@
+"""The forms in which VPT's weights are published, and how to read each without running code.
+
+==========================================  ==========================================  ===========
+form                                        what is given                               size from
+==========================================  ==========================================  ===========
+MineStudio, Hugging Face                    id, or folder with ``config.json`` and      config.json
+                                            ``model.safetensors``
+OpenAI                                      ``[x.model, y.weights]``, the ``.model``    .model
+                                            beside a ``.weights`` of the same name, or
+                                            a folder with one of each
+MineStudio, training                        ``model.ckpt``, or its folder               tensors
+Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
+our own                                     checkpoint folder of an algorithm or of     the module's
+                                            its module                                  options
+a state dict                                file of ``torch.save`` or safetensors       tensors
+==========================================  ==========================================  ===========
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.vpt.hub import is_hub_id, local_copy
+from rllib_minestudio.models.vpt.safe_pickle import Inert, load_plain
+
+WeightsSource = str | Path | Sequence[str | Path]
+"""A path or Hugging Face id, or OpenAI's two paths: ``[.model, .weights]``."""
+
+MODULE_FOLDERS = (
+    ".",
+    "default_policy",
+    "rl_module/default_policy",
+    "learner/rl_module/default_policy",
+    "learner_group/learner/rl_module/default_policy",
+)
+"""Where below a checkpoint folder of RLlib the policy's own folder is."""
+
+MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
+"""RLlib's file names for a module's weights and constructor arguments."""
+
+PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
+"""What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
+
+LANDMARK = "net.final_ln.weight"
+"""A name that every VPT policy has; it tells the prefix."""
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """Where a checkpoint's parts are, and what it says about its network."""
+
+    form: str
+    """For people: which form this is."""
+
+    weights: Path
+    """The file with the tensors."""
+
+    arguments: Mapping[str, Any] | None = None
+    """Network arguments as MineStudio and OpenAI store them."""
+
+    temperature: Any = 1.0
+    """Of the action heads; read with ``arguments``. MineStudio's own default is 1."""
+
+    options: Mapping[str, Any] | None = None
+    """``model_config`` of our own checkpoints."""
+
+    def tensors(self, device: str = "cpu") -> dict[str, Tensor]:
+        """Reads the state dict under its plain names.
+
+        Args:
+            device: ``meta`` reads names, shapes and dtypes only.
+
+        Raises:
+            CheckpointMismatchError: The file is damaged or holds something else.
+        """
+        return _without_prefix(_read(self.weights, device), self.weights)
+
+
+def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
+    """Recognises the form of a checkpoint; downloads it if it is given as an id.
+
+    Raises:
+        CheckpointMismatchError: Nothing is there, or it has none of the forms.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        if len(source) != 2:
+            raise CheckpointMismatchError(
+                f"weights {list(map(str, source))} must be one path or id, or OpenAI's two "
+                f"files: [.model, .weights]."
+            )
+        return _openai(Path(source[0]), Path(source[1]))
+    path = Path(source)
+    if path.is_dir():
+        return _folder(path)
+    if path.is_file():
+        return _file(path)
+    if is_hub_id(str(source)):
+        return _hugging_face(local_copy(str(source)))
+    raise CheckpointMismatchError(
+        f"weights {str(source)!r} do not exist; give the path of a checkpoint, or null to start "
+        f"from random weights."
+    )
+
+
+def _folder(path: Path) -> CheckpointFiles:
+    if (path / "model.safetensors").is_file():
+        return _hugging_face(path)
+    for folder in MODULE_FOLDERS:
+        if (path / folder / MODULE_STATE).is_file():
+            return _own(path / folder)
+    if (path / "model.ckpt").is_file():
+        return _file(path / "model.ckpt")
+    models, weights = sorted(path.glob("*.model")), sorted(path.glob("*.weights"))
+    if len(models) == len(weights) == 1:
+        return _openai(models[0], weights[0])
+    raise CheckpointMismatchError(
+        f"weights {str(path)!r} is a folder without a checkpoint: expected config.json and "
+        f"model.safetensors (Hugging Face), model.ckpt (MineStudio), one .model and one .weights "
+        f"(OpenAI), or a checkpoint of this package."
+    )
+
+
+def _file(path: Path) -> CheckpointFiles:
+    if path.suffix == ".model":
+        return _openai(path, path.with_suffix(".weights"))
+    if path.suffix == ".weights" and path.with_suffix(".model").is_file():
+        return _openai(path.with_suffix(".model"), path)
+    if path.name == MODULE_STATE:
+        return _own(path.parent)
+    if path.suffix == ".safetensors" and (path.parent / "config.json").is_file():
+        return _hugging_face(path.parent, path.name)
+    return CheckpointFiles("state dict", path)
+
+
+def _hugging_face(folder: Path, weights: str = "model.safetensors") -> CheckpointFiles:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        arguments = dict(config["policy_kwargs"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(path)!r} cannot be read as a configuration of MineStudio's VPT policy "
+            f"({type(error).__name__}: {error})."
+        ) from error
+    temperature = config.get("temperature", CheckpointFiles.temperature)
+    return CheckpointFiles("Hugging Face folder", folder / weights, arguments, temperature)
+
+
+def _openai(model: Path, weights: Path) -> CheckpointFiles:
+    for path in (model, weights):
+        if not path.is_file():
+            raise CheckpointMismatchError(
+                f"weights {str(path)!r} do not exist; OpenAI's checkpoints are two files: give "
+                f"both as [.model, .weights], or keep them side by side under one name."
+            )
+    try:
+        arguments = load_plain(model)["model"]["args"]
+        network, head = arguments["net"]["args"], arguments.get("pi_head_opts") or {}
+        temperature = head.get("temperature", CheckpointFiles.temperature)
+        return CheckpointFiles("OpenAI .model and .weights", weights, dict(network), temperature)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(model)!r} is no .model file of OpenAI's VPT: it has no network arguments "
+            f"({type(error).__name__}: {error})."
+        ) from error
+
+
+def _own(folder: Path) -> CheckpointFiles:
+    # The pickle also names our module's and the spaces' classes, of which nothing is needed.
+    arguments = load_plain(folder / MODULE_CLASS, others_inert=True)
+    try:
+        options = arguments["ctor_args_and_kwargs"][1]["model_config"]
+    except (KeyError, IndexError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(folder / MODULE_CLASS)!r} does not describe a module of this package."
+        ) from error
+    return CheckpointFiles("rllib_minestudio", folder / MODULE_STATE, options=dict(options or {}))
+
+
+def _read(path: Path, device: str) -> Any:
+    """Returns whatever mapping a weights file holds."""
+    if not path.is_file():
+        raise CheckpointMismatchError(f"weights {str(path)!r} do not exist.")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path, device)
+    if path.suffix == ".pkl":
+        arrays = load_plain(path)
+        return {name: torch.as_tensor(array).to(device) for name, array in arrays.items()}
+    try:
+        return _read_torch(path, device)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} cannot be read as a torch state dict: {reason}"
+        ) from error
+
+
+def _read_safetensors(path: Path, device: str) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            if device != "meta":
+                return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            return {name: torch.empty(s.get_shape(), device="meta") for name, s in slices.items()}
+    except (SafetensorError, OSError) as error:
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} cannot be read as safetensors: {error}"
+        ) from error
+
+
+def _read_torch(path: Path, device: str) -> Any:
+    """Reads a file of ``torch.save``; tensors stay on disk until they are copied."""
+    is_zip = torch.serialization._is_zipfile(path.open("rb"))
+    try:
+        return torch.load(path, map_location=device, weights_only=True, mmap=is_zip)
+    except pickle.UnpicklingError:
+        if not is_zip:
+            raise
+    # Lightning stores settings beside the weights; what they are made of is not needed.
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    with torch.serialization.safe_globals([(Inert, name) for name in names]):
+        return torch.load(path, map_location=device, weights_only=True, mmap=is_zip)
+
+
+def _without_prefix(state: Any, path: Path) -> dict[str, Tensor]:
+    """Unwraps a state dict; keeps only tensors and only those under the policy's prefix."""
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]
+    if not isinstance(state, Mapping) or not any(isinstance(v, Tensor) for v in state.values()):
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} hold a {type(state).__name__}, not a state dict "
+            f"(names to tensors)."
+        )
+    prefix = next((p for p in PREFIXES if p + LANDMARK in state), "")
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in state.items()
+        if name.startswith(prefix) and isinstance(tensor, Tensor)
+    }

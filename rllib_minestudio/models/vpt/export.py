@@ -1,0 +1,78 @@
+"""Writing a policy as the folder that MineStudio's ``VPTPolicy.from_pretrained`` reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.vpt.arguments import arguments_from_config
+from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
+from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource
+from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.heads import FactoredHead
+from rllib_minestudio.models.vpt.network import VPTNetwork
+
+
+def export_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
+    """Converts a checkpoint of any form; returns the configuration written.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+    """
+    network = VPTNetwork(config_from_checkpoint(source))
+    load_weights(network, source)
+    return export_network(network, folder)
+
+
+def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
+    """Writes ``config.json`` and ``model.safetensors``.
+
+    MineStudio knows joint heads only; factored ones are multiplied out, which changes no
+    probability.
+
+    Args:
+        network: The policy.
+        folder: Made if necessary; must not hold a model yet.
+
+    Returns:
+        The configuration of the network as written, with joint heads.
+
+    Raises:
+        CheckpointMismatchError: The folder already holds a model.
+    """
+    folder = Path(folder)
+    files = folder / "config.json", folder / "model.safetensors"
+    present = [path.name for path in files if path.exists()]
+    if present:
+        raise CheckpointMismatchError(
+            f"folder {str(folder)!r} already has {' and '.join(present)}; name another one."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    description = {
+        "action_space": None,
+        "policy_kwargs": arguments_from_config(network.config),
+        "temperature": network.config.temperature,
+    }
+    files[0].write_text(json.dumps(description, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    state = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()
+    }
+    state |= _joint_heads(network)
+    save_file(state, files[1], metadata={"format": "pt"})
+    return config_from_checkpoint(folder)
+
+
+@torch.no_grad()
+def _joint_heads(network: VPTNetwork) -> dict[str, torch.Tensor]:
+    """A joint action's logit is the sum of its components': so are its weights and bias."""
+    state = {}
+    for name, head in network.pi_head.items():
+        if isinstance(head, FactoredHead):
+            membership_nc, linear = head.membership_cn.T, head.linear_layer
+            state[f"pi_head.{name}.linear_layer.weight"] = (membership_nc @ linear.weight).cpu()
+            state[f"pi_head.{name}.linear_layer.bias"] = (membership_nc @ linear.bias).cpu()
+    return state
