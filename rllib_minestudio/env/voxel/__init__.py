@@ -1,0 +1,16 @@
+"""The embedded engine: a small voxel game after Minecraft Java 1.16, in numpy and numba.
+
+`engine.VoxelEngine` is the door. Below it, imports point downwards:
+
+    engine                      facade: reset, tick, execute, render, info
+    commands/  renderer         chat commands; pictures (renderer and render/)
+    game                        the course of a game: begin, tick
+    building consequences places    what keys, events and deaths do
+    state                       everything a game consists of
+    mobs drops player_tick      kernels: one tick of each kind of thing
+    combat mining locomotion hunger raycast physics    kernels: the rules
+    world  worldgen  accel      blocks, terrain, and the box field for rays
+    player inventory entities   records and containers
+    blocks items tools          tables
+    kernels jitcache rehearsal  how kernels are compiled, once per machine
+"""

@@ -17,9 +17,7 @@ USE_DELAY = 4
 _THROW_SPEED = 0.3
 
 
-def _touches(
-    position: list[float], half: float, height: float, cell: tuple[int, int, int]
-) -> bool:
+def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
     """Whether a body with its feet at `position` overlaps the block cell."""
     x, y, z = position
     return (

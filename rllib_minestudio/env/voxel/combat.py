@@ -155,9 +155,10 @@ def attack(
         player.velocity[0] *= 0.6
         player.velocity[2] *= 0.6
         player.sprinting = 0
-    elif strong and not critical and player.on_ground and player.holds_sword:
-        if player.step_length < _WALKING_PACE:
-            _sweep(player, mobs, count, row, events, event_count)
+        return
+    standing = player.on_ground and player.step_length < _WALKING_PACE
+    if strong and not critical and standing and player.holds_sword:
+        _sweep(player, mobs, count, row, events, event_count)
 
 
 @kernel()

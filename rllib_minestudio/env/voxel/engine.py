@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel import commands
+from rllib_minestudio.env.voxel import commands, jitcache
 from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.entities import MOB_KINDS
 from rllib_minestudio.env.voxel.game import Game
@@ -34,7 +34,7 @@ class VoxelEngine:
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
     ) -> None:
-        """Builds an engine with a world of seed 0.
+        """Builds an engine with a world of seed 0; the first on a machine compiles the kernels.
 
         Args:
             frame_size: (width, height) of the frames in pixels.
@@ -42,6 +42,7 @@ class VoxelEngine:
             aspect: Width over height of the view, whatever the frame's shape.
             view_distance: How far one sees, in blocks; at most 80.
         """
+        jitcache.warmup()
         self._view = (fov_degrees, aspect, view_distance)
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}

@@ -111,6 +111,7 @@ class _Columns:
     count: int
 
     def __init__(self, dtype: np.dtype[np.void], capacity: int) -> None:
+        """Makes room for `capacity` rows of `dtype`."""
         self.records = np.zeros(capacity, dtype)
         self.count = 0
 
@@ -143,6 +144,7 @@ class Mobs(_Columns):
     """All mobs of a world. Column views have `count` rows and may be written through."""
 
     def __init__(self) -> None:
+        """Makes room for `MOB_CAPACITY` mobs."""
         super().__init__(MOB_DTYPE, MOB_CAPACITY)
 
     @property
@@ -195,6 +197,7 @@ class DroppedItems(_Columns):
     """All item stacks lying in a world. Column views have `count` rows."""
 
     def __init__(self) -> None:
+        """Makes room for `ITEM_CAPACITY` stacks."""
         super().__init__(ITEM_DTYPE, ITEM_CAPACITY)
 
     @property

@@ -27,6 +27,7 @@ class Game:
     """
 
     def __init__(self) -> None:
+        """Prepares a game; `begin` starts it."""
         self.state = GameState()
         self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
         self._event_count = np.zeros(1, np.int64)

@@ -43,6 +43,7 @@ class Inventory:
     """
 
     def __init__(self) -> None:
+        """Makes an empty inventory."""
         self.item = np.zeros(SLOTS, np.int32)
         self.quantity = np.zeros(SLOTS, np.int32)
         self.damage = np.zeros(SLOTS, np.int32)

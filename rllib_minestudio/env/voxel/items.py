@@ -56,17 +56,13 @@ class _Material:
 
 
 _MATERIALS = (
-    _Material(
-        "wooden", 1, 2.0, 59, {SWORD: 4, AXE: 7, PICKAXE: 2, SHOVEL: 2.5, HOE: 1}, 0.8, 1.0
-    ),
+    _Material("wooden", 1, 2.0, 59, {SWORD: 4, AXE: 7, PICKAXE: 2, SHOVEL: 2.5, HOE: 1}, 0.8, 1.0),
     _Material("stone", 2, 4.0, 131, {SWORD: 5, AXE: 9, PICKAXE: 3, SHOVEL: 3.5, HOE: 1}, 0.8, 2.0),
     _Material("iron", 3, 6.0, 250, {SWORD: 6, AXE: 9, PICKAXE: 4, SHOVEL: 4.5, HOE: 1}, 0.9, 3.0),
     _Material(
         "diamond", 4, 8.0, 1561, {SWORD: 7, AXE: 9, PICKAXE: 5, SHOVEL: 5.5, HOE: 1}, 1.0, 4.0
     ),
-    _Material(
-        "golden", 1, 12.0, 32, {SWORD: 4, AXE: 7, PICKAXE: 2, SHOVEL: 2.5, HOE: 1}, 1.0, 1.0
-    ),
+    _Material("golden", 1, 12.0, 32, {SWORD: 4, AXE: 7, PICKAXE: 2, SHOVEL: 2.5, HOE: 1}, 1.0, 1.0),
 )
 
 _TOOL_SPEED = {SWORD: 1.6, PICKAXE: 1.2, SHOVEL: 1.0}

@@ -63,6 +63,14 @@ CACHE_FOLDER = _base_folder() / _fingerprint()
 """Folder of this version's machine code on this machine."""
 
 
+_kernels: list[Any] = []
+
+
+def count_compiled() -> int:
+    """How many kernels this process has compiled itself, instead of loading them."""
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in _kernels)
+
+
 def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _F]:
     """Decorator that makes a function a kernel: compiled, cached on disk, free of the GIL.
 
@@ -81,6 +89,7 @@ def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _
             )(function)
         finally:
             numba.config.CACHE_DIR = previous
+        _kernels.append(compiled)
         return compiled
 
     return decorate

@@ -13,6 +13,8 @@ from rllib_minestudio.env.voxel.raycast import BLOCK
 
 _PAUSE_TICKS = 5
 """Ticks between two blocks, unless the block breaks at once."""
+_DONE = 1.0 - 1e-9
+"""Progress of a mined block; a sum of n steps of 1/n may fall just short of 1."""
 _FLYING_PENALTY = 5.0
 """Without ground under the feet mining is this much slower."""
 
@@ -36,6 +38,34 @@ def _break(
 
 
 @kernel()
+def _rate(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> tuple[int, float]:
+    """Id of the target block, and the share of it that a tick mines."""
+    block = int(blocks[((target.x & 255) << 15) | ((target.z & 255) << 7) | target.y])
+    rate = player.mining_rate[block]
+    return block, rate if player.on_ground else rate / _FLYING_PENALTY
+
+
+@kernel()
+def start_mining(
+    blocks: NDArray[np.uint8],
+    player: np.void,
+    target: np.void,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """Begins with the block under the crosshair; one that takes a single tick breaks now."""
+    block, rate = _rate(blocks, player, target)
+    if rate >= 1.0:
+        _break(player, target, block, events, event_count)
+        return
+    player.is_mining = 1
+    player.mining_progress = 0.0
+    player.mining_x = target.x
+    player.mining_y = target.y
+    player.mining_z = target.z
+
+
+@kernel()
 def hold_attack(
     blocks: NDArray[np.uint8],
     player: np.void,
@@ -54,30 +84,20 @@ def hold_attack(
     if player.mining_delay > 0:
         player.mining_delay -= 1
         return
-    cell = ((target.x & 255) << 15) | ((target.z & 255) << 7) | target.y
-    block = blocks[cell]
-    rate = player.mining_rate[block]
-    if not player.on_ground:
-        rate /= _FLYING_PENALTY
     same = (
         player.is_mining
         and player.mining_x == target.x
         and player.mining_y == target.y
         and player.mining_z == target.z
     )
-    if same:
-        player.mining_progress += rate
-        if player.mining_progress >= 1.0:
-            player.mining_delay = _PAUSE_TICKS
-            _break(player, target, block, events, event_count)
-    elif rate >= 1.0:
+    if not same:
+        start_mining(blocks, player, target, events, event_count)
+        return
+    block, rate = _rate(blocks, player, target)
+    player.mining_progress += rate
+    if player.mining_progress >= _DONE:
+        player.mining_delay = _PAUSE_TICKS
         _break(player, target, block, events, event_count)
-    else:
-        player.is_mining = 1
-        player.mining_progress = 0.0
-        player.mining_x = target.x
-        player.mining_y = target.y
-        player.mining_z = target.z
 
 
 @kernel()

@@ -101,16 +101,18 @@ def _pursue_goal(mob: np.void, player: np.void) -> float:
     _turn_towards(mob, np.arctan2(-dx, dz), _LARGEST_TURN if walking else _GAZE_TURN)
     if not walking:
         return 0.0
-    return _SPEED[mob.kind] * (_PANIC_FACTOR[mob.kind] if mob.goal == GOAL_PANIC else 1.0)
+    factor = float(_PANIC_FACTOR[mob.kind]) if mob.goal == GOAL_PANIC else 1.0
+    return float(_SPEED[mob.kind]) * factor
 
 
 @kernel()
 def _can_jump_over(blocks: NDArray[np.uint8], mob: np.void) -> bool:
     """Whether the obstacle ahead is one block high with room above it."""
-    half = _HALF[mob.kind]
+    half = float(_HALF[mob.kind])
+    height = float(_HEIGHT[mob.kind])
     x = mob.position[0] - np.sin(mob.yaw) * 0.5
     z = mob.position[2] + np.cos(mob.yaw) * 0.5
-    return physics.is_free(blocks, x, mob.position[1] + 1.0, z, half, _HEIGHT[mob.kind])
+    return physics.is_free(blocks, x, mob.position[1] + 1.0, z, half, height)
 
 
 @kernel()
@@ -119,7 +121,8 @@ def _walk(blocks: NDArray[np.uint8], mob: np.void, speed: float) -> float:
 
     A walking mob's input is its speed and so is its acceleration, hence the square.
     """
-    half = _HALF[mob.kind]
+    half = float(_HALF[mob.kind])
+    height = float(_HEIGHT[mob.kind])
     was_on_ground = mob.on_ground != 0
     physics.settle(mob)
     acceleration = speed if was_on_ground else physics.AIR_ACCELERATION
@@ -130,7 +133,7 @@ def _walk(blocks: NDArray[np.uint8], mob: np.void, speed: float) -> float:
     before = mob.position[1]
     dx = velocity[0]
     dz = velocity[2]
-    moved_x, moved_z = physics.move(blocks, mob, half, _HEIGHT[mob.kind], dx, dz)
+    moved_x, moved_z = physics.move(blocks, mob, half, height, dx, dz)
     damage = physics.fall(mob, mob.position[1] - before)
     physics.apply_gravity_and_drag(mob, was_on_ground)
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):

@@ -86,6 +86,7 @@ class Player:
     """
 
     def __init__(self) -> None:
+        """Makes a player at the origin, in full health, with nothing."""
         self.records = np.zeros(1, PLAYER_DTYPE)
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}

@@ -10,9 +10,9 @@ from rllib_minestudio.env.voxel.controls import ATTACK
 from rllib_minestudio.env.voxel.hunger import tick_hunger
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.locomotion import move_player
-from rllib_minestudio.env.voxel.mining import hold_attack, release_attack
+from rllib_minestudio.env.voxel.mining import hold_attack, release_attack, start_mining
 from rllib_minestudio.env.voxel.player import SWING_TICKS
-from rllib_minestudio.env.voxel.raycast import find_target
+from rllib_minestudio.env.voxel.raycast import BLOCK, find_target
 
 _VOID = -64.0
 """Below this y the player dies."""
@@ -76,6 +76,8 @@ def tick_player(
     if keys & ATTACK:
         if not player.keys & ATTACK:
             press_attack(player, mobs, mob_count, target, events, event_count)
+            if target.kind == BLOCK:
+                start_mining(blocks, player, target, events, event_count)
         hold_attack(blocks, player, target, events, event_count)
     else:
         release_attack(player)

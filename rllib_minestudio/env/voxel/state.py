@@ -47,6 +47,7 @@ class GameState:
     """
 
     def __init__(self) -> None:
+        """Makes an empty game of seed 0, without land."""
         self.world = World()
         self.player = Player()
         self.mobs = Mobs()

@@ -19,6 +19,7 @@ class Statistics:
     """Counts by group and name since the world was made."""
 
     def __init__(self) -> None:
+        """Starts all counts at zero."""
         self._groups: dict[str, dict[str, int]] = {group: {} for group in COUNTED}
 
     def add(self, group: str, name: str, amount: int = 1) -> None:

@@ -47,6 +47,7 @@ class World:
     """
 
     def __init__(self) -> None:
+        """Makes the world of seed 0, without land."""
         self.blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)

@@ -77,7 +77,9 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
         name = _effect_name(arguments[2]) if len(arguments) > 2 else None
         if not effects.clear_effects(player, name):
             raise CommandError("Target has no effects to remove")
-        return CommandResult(True, f"Removed {title(name) if name else 'every effect'} from {PLAYER}")
+        return CommandResult(
+            True, f"Removed {title(name) if name else 'every effect'} from {PLAYER}"
+        )
     if arguments[0] == "give":
         arguments = arguments[1:]
     need(arguments, 2, "/effect give <targets> <effect> [<seconds>] [<amplifier>]")
@@ -154,9 +156,10 @@ def _move(
         state.mobs.velocity[target.row] = 0.0
     else:
         if len(rotation) == 2:
-            yaw, pitch = (_angle(word, now) for word, now in zip(
-                rotation, (state.player.yaw, state.player.pitch), strict=True
-            ))
+            yaw, pitch = (
+                _angle(word, now)
+                for word, now in zip(rotation, (state.player.yaw, state.player.pitch), strict=True)
+            )
             state.player.yaw, state.player.pitch = yaw, pitch
         places.teleport(state, *position)
 
@@ -168,7 +171,7 @@ def _angle(word: str, now: float) -> float:
 
 
 def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
-    """`/teleportbiome <targets> <biome> [x z | x y z]`: onto the ground of the nearest such biome."""
+    """`/teleportbiome <targets> <biome> [x z | x y z]`: onto the nearest such biome's ground."""
     need(arguments, 2, "/teleportbiome <targets> <biome> [<pos>]")
     select_player(arguments[0], source)
     name = read_name(arguments[1], BIOMES, "biome")
@@ -182,4 +185,6 @@ def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
         raise CommandError(f"Could not find a biome of type {name} within a reasonable distance")
     place = places.surface_place(state, *found)
     places.teleport(state, *place)
-    return CommandResult(True, f"Teleported {PLAYER} to {name} at {place[0]}, {place[1]}, {place[2]}")
+    return CommandResult(
+        True, f"Teleported {PLAYER} to {name} at {place[0]}, {place[1]}, {place[2]}"
+    )

@@ -51,9 +51,7 @@ def _player(source: Source) -> Target:
 
 def _mobs(source: Source) -> list[Target]:
     mobs = source.state.mobs
-    rows = zip(
-        mobs.kind.tolist(), mobs.position.tolist(), mobs.death_ticks.tolist(), strict=True
-    )
+    rows = zip(mobs.kind.tolist(), mobs.position.tolist(), mobs.death_ticks.tolist(), strict=True)
     return [
         Target(MOB_KINDS[kind].name, row, (x, y, z))
         for row, (kind, (x, y, z), dead) in enumerate(rows)

@@ -1,0 +1,123 @@
+"""Compiles the engine's kernels once per machine, however many processes start together.
+
+The first process to come takes a lock, plays a short rehearsal that runs every kernel, and leaves
+a marker beside the machine code; the others wait for it and load what it compiled.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rllib_minestudio.env.voxel import kernels
+from rllib_minestudio.errors import EngineError
+
+if sys.platform != "win32":
+    import fcntl
+
+_logger = logging.getLogger(__name__)
+
+_LOCK_NAME = "lock"
+_MARKER_NAME = "ready"
+_OUTDATED_AFTER = 30 * 24 * 3600.0
+"""Seconds after which the machine code of other versions is deleted."""
+_POLL_SECONDS = 0.1
+_REPORT_SECONDS = 30.0
+
+_in_process = threading.RLock()
+_rehearsing = False
+
+
+def _marker() -> Path:
+    return kernels.CACHE_FOLDER / _MARKER_NAME
+
+
+def is_warm() -> bool:
+    """Whether this machine already holds the machine code of this version."""
+    return _marker().exists()
+
+
+def warmup(progress: Callable[[str], None] | None = None) -> None:
+    """Makes sure that every kernel is compiled; returns at once when they are.
+
+    Args:
+        progress: Receives a line of text now and then while compiling, or while waiting for
+            another process that does; by default the lines go to the log.
+
+    Raises:
+        EngineError: If the cache folder cannot be written.
+    """
+    global _rehearsing
+    if is_warm():
+        return
+    tell = progress or _logger.warning
+    with _in_process:
+        if _rehearsing:  # the rehearsal builds engines, which call this function
+            return
+        _rehearsing = True
+        try:
+            with _machine_lock(tell):
+                if not is_warm():
+                    _compile(tell)
+        finally:
+            _rehearsing = False
+
+
+def _compile(tell: Callable[[str], None]) -> None:
+    # Imported late because it builds an engine, and the engine calls `warmup`.
+    from rllib_minestudio.env.voxel.rehearsal import STAGES
+
+    tell("Compiling the game engine, once for this machine (about 20 s on one core) ...")
+    start = time.monotonic()
+    for number, (name, stage) in enumerate(STAGES, 1):
+        tell(f"  {number}/{len(STAGES)} {name}")
+        stage()
+    _marker().touch()
+    _delete_outdated()
+    tell(f"The engine is compiled ({time.monotonic() - start:.0f} s).")
+
+
+@contextmanager
+def _machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
+    """Holds the lock of this cache folder; the system releases it if this process dies."""
+    try:
+        kernels.CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
+        file = (kernels.CACHE_FOLDER / _LOCK_NAME).open("a")
+    except OSError as error:
+        raise EngineError(
+            f"The engine's compiled code cannot be kept in {kernels.CACHE_FOLDER} ({error}). "
+            f"Set the environment variable {kernels.CACHE_VARIABLE} to a folder that can be "
+            "written, on a local disk."
+        ) from error
+    with file:
+        if sys.platform != "win32":
+            _wait_for(file.fileno(), tell)
+        yield
+
+
+def _wait_for(descriptor: int, tell: Callable[[str], None]) -> None:
+    waited = 0.0
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if waited % _REPORT_SECONDS < _POLL_SECONDS:
+                tell("Another process is compiling the game engine; waiting for it ...")
+            time.sleep(_POLL_SECONDS)
+            waited += _POLL_SECONDS
+
+
+def _delete_outdated() -> None:
+    """Removes the machine code of other versions that was made long ago."""
+    for folder in kernels.CACHE_FOLDER.parent.iterdir():
+        marker = folder / _MARKER_NAME
+        outdated = marker.exists() and time.time() - marker.stat().st_mtime > _OUTDATED_AFTER
+        if outdated and folder != kernels.CACHE_FOLDER:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,71 @@
+"""Kernels are compiled once per machine, also when several processes start together."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rllib_minestudio.env.voxel import jitcache, kernels
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.errors import EngineError
+
+_PROGRAM = """
+from rllib_minestudio.env.voxel import jitcache, kernels
+from rllib_minestudio.env.voxel.rehearsal import STAGES
+lines = []
+jitcache.warmup(lines.append)
+assert jitcache.is_warm()
+for name, stage in STAGES:
+    stage()
+print(kernels.count_compiled(), len(lines))
+"""
+
+
+def start(cache):
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        env={**os.environ, kernels.CACHE_VARIABLE: str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_compile_once(tmp_path):
+    processes = [start(tmp_path) for _ in range(3)]
+    outputs = [process.communicate(timeout=500) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
+    compiled = sorted(int(output.split()[0]) for output, _ in outputs)
+    assert compiled[:2] == [0, 0]
+    assert compiled[2] > 50
+    assert all(int(output.split()[1]) > 0 for output, _ in outputs)  # all were told something
+
+
+def test_an_engine_makes_the_machine_warm():
+    VoxelEngine(frame_size=(32, 32))
+    assert jitcache.is_warm()
+    lines = []
+    jitcache.warmup(lines.append)
+    assert lines == []
+
+
+def test_an_unusable_folder_is_named(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setattr(kernels, "CACHE_FOLDER", blocked / "cache")
+    with pytest.raises(EngineError, match=kernels.CACHE_VARIABLE):
+        jitcache.warmup()
+
+
+def test_old_machine_code_is_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernels, "CACHE_FOLDER", tmp_path / "current")
+    for name, age in (("current", 0), ("old", 40 * 86400), ("recent", 86400)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "ready").touch()
+        then = (folder / "ready").stat().st_mtime - age
+        os.utime(folder / "ready", (then, then))
+    jitcache._delete_outdated()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["current", "recent"]

@@ -1,0 +1,162 @@
+"""Terrain, streaming, and the box field against a brute-force rebuild."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rllib_minestudio.env.voxel.accel import MAX_RADIUS, MAX_RUN
+from rllib_minestudio.env.voxel.blocks import STONE
+from rllib_minestudio.env.voxel.world import HEIGHT, WINDOW, World, index
+
+
+def loaded_world(x=0, z=0, seed=3):
+    world = World()
+    world.reset(seed)
+    world.load_around(x, z)
+    return world
+
+
+def band(array, world):
+    """The layers [floor, ceiling) of a flat array, as [x, z, y]."""
+    return array.reshape(WINDOW, WINDOW, HEIGHT)[:, :, world.floor : world.ceiling]
+
+
+def rebuilt(world):
+    """Layer radius and box field of the layers [floor, ceiling), from their definitions."""
+    solid = band(world.blocks, world) != 0
+    near, radius = solid.copy(), np.where(solid, 0, MAX_RADIUS).astype(np.int16)
+    for distance in range(1, MAX_RADIUS):
+        near |= np.roll(near, 1, 0) | np.roll(near, -1, 0)
+        near |= np.roll(near, 1, 1) | np.roll(near, -1, 1)
+        radius[near & (radius == MAX_RADIUS)] = distance
+    up, down = np.zeros_like(radius), np.zeros_like(radius)
+    open_up, open_down = np.ones(solid.shape, bool), np.ones(solid.shape, bool)
+    for step in range(1, MAX_RUN + 1):
+        above = np.full_like(radius, MAX_RADIUS)
+        above[:, :, :-step] = radius[:, :, step:]
+        below = np.full_like(radius, -1)
+        below[:, :, step:] = radius[:, :, :-step]
+        open_up &= above >= radius
+        open_down &= below >= radius
+        up += open_up
+        down += open_down
+    return radius, np.where(solid, 0, radius | up << 5 | down << 10)
+
+
+def assert_exact(world):
+    radius, box = rebuilt(world)
+    # Columns that were never loaded hold no land, and nobody sees them.
+    loaded = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[:, :, 0] != 0
+    assert np.array_equal(band(world.layer_radius, world)[loaded], radius[loaded])
+    assert np.array_equal(band(world.box, world)[loaded], box[loaded])
+    below = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[loaded][:, : world.floor]
+    assert below.all()
+
+
+def test_box_field_of_fresh_terrain():
+    assert_exact(loaded_world())
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-30, 30),
+            st.integers(50, 110),
+            st.integers(-30, 30),
+            st.sampled_from([0, 1]),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_box_field_after_edits_equals_a_full_rebuild(edits):
+    world = loaded_world()
+    for x, y, z, block in edits:
+        world.set_block(x, y, z, block)
+    assert_exact(world)
+
+
+def test_box_field_after_streaming_and_a_fill():
+    world = loaded_world()
+    for step in range(1, 14):
+        world.load_around(step * 11, -step * 7)
+    world.fill((140, 150), (70, 90), (-95, -88), STONE)
+    assert_exact(world)
+
+
+def test_no_box_contains_a_block():
+    world = loaded_world()
+    rng = np.random.default_rng(0)
+    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)
+    for _ in range(300):
+        x, z = rng.integers(-60, 60, 2)
+        y = int(rng.integers(world.floor, world.ceiling))
+        cell = int(world.box[index(int(x), y, int(z))])
+        radius, up, down = (cell & 31) - 1, cell >> 5 & 31, cell >> 10 & 31
+        if cell == 0:
+            assert blocks[x & 255, z & 255, y] != 0
+            continue
+        xs = np.arange(x - radius, x + radius + 1) & 255
+        zs = np.arange(z - radius, z + radius + 1) & 255
+        assert not blocks[np.ix_(xs, zs, np.arange(y - down, min(y + up + 1, HEIGHT)))].any()
+
+
+@pytest.mark.parametrize("place", [(0, 0), (29_999_900, -29_999_900), (-1_234_567, 7_654_321)])
+def test_terrain_is_the_same_whatever_was_loaded_before(place):
+    direct = loaded_world(*place)
+    wandering = loaded_world(place[0] - 100, place[1] + 60)
+    wandering.load_around(place[0] - 40, place[1])
+    wandering.load_around(*place)
+    for dx in range(-80, 80, 3):
+        for dz in range(-80, 80, 3):
+            column = index(place[0] + dx, 0, place[1] + dz)
+            assert np.array_equal(
+                direct.blocks[column : column + HEIGHT], wandering.blocks[column : column + HEIGHT]
+            )
+            assert direct.surface(place[0] + dx, place[1] + dz) == wandering.surface(
+                place[0] + dx, place[1] + dz
+            )
+
+
+def test_five_chunks_each_way_are_loaded():
+    world = loaded_world(8, 8)
+    assert world.is_loaded(8 - 80, 8 + 80)
+    assert not world.is_loaded(8 - 90, 8)
+    assert world.block_at(-72, 0, 87) != 0
+
+
+def test_tops_are_the_highest_blocks():
+    world = loaded_world()
+    world.set_block(3, 120, 4, STONE)
+    world.set_block(5, world.surface(5, 6) - 1, 6, 0)
+    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT) != 0
+    tops = np.where(blocks.any(2), HEIGHT - 1 - blocks[:, :, ::-1].argmax(2), 0)
+    assert np.array_equal(world.top.reshape(WINDOW, WINDOW), tops)
+    assert tops.max() < world.ceiling
+
+
+def test_edits_survive_leaving_and_coming_back():
+    world = loaded_world()
+    y = world.surface(2, 3)
+    assert world.set_block(2, y, 3, STONE)
+    world.load_around(2000, 0)
+    assert world.block_at(2, y, 3) == 0  # not loaded
+    world.load_around(0, 0)
+    assert world.block_at(2, y, 3) == STONE
+    assert_exact(world)
+
+
+def test_edits_out_of_reach_are_refused():
+    world = loaded_world()
+    assert not world.set_block(500, 70, 0, STONE)
+    assert not world.set_block(0, HEIGHT, 0, STONE)
+    assert not world.set_block(0, -1, 0, STONE)
+    assert not world.set_block(0, 0, 0, world.block_at(0, 0, 0))
+
+
+def test_seeds_differ_and_repeat():
+    one, two, other = loaded_world(seed=5), loaded_world(seed=5), loaded_world(seed=6)
+    assert np.array_equal(one.blocks, two.blocks)
+    assert not np.array_equal(one.blocks, other.blocks)
