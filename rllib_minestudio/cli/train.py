@@ -43,6 +43,7 @@ def train(arguments: Namespace) -> int:
     if tuner is not None:
         return _run_own_tuner(tuner, arguments)
     experiments = load_experiments(path, arguments.set)
+    stdout.print(f"checking {path} ...")  # loading Ray takes a few seconds
     _apply_options(experiments, arguments)
     plans = _validated(experiments, arguments.verbose)
     folders = [_run_folder(Path(arguments.out) / plan.name, arguments.resume) for plan in plans]
