@@ -15,6 +15,9 @@ from rllib_minestudio.errors import EngineError
 
 _NAMESPACE = "minecraft:"
 
+_NOTHING_SELECTED = ("No entity was found", "No player was found")
+"""Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
+
 _logger = logging.getLogger(__name__)
 
 RawObs = dict[str, Any]
@@ -100,7 +103,8 @@ class VoxelBackend:
     def execute_cmd(self, command: str) -> RawStep:
         """Execute a command and play one tick; a failure is logged, once per message."""
         result = self.engine.execute(command)
-        if not result.ok and result.message not in self._complaints:
+        is_mistake = not result.ok and result.message not in _NOTHING_SELECTED
+        if is_mistake and result.message not in self._complaints:
             self._complaints.add(result.message)
             _logger.warning("The command %r failed: %s", command, result.message)
         self.engine.tick(self._idle)
