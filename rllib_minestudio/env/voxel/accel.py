@@ -48,36 +48,16 @@ def update_layer_radius(
     radius = np.empty(n, np.uint8)
     for x in range(x0, x1):
         for z in range(z0, z1):
+            _pull(layer_radius, x, z, -1, y0, radius)
             here = _column(x, z, y0)
             blocks_here = blocks[here : here + n]
-            west = _column(x - 1, z, y0)
-            northwest = _column(x - 1, z - 1, y0)
-            southwest = _column(x - 1, z + 1, y0)
-            north = _column(x, z - 1, y0)
-            _nearest(
-                layer_radius[west : west + n],
-                layer_radius[northwest : northwest + n],
-                layer_radius[southwest : southwest + n],
-                layer_radius[north : north + n],
-                radius,
-            )
             out = layer_radius[here : here + n]
             for y in range(n):
                 out[y] = _SOLID if blocks_here[y] != _SOLID else radius[y]
     for x in range(x1 - 1, x0 - 1, -1):
         for z in range(z1 - 1, z0 - 1, -1):
+            _pull(layer_radius, x, z, 1, y0, radius)
             here = _column(x, z, y0)
-            east = _column(x + 1, z, y0)
-            northeast = _column(x + 1, z - 1, y0)
-            southeast = _column(x + 1, z + 1, y0)
-            south = _column(x, z + 1, y0)
-            _nearest(
-                layer_radius[east : east + n],
-                layer_radius[northeast : northeast + n],
-                layer_radius[southeast : southeast + n],
-                layer_radius[south : south + n],
-                radius,
-            )
             out = layer_radius[here : here + n]
             for y in range(n):
                 value = out[y]
@@ -85,16 +65,25 @@ def update_layer_radius(
 
 
 @kernel(inline="always")
-def _nearest(
-    a: NDArray[np.uint8],
-    b: NDArray[np.uint8],
-    c: NDArray[np.uint8],
-    d: NDArray[np.uint8],
-    out: NDArray[np.uint8],
+def _pull(
+    layer_radius: NDArray[np.uint8], x: int, z: int, side: int, y0: int, out: NDArray[np.uint8]
 ) -> None:
-    """One more than the smallest of four neighbours' radii, at most `MAX_RADIUS`; by layer."""
+    """One more than the smallest radius of four neighbours, at most `MAX_RADIUS`; by layer.
+
+    The neighbours are the three columns at x + side and the one at z + side: those that a pass
+    in that direction has visited already.
+    """
+    n = len(out)
     limit = uint8(MAX_RADIUS)
-    for y in range(len(out)):
+    straight = _column(x + side, z, y0)
+    before = _column(x + side, z - 1, y0)
+    after = _column(x + side, z + 1, y0)
+    beside = _column(x, z + side, y0)
+    a = layer_radius[straight : straight + n]
+    b = layer_radius[before : before + n]
+    c = layer_radius[after : after + n]
+    d = layer_radius[beside : beside + n]
+    for y in range(n):
         p = a[y]
         q = b[y]
         r = c[y]

@@ -193,6 +193,33 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
 
 
 @kernel()
+def _tick_mob(
+    blocks: NDArray[np.uint8],
+    mobs: NDArray[np.void],
+    row: int,
+    player: np.void,
+    rng: NDArray[np.uint64],
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    mob = mobs[row]
+    if mob.hurt_ticks > 0:
+        mob.hurt_ticks -= 1
+    speed = 0.0
+    if mob.death_ticks > 0:
+        mob.death_ticks += 1
+    else:
+        _choose_goal(mob, player, rng)
+        speed = _pursue_goal(mob, player)
+    damage = _walk(blocks, mob, speed)
+    if damage > 0.0:
+        hurt_mob(mobs, row, damage)
+        if mob.health <= 0.0 and mob.death_ticks == 0:
+            mob.death_ticks = 1
+            emit(events, event_count, MOB_DIED, mob.kind, 0.0, mob.position)
+
+
+@kernel()
 def tick_mobs(
     blocks: NDArray[np.uint8],
     mobs: NDArray[np.void],
@@ -224,25 +251,10 @@ def tick_mobs(
                 mobs[kept] = mobs[row]
             kept += 1
     for row in range(kept):
-        mob = mobs[row]
-        far = max(
-            abs(mob.position[0] - player.position[0]), abs(mob.position[2] - player.position[2])
-        )
-        if far > ACTIVE_RANGE:
-            continue
-        if mob.hurt_ticks > 0:
-            mob.hurt_ticks -= 1
-        speed = 0.0
-        if mob.death_ticks > 0:
-            mob.death_ticks += 1
-        else:
-            _choose_goal(mob, player, rng)
-            speed = _pursue_goal(mob, player)
-        damage = _walk(blocks, mob, speed)
-        if damage > 0.0:
-            hurt_mob(mobs, row, damage)
-            if mob.health <= 0.0 and mob.death_ticks == 0:
-                mob.death_ticks = 1
-                emit(events, event_count, MOB_DIED, mob.kind, 0.0, mob.position)
+        position = mobs[row].position
+        far_x = abs(position[0] - player.position[0])
+        far_z = abs(position[2] - player.position[2])
+        if max(far_x, far_z) <= ACTIVE_RANGE:
+            _tick_mob(blocks, mobs, row, player, rng, events, event_count)
     _push_apart(mobs, kept, player)
     return kept
