@@ -14,7 +14,7 @@ from typing import Any
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.attention import POSITION_BASES
-from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, VPTConfig
 from rllib_minestudio.models.vpt.heads import NUM_BUTTONS
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -61,8 +61,8 @@ DEFAULT_ARGUMENTS: dict[str, Any] = {
 DEFAULT_TEMPERATURE = 2.0
 """Assumed where a file does not tell; all of OpenAI's models have it."""
 
-NOT_ARGUMENTS = ("temperature", "action_head")
-"""Fields of ``VPTConfig`` that belong to the heads."""
+NOT_ARGUMENTS = ("temperature", "action_head", *COMPUTE_FIELDS)
+"""Fields of ``VPTConfig`` that belong to the heads, or to no checkpoint."""
 
 
 def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> VPTConfig:

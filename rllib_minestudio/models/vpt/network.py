@@ -70,6 +70,7 @@ class Trunk(nn.Module):
     def __init__(self, config: VPTConfig) -> None:
         """Creates the trunk; layers are named as MineStudio's ``MinecraftPolicy``."""
         super().__init__()
+        self.precision = config.precision
         self.img_process = ImageEncoder(config)
         self.recurrent_layer = Recurrence(config)
         self.lastlayer = normed_linear(config.hidsize, config.hidsize)
@@ -78,10 +79,14 @@ class Trunk(nn.Module):
     def forward(
         self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState
     ) -> tuple[Tensor, VPTState]:
-        """Returns the latent [B, T, hidsize] that the heads read, and the memory after."""
-        x_bte = self.img_process(image_bthwc)
-        x_bte, state = self.recurrent_layer(x_bte, first_bt, state)
-        return self.final_ln(self.lastlayer(F.relu(x_bte))), state
+        """Returns the latent [B, T, hidsize] that the heads read, and the memory after; float32."""
+        reduced = self.precision == "bfloat16"
+        with torch.autocast(image_bthwc.device.type, torch.bfloat16, enabled=reduced):
+            x_bte = self.img_process(image_bthwc)
+            x_bte, state = self.recurrent_layer(x_bte, first_bt, state)
+            x_bte = self.lastlayer(F.relu(x_bte))
+        state = VPTState(state.mask, state.keys.float(), state.values.float())
+        return self.final_ln(x_bte.float()), state
 
 
 class VPTNetwork(nn.Module):
