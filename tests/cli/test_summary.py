@@ -1,0 +1,21 @@
+"""What the summary reads back."""
+
+import json
+
+from rllib_minestudio.cli.summary import read_history
+
+
+def test_history_counts_repeated_iterations_once_and_survives_a_torn_line(tmp_path):
+    lines = [
+        {"training_iteration": 1, "value": "a"},
+        {"training_iteration": 2, "value": "lost in the crash"},
+        {"training_iteration": 2, "value": "b"},
+        {"training_iteration": 3, "value": "c"},
+    ]
+    text = "\n".join(map(json.dumps, lines)) + '\n{"training_itera'
+    (tmp_path / "result.json").write_text(text)
+    assert [result["value"] for result in read_history(tmp_path)] == ["a", "b", "c"]
+
+
+def test_a_trial_without_results_has_no_history(tmp_path):
+    assert read_history(tmp_path) == []
