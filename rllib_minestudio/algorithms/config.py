@@ -72,6 +72,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.entropy_coeff = 0.0
         self.log_ratio_clamp = 50.0
         self.lambda_ = 0.95
+        self.advantage_min_std = 1.0e-8
         self.vf_warmup_iterations = 0
         self.zero_init_value_head = True
 
@@ -102,6 +103,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         entropy_coeff: float = NotProvided,
         log_ratio_clamp: float = NotProvided,
         lambda_: float = NotProvided,
+        advantage_min_std: float = NotProvided,
         vf_warmup_iterations: int = NotProvided,
         zero_init_value_head: bool = NotProvided,
         fragments_per_iteration: int = NotProvided,
@@ -131,6 +133,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
             entropy_coeff: Weight of the entropy bonus.
             log_ratio_clamp: Upper bound of log(pi / proximal policy).
             lambda_: Decay of the GAE trace.
+            advantage_min_std: Advantages are divided by their standard deviation over the
+                iteration, but by no less than this, in units of return. Raise it where rewards
+                are rare.
             vf_warmup_iterations: For so many iterations only the value function is trained.
             zero_init_value_head: Whether to start from a value head of zeros.
             fragments_per_iteration: Fragments trained on in one iteration.
