@@ -15,11 +15,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.callbacks import SHAPING_REWARD
-
 
 class Episode(NamedTuple):
-    """A finished episode, in numbers; the returns are of the task, without shaping rewards."""
+    """A finished episode, in numbers."""
 
     length: int
     discounted_return: float
@@ -104,12 +102,12 @@ class LockStepEnvs:
         episodes = []
         for i, env in enumerate(self.envs):
             tokens = {name: values[i] for name, values in action.items()}
-            obs, reward, terminated, truncated, info = env.step(tokens)
+            obs, reward, terminated, truncated, _ = env.step(tokens)
             self._reward[i] = reward
             self._terminated[i] = terminated
             self._truncated[i] = truncated
             running = self._running[i]
-            running.add(float(reward) - info.get(SHAPING_REWARD, 0.0), self._gamma)
+            running.add(float(reward), self._gamma)
             if terminated or truncated:
                 if truncated and not terminated:
                     final_obs[i] = obs["image"]

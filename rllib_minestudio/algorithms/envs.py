@@ -13,7 +13,7 @@ from ray.tune.registry import ENV_CREATOR, _global_registry
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 
-ENV_NAME = "MineStudioEnv"
+ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
 
 EnvMaker = Callable[[EnvContext], gym.Env]

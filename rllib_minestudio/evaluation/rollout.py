@@ -10,7 +10,6 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module import RLModule
 
-from rllib_minestudio.env.callbacks import SHAPING_REWARD
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.evaluation.recorder import VideoWriter
 
@@ -133,7 +132,7 @@ def play_episodes(
         on_episode: Called with (episodes finished, return of the last one).
 
     Returns:
-        The undiscounted return of each episode, without shaping rewards.
+        The undiscounted return of each episode.
     """
     returns: list[float] = []
     while len(returns) < episodes:
@@ -143,8 +142,8 @@ def play_episodes(
         while not done:
             if video is not None:
                 video.add(np.asarray(env.render()))
-            observation, reward, terminated, truncated, info = env.step(policy.act(observation))
-            total += float(reward) - info.get(SHAPING_REWARD, 0.0)
+            observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
+            total += float(reward)
             done = terminated or truncated
         returns.append(total)
         if on_episode is not None:

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.callbacks import (
-    SHAPING_REWARD,
-    Compose,
-    MinecraftCallback,
-    RewardsCallback,
-    ShapingRewardsCallback,
-)
+from rllib_minestudio.env.callbacks import Compose, MinecraftCallback, RewardsCallback
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 1}
 IDLE = {"buttons": 0, "camera": 60}
@@ -230,21 +224,3 @@ def test_the_spawn_biome_is_honoured(biome):
     env = MineStudioEnv(SMALL, preferred_spawn_biome=biome)
     _, info = env.reset(seed=0)
     assert "player_pos" in info
-
-
-def test_shaping_adds_to_the_reward_and_says_how_much():
-    shaping = ShapingRewardsCallback([rule(event="damage_dealt", reward=0.5, max_reward_times=99)])
-    shaping.after_reset(None, {}, {"damage_dealt": {"cow": 10}})
-    info = {"damage_dealt": {"cow": 14}}
-    _, reward, _, _, after = shaping.after_step(None, {}, 1.0, False, False, info)
-    assert reward == 3.0
-    assert after[SHAPING_REWARD] == 2.0
-    assert SHAPING_REWARD not in info
-
-
-def test_several_shaping_callbacks_add_up():
-    shaping = ShapingRewardsCallback([rule(reward=0.5)])
-    shaping.after_reset(None, {}, {})
-    info = {"kill_entity": {"cow": 2}, SHAPING_REWARD: 0.25}
-    _, reward, _, _, after = shaping.after_step(None, {}, 0.25, False, False, info)
-    assert reward == after[SHAPING_REWARD] == 1.25

@@ -8,13 +8,11 @@ from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.rewards import STATISTICS, RewardsCallback
-from rllib_minestudio.env.callbacks.shaping_rewards import SHAPING_REWARD, ShapingRewardsCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 
 __all__ = [
     "CALLBACKS",
     "HOOKS",
-    "SHAPING_REWARD",
     "STATISTICS",
     "CommandsCallback",
     "Compose",
@@ -23,7 +21,6 @@ __all__ = [
     "MaskActionsCallback",
     "MinecraftCallback",
     "RewardsCallback",
-    "ShapingRewardsCallback",
     "SummonMobsCallback",
     "build_callbacks",
 ]

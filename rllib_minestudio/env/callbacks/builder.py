@@ -14,7 +14,6 @@ from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
-from rllib_minestudio.env.callbacks.shaping_rewards import ShapingRewardsCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 from rllib_minestudio.env.checks import Problems, is_list
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -30,7 +29,6 @@ CALLBACKS: dict[str, type] = {
         JudgeResetCallback,
         MaskActionsCallback,
         RewardsCallback,
-        ShapingRewardsCallback,
         SummonMobsCallback,
     )
 }

@@ -96,14 +96,6 @@ class RewardsCallback(MinecraftCallback):
         info: Info,
     ) -> StepResult:
         """Pay for what happened since the previous step."""
-        return obs, self._earned(info), terminated, truncated, info
-
-    def __repr__(self) -> str:
-        """Show the rules."""
-        return f"{type(self).__name__}({self.reward_cfg!r})"
-
-    def _earned(self, info: Info) -> float:
-        """Return what the rules pay for the events since the last call."""
         earned = 0.0
         for i, rule in enumerate(self._rules):
             count = rule.count(info)
@@ -115,7 +107,11 @@ class RewardsCallback(MinecraftCallback):
             if payments > 0:
                 self._times_paid[rule.identity] += payments
                 earned += payments * rule.reward
-        return earned
+        return obs, earned, terminated, truncated, info
+
+    def __repr__(self) -> str:
+        """Show the rules."""
+        return f"RewardsCallback({self.reward_cfg!r})"
 
 
 def _check_rule(problems: Problems, where: str, entry: Any) -> None:

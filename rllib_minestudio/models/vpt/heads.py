@@ -47,10 +47,6 @@ NUM_CAMERA = CAMERA_BINS**2
 INITIAL_LOGIT_SCALE = 0.01
 """Fan-in scale of the heads: a new policy is all but uniform (MineStudio resets to the same)."""
 
-SELDOM_PRESSED = {"hotbar": 0.05, "use": 0.05, "drop": 0.01}
-"""How often a new factored policy presses keys that disturb whatever else it tries: pressed
-uniformly, the hotbar keys would put another item into the hand in nine steps of ten."""
-
 
 class JointHead(nn.Module):
     """One linear logit for every joint action, as in VPT."""
@@ -75,27 +71,17 @@ class FactoredHead(nn.Module):
     components stand behind the 8641 buttons, 22 behind the 121 camera positions.
     """
 
-    def __init__(
-        self,
-        width: int,
-        membership: Tensor,
-        temperature: float,
-        initial_logits: Tensor | None = None,
-    ) -> None:
+    def __init__(self, width: int, membership: Tensor, temperature: float) -> None:
         """Creates the layer.
 
         Args:
             width: Size of the latent.
             membership: [N, components], 1 where the joint action has the component.
             temperature: Divides the logits.
-            initial_logits: [components], where a new policy starts; zeros if None.
         """
         super().__init__()
         self.temperature = temperature
         self.linear_layer = fan_in_linear(width, membership.shape[1], INITIAL_LOGIT_SCALE)
-        if initial_logits is not None:
-            with torch.no_grad():
-                self.linear_layer.bias.copy_(initial_logits * temperature)
         self.membership_cn: Tensor
         self.register_buffer("membership_cn", membership.T.contiguous(), persistent=False)
 
@@ -109,13 +95,14 @@ def make_action_heads(config: VPTConfig) -> nn.ModuleDict:
     """Returns the ``buttons`` and ``camera`` heads of the kind that ``config`` asks for."""
     width, temperature = config.hidsize, config.temperature
     if config.action_head == "factored":
-        camera = product_membership([CAMERA_BINS, CAMERA_BINS])
+        memberships = {
+            "buttons": button_membership(),
+            "camera": product_membership([CAMERA_BINS, CAMERA_BINS]),
+        }
         return nn.ModuleDict(
             {
-                "buttons": FactoredHead(
-                    width, button_membership(), temperature, initial_button_logits()
-                ),
-                "camera": FactoredHead(width, camera, temperature),
+                name: FactoredHead(width, membership, temperature)
+                for name, membership in memberships.items()
             }
         )
     return nn.ModuleDict(
@@ -150,19 +137,6 @@ def button_membership() -> Tensor:
     membership[:-1, :-1] = combinations
     membership[-1, -1] = 1.0
     return membership
-
-
-def initial_button_logits() -> Tensor:
-    """Returns [30]: uniform within each group, but for the keys that are to be pressed seldom."""
-    groups = []
-    for name, choices in BUTTON_GROUPS.items():
-        pressed = SELDOM_PRESSED.get(name, 1.0 - 1.0 / choices)
-        probability = torch.full((choices,), pressed / (choices - 1))
-        probability[0] = 1.0 - pressed
-        groups.append(probability.log())
-    # As likely as any one of the other joint actions would be if all were equally likely.
-    inventory = -torch.log(torch.tensor([float(NUM_BUTTONS)]))
-    return torch.cat([*groups, inventory])
 
 
 def log_prob(logits: Logits, actions: Actions) -> Tensor:
