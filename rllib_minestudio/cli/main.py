@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rllib_minestudio.cli import model
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -73,6 +74,15 @@ def build_parser() -> argparse.ArgumentParser:
         description="Compile the embedded engine's kernels. Training does it by itself when "
         "needed;\nthis command does it ahead of time, for instance when an image is built.",
     )
+    model.add_parser(
+        _parser(
+            commands.add_parser,
+            "model",
+            help="look into weights, or convert them",
+            description=model.DESCRIPTION,
+            epilog=model.EXAMPLES,
+        )
+    )
     return parser
 
 
@@ -139,6 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from rllib_minestudio.cli.warmup import warmup
 
             return warmup()
+        if parsed.command == "model":
+            return model.model(parsed)
         from rllib_minestudio.cli.train import train
 
         return train(parsed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +17,13 @@ from torch import Tensor
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput, VPTState
-from rllib_minestudio.models.vpt.checkpoint import load_strictly, load_weights
+from rllib_minestudio.models.vpt.checkpoint import (
+    config_from_options,
+    load_strictly,
+    load_weights,
+)
 from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
+from rllib_minestudio.models.vpt.rollout import RolloutSession
 
 FIRST = "first"
 """Batch key, [B, T] bool: the frame begins an episode. Absent means that none does."""
@@ -40,7 +46,8 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
 
     ``model_config`` takes the options of ``VPTConfig.from_options`` and
 
-    - ``weights``: path of a state dict to start from, loaded strictly; None: random weights.
+    - ``weights``: checkpoint to start from in any form of ``checkpoint_files.py``, loaded
+      strictly; None: random weights. Without ``preset`` it also decides the sizes.
     - ``zero_init_value_head``: zero the value head, statistics included, after loading.
 
     Batches are [B, T, ...]: observations under ``Columns.OBS`` as ``{"image": uint8 [B, T, H, W,
@@ -55,17 +62,24 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
     def setup(self) -> None:
         """Builds the network from ``model_config`` and checks the spaces against it."""
         options = dict(self.model_config or {})
-        weights = options.pop("weights", None)
-        zero_init_value_head = options.pop("zero_init_value_head", False)
-        config = VPTConfig.from_options(options, other_names=MODULE_OPTIONS)
+        config = config_from_options(options, other_names=MODULE_OPTIONS)
         problems = _space_problems(self.observation_space, self.action_space, config)
         if problems:
             raise InvalidOptionsError(problems)
         self.network = VPTNetwork(config)
-        if weights is not None:
-            load_weights(self.network, weights)
-        if zero_init_value_head:
+        if options.get("weights") is not None:
+            load_weights(self.network, options["weights"])
+        if options.get("zero_init_value_head"):
             self.network.value_head.reset_to_zero()
+        if config.compile:
+            # In place, so that parameters keep their names.
+            self.network.net.img_process.compile()
+        # What a checkpoint of this module stores: restoring it must not need the first weights.
+        self.model_config: dict[str, Any] = dataclasses.asdict(config)
+
+    def make_rollout_session(self, num_envs: int) -> RolloutSession:
+        """Returns a fast way to act step by step, whose memory stays on the module's device."""
+        return RolloutSession(self.network, num_envs)
 
     @override(TorchRLModule)
     def get_initial_state(self) -> dict[str, Tensor]:

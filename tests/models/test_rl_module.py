@@ -1,5 +1,7 @@
 """VPTRLModule inside RLlib: building, forward passes, state and weights."""
 
+import shutil
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, weights_problems
+from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VALUE, VPTRLModule
 
 ACTION_SPACE = gym.spaces.Dict(
@@ -260,3 +264,75 @@ def test_other_actions_are_refused(build):
 def test_mistyped_module_options_are_refused(build):
     with pytest.raises(InvalidOptionsError, match="Did you mean 'weights'"):
         build(weigths="a.pt")
+
+
+def _inputs(module, images):
+    first = torch.zeros(images.shape[:2], dtype=torch.bool)
+    return images, first, module.network.initial_state(len(images))
+
+
+def test_weights_decide_the_size(tiny_options, build, images, tmp_path):
+    source = build(action_head="joint", temperature=2.0)
+    export_network(source.network, tmp_path / "exported")
+    module = VPTRLModule(
+        observation_space=_observation_space(),
+        action_space=ACTION_SPACE,
+        model_config={"weights": str(tmp_path / "exported")},
+    )
+    assert module.network.config == source.network.config
+    expected = source.network(*_inputs(source, images)).value_bt
+    assert torch.equal(module.network(*_inputs(module, images)).value_bt, expected)
+
+
+def test_a_checkpoint_of_the_module_loads_as_weights(build, images, tmp_path):
+    """And restoring it does not need the weights that it once started from."""
+    first = build()
+    first.save_to_path(tmp_path / "first")
+    module = build(weights=str(tmp_path / "first"))
+    module.save_to_path(tmp_path / "second")
+    shutil.rmtree(tmp_path / "first")
+    restored = VPTRLModule.from_checkpoint(tmp_path / "second")
+    expected = module.network(*_inputs(module, images)).value_bt
+    assert torch.equal(restored.network(*_inputs(restored, images)).value_bt, expected)
+    assert config_from_checkpoint(tmp_path / "second") == module.network.config
+    assert weights_problems(module.network.config, tmp_path / "second") == []
+
+
+@pytest.mark.parametrize("before", ["float32", "bfloat16"])
+@pytest.mark.parametrize("after", ["float32", "bfloat16"])
+def test_precision_survives_or_changes_with_a_restored_state(build, images, before, after):
+    module, restored = build(precision=before), build(precision=after)
+    state = module.get_state()
+    assert all(array.dtype == np.float32 for array in state.values())
+    restored.set_state(state)
+    for name, tensor in module.network.state_dict().items():
+        assert torch.equal(restored.network.state_dict()[name], tensor)
+    value = restored.network(*_inputs(restored, images)).value_bt
+    expected = module.network(*_inputs(module, images)).value_bt
+    tolerance = 0.0 if before == after else 0.3
+    torch.testing.assert_close(value, expected, rtol=tolerance, atol=tolerance)
+    assert value.dtype == torch.float32
+
+
+def test_training_in_bfloat16(build, images):
+    module = build(precision="bfloat16")
+    out = module.forward_train(_batch(module, images))
+    (out[VALUE].sum() + out[LOGITS]["buttons"][..., 3].sum()).backward()
+    for name, parameter in module.network.named_parameters():
+        if not name.startswith("pi_head.camera"):
+            assert parameter.grad.dtype == torch.float32 and parameter.grad.isfinite().all(), name
+    assert out[Columns.STATE_OUT]["keys"].dtype == torch.float32
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_compiled_network_gives_the_same_numbers_under_the_same_names(build, images):
+    module, compiled = build(), build(compile=True)
+    compiled.set_state(module.get_state())
+    value = compiled.network(*_inputs(compiled, images)).value_bt
+    expected = module.network(*_inputs(module, images)).value_bt
+    torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-4)
+    none = torch.zeros(2, dtype=torch.bool)
+    sessions = [m.make_rollout_session(2) for m in (module, compiled)]
+    values = [session.act(images[:, 0], none).value_b for session in sessions]
+    torch.testing.assert_close(*values, rtol=1e-4, atol=1e-4)

@@ -72,7 +72,8 @@ def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] =
     weights = options.get("weights")
     if weights is None or "preset" in sizes:
         return VPTConfig.from_options(sizes, other_names)
-    VPTConfig.from_options(sizes, other_names)  # for its complaints about names
+    if not sizes.keys() <= {field.name for field in dataclasses.fields(VPTConfig)}:
+        VPTConfig.from_options(sizes, other_names)  # complains about the names
     return dataclasses.replace(config_from_checkpoint(weights), **sizes)
 
 

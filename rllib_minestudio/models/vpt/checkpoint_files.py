@@ -51,6 +51,9 @@ MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
 """What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
 
+SAFETENSORS_DTYPES = {"F64": torch.float64, "F16": torch.float16, "BF16": torch.bfloat16}
+"""Its names of the dtypes that weights have, besides float32."""
+
 LANDMARK = "net.final_ln.weight"
 """A name that every VPT policy has; it tells the prefix."""
 
@@ -211,11 +214,17 @@ def _read_safetensors(path: Path, device: str) -> dict[str, Tensor]:
             if device != "meta":
                 return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            return {name: torch.empty(s.get_shape(), device="meta") for name, s in slices.items()}
+            return {name: _blank(part) for name, part in slices.items()}
     except (SafetensorError, OSError) as error:
         raise CheckpointMismatchError(
             f"weights {str(path)!r} cannot be read as safetensors: {error}"
         ) from error
+
+
+def _blank(part: Any) -> Tensor:
+    """A tensor without contents, of the shape and dtype in a safetensors header."""
+    dtype = SAFETENSORS_DTYPES.get(part.get_dtype(), torch.float32)
+    return torch.empty(part.get_shape(), dtype=dtype, device="meta")
 
 
 def _read_torch(path: Path, device: str) -> Any:

@@ -1,0 +1,148 @@
+"""Which parts of a pretrained policy learn, how fast, and a smoothed copy to evaluate.
+
+Parameters are picked by shell patterns on their state dict names (``docs/vpt.md`` lists them)::
+
+    net.img_process.*                   the image encoder
+    net.recurrent_layer.blocks.[01].*   the two lower transformer blocks
+    *.norm.*                            norms before convolutions and linear layers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+HEADS_ONLY = ("net.img_process.*", "net.recurrent_layer.*", "net.lastlayer.*", "net.final_ln.*")
+"""Freezes everything between image and heads: only the action and value heads learn."""
+
+
+def matching(network: nn.Module, pattern: str) -> list[str]:
+    """Returns the names of the parameters that a shell pattern picks.
+
+    Raises:
+        InvalidOptionsError: There is none.
+    """
+    names = [name for name, _ in network.named_parameters()]
+    found = [name for name in names if fnmatchcase(name, pattern)]
+    if not found:
+        raise InvalidOptionsError(
+            f"pattern {pattern!r} picks no parameter of the model.{did_you_mean(pattern, names)} "
+            f"Names look like {names[0]!r}; * stands for anything."
+        )
+    return found
+
+
+def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
+    """Stops the parameters that any pattern picks from learning.
+
+    Args:
+        network: A ``VPTNetwork``.
+        patterns: Shell patterns.
+
+    Returns:
+        The names of the frozen parameters.
+
+    Raises:
+        InvalidOptionsError: A pattern picks nothing, or nothing is left to learn.
+    """
+    frozen = {name for pattern in patterns for name in matching(network, pattern)}
+    parameters = dict(network.named_parameters())
+    if frozen and frozen == set(parameters):
+        raise InvalidOptionsError(
+            f"freeze is {list(patterns)!r}, which leaves nothing to learn; leave out a pattern."
+        )
+    for name in frozen:
+        parameters[name].requires_grad_(False)
+    return [name for name in parameters if name in frozen]
+
+
+def parameter_groups(
+    network: nn.Module, factors: Mapping[str, float], **options: Any
+) -> list[dict[str, Any]]:
+    """Sorts the learning parameters into groups of one learning rate each.
+
+    Args:
+        network: A ``VPTNetwork``.
+        factors: Shell pattern to factor on the learning rate; the first that fits counts, and
+            parameters that none fits have factor 1.
+        options: Added to every group, such as ``weight_decay``.
+
+    Returns:
+        Groups for a torch optimizer, each with its ``lr_factor``: multiply the rate by it
+        whenever the rate is set. Without factors there is one group, in the network's order.
+
+    Raises:
+        InvalidOptionsError: A pattern picks nothing, or a factor is not a positive number.
+    """
+    for pattern, factor in factors.items():
+        matching(network, pattern)
+        is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
+        if not is_number or factor <= 0:
+            raise InvalidOptionsError(
+                f"the learning rate factor of {pattern!r} is {factor!r}: it must be a positive "
+                f"number; to stop parameters from learning, freeze them."
+            )
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            fitting = (factor for pattern, factor in factors.items() if fnmatchcase(name, pattern))
+            groups.setdefault(float(next(fitting, 1.0)), []).append(parameter)
+    return [
+        {"params": parameters, "lr_factor": factor, **options}
+        for factor, parameters in groups.items()
+    ]
+
+
+class WeightAverage:
+    """Exponential moving average of a network's weights, for evaluation.
+
+    With decay d, after every optimizer step: average = d * average + (1 - d) * weights, where d
+    grows from 1/2 to its final value so that the random start is soon forgotten. Buffers (value
+    statistics) are averages already and are copied.
+    """
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        """Starts from the present weights.
+
+        Raises:
+            InvalidOptionsError: ``decay`` is not between 0 and 1.
+        """
+        if isinstance(decay, bool) or not isinstance(decay, (int, float)) or not 0 <= decay < 1:
+            raise InvalidOptionsError(
+                f"the decay of the weight average is {decay!r}: it must be at least 0 and below 1."
+            )
+        self._decay = decay
+        self._updates = 0
+        self._names = frozenset(name for name, _ in network.named_parameters())
+        self._average = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+
+    @torch.no_grad()
+    def update(self, network: nn.Module) -> None:
+        """Takes in the weights after an optimizer step."""
+        self._updates += 1
+        decay = min(self._decay, self._updates / (self._updates + 1))
+        for name, tensor in network.state_dict().items():
+            if name in self._names:
+                self._average[name].lerp_(tensor, 1 - decay)
+            else:
+                self._average[name].copy_(tensor)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """Returns the averaged state dict; load it into a network to evaluate."""
+        return self._average
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns what a checkpoint needs."""
+        return {"updates": self._updates, "average": dict(self._average)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a checkpoint."""
+        self._updates = state["updates"]
+        for name, tensor in self._average.items():
+            tensor.copy_(state["average"][name])

@@ -1,0 +1,96 @@
+"""`rllib model info` and `rllib model export`, on small checkpoints."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from rllib_minestudio.cli.main import main
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.export import export_network
+
+OPTIONS = {
+    "preset": "nano",
+    "img_shape": [16, 16, 3],
+    "hidsize": 16,
+    "attention_heads": 2,
+    "attention_memory_size": 12,
+    "timesteps": 6,
+}
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return VPTNetwork(VPTConfig.from_options(OPTIONS))
+
+
+def _words(text):
+    return " ".join(text.split())
+
+
+def test_info_of_a_folder(network, tmp_path, capsys):
+    export_network(network, tmp_path / "model")
+    assert main(["model", "info", str(tmp_path / "model")]) == 0
+    shown = _words(capsys.readouterr().out)
+    state = load_file(tmp_path / "model" / "model.safetensors")
+    parameters = sum(tensor.numel() for tensor in state.values())
+    for words in (
+        "Hugging Face folder",
+        "hidsize 16, impala_width 0.5, 2 layers, 2 heads",
+        "16 x 16 x 3",
+        "memory 6 frames",
+        "temperature 1 ",
+        f"{parameters:,} (float32)",
+        f"{len(state)} of {len(state)} tensors",
+    ):
+        assert words in shown, words
+
+
+def test_info_of_a_bare_state_dict(network, tmp_path, capsys):
+    state = {**network.state_dict(), "other_head.weight": torch.zeros(2)}
+    torch.save(state, tmp_path / "a.pt")
+    assert main(["model", "info", str(tmp_path / "a.pt")]) == 0
+    shown = _words(capsys.readouterr().out)
+    assert "temperature 2 (assumed)" in shown
+    assert "ignored other_head.weight" in shown
+    assert "read off the tensors" in shown
+
+
+def test_info_lists_what_does_not_fit(network, tmp_path, capsys):
+    state = network.state_dict()
+    state["net.surprise"] = state.pop("net.final_ln.bias")
+    torch.save(state, tmp_path / "a.pt")
+    assert main(["model", "info", str(tmp_path / "a.pt")]) == 1
+    shown = capsys.readouterr()
+    assert "missing net.final_ln.bias" in shown.err and "unexpected net.surprise" in shown.err
+    assert f"{len(state) - 1} of {len(state)} tensors" in _words(shown.out)
+
+
+def test_info_of_nothing(tmp_path, capsys):
+    assert main(["model", "info", str(tmp_path / "missing.pt")]) == 2
+    assert "do not exist" in capsys.readouterr().err
+
+
+def test_export_changes_no_probability(network, tmp_path, capsys):
+    """Factored heads are multiplied out, because MineStudio has joint heads only."""
+    export_network(network, tmp_path / "first")
+    source, target = str(tmp_path / "first"), str(tmp_path / "second")
+    assert main(["model", "export", source, target]) == 0
+    assert "from_pretrained" in capsys.readouterr().out
+    options = {**OPTIONS, "action_head": "joint"}
+    exported = VPTNetwork(VPTConfig.from_options(options))
+    load_weights(exported, target)
+    image = torch.randint(0, 256, (1, 9, 16, 16, 3), dtype=torch.uint8)
+    first = torch.zeros(1, 9, dtype=torch.bool)
+    expected = network(image, first, network.initial_state(1))
+    actual = exported(image, first, exported.initial_state(1))
+    torch.testing.assert_close(actual.value_bt, expected.value_bt)
+    for name, log_p in expected.logits.items():
+        torch.testing.assert_close(actual.logits[name], log_p, rtol=1e-5, atol=1e-5)
+
+
+def test_export_overwrites_nothing(network, tmp_path, capsys):
+    export_network(network, tmp_path)
+    assert main(["model", "export", str(tmp_path), str(tmp_path)]) == 2
+    assert "already has config.json" in capsys.readouterr().err
