@@ -6,8 +6,6 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from rllib_minestudio.cli.console import stderr, stdout
 
 if TYPE_CHECKING:
@@ -61,7 +59,8 @@ def info(paths: list[str]) -> int:
     from rllib_minestudio.models.vpt.summary import summarize
 
     summary = summarize(paths[0] if len(paths) == 1 else paths)
-    stdout.print(_table(summary))
+    for name, value in _rows(summary).items():
+        stdout.print(f"{name:12} {value}", markup=False)
     for problem in summary.problems:
         stderr.print(f"error: {problem}", style="red", markup=False)
     return DOES_NOT_FIT if summary.problems else 0
@@ -80,9 +79,8 @@ def export(path: str, folder: str) -> int:
     return 0
 
 
-def _table(summary: CheckpointSummary) -> Table:
+def _rows(summary: CheckpointSummary) -> dict[str, str]:
     config = summary.config
-    table = Table(show_header=False, box=None, pad_edge=False)
     rows = {
         "form": summary.form,
         "weights": str(summary.weights),
@@ -97,9 +95,7 @@ def _table(summary: CheckpointSummary) -> Table:
     }
     if not summary.described:
         rows["note"] = "sizes read off the tensors; the image is taken to be square"
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
+    return rows
 
 
 def _size(config: VPTConfig) -> str:

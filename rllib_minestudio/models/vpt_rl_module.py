@@ -71,9 +71,6 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
             load_weights(self.network, options["weights"])
         if options.get("zero_init_value_head"):
             self.network.value_head.reset_to_zero()
-        if config.compile:
-            # In place, so that parameters keep their names.
-            self.network.net.img_process.compile()
         # What a checkpoint of this module stores: restoring it must not need the first weights.
         self.model_config: dict[str, Any] = dataclasses.asdict(config)
 

@@ -81,6 +81,21 @@ class FrozenEncoder:
         return self._linear(self._linear_norm(x_be))
 
 
+class CompiledEncoder:
+    """``ImageEncoder`` as torch.compile made it; new weights must not compile it again."""
+
+    def __init__(self, encoder: ImageEncoder, dtype: torch.dtype) -> None:
+        """Keeps ``encoder`` itself."""
+        self._encoder = encoder
+        self._dtype = dtype
+
+    def __call__(self, image_bhwc: Tensor) -> Tensor:
+        """[B, H, W, 3] uint8 -> [B, hidsize]."""
+        reduced = self._dtype == torch.bfloat16
+        with torch.autocast(image_bhwc.device.type, torch.bfloat16, enabled=reduced):
+            return self._encoder(image_bhwc[:, None])[:, 0].to(self._dtype)
+
+
 class FrozenBlock:
     """``TransformerBlock`` for one frame."""
 
@@ -135,11 +150,14 @@ class FrozenNetwork:
             network: Where they come from; not kept.
             dtype: Precision of everything between the image and the latent.
             batch: Frames per call that it is arranged for; others work as well.
-            compiled: Put the image encoder, nearly all of the work, through torch.compile.
+            compiled: Leave the image encoder, nearly all of the work, to torch.compile.
         """
-        trunk, layout = network.net, Layout(dtype, batch, compiled)
-        encoder = FrozenEncoder(trunk.img_process, layout)
-        self._encoder = torch.compile(encoder.__call__) if compiled else encoder
+        trunk, layout = network.net, Layout(dtype, batch)
+        self._encoder = (
+            CompiledEncoder(trunk.img_process, dtype)
+            if compiled
+            else FrozenEncoder(trunk.img_process, layout)
+        )
         self._blocks = [FrozenBlock(block, layout) for block in trunk.recurrent_layer.blocks]
         self._last_norm = FrozenLayerNorm(trunk.lastlayer.norm, layout.dtype)
         self._last = PackedLinear(trunk.lastlayer.layer.weight, None, layout, relu=True)

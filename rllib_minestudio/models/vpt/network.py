@@ -103,6 +103,9 @@ class VPTNetwork(nn.Module):
         self.net = Trunk(config)
         self.pi_head = make_action_heads(config)
         self.value_head = ValueHead(config.hidsize)
+        if config.compile:
+            # In place and at the first call; the parameters keep their names.
+            self.net.img_process.compile()
 
     def forward(self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState) -> VPTOutput:
         """Computes policy and value of every frame of a chunk.

@@ -25,12 +25,9 @@ class Layout(NamedTuple):
     batch: int
     """Rows per call that it is best for; others work as well."""
 
-    compiled: bool = False
-    """torch.compile cannot look into packed weights, and lays them out by itself."""
-
     def packs(self, weight: Tensor) -> bool:
         """Whether oneDNN is there and computes in this precision."""
-        if self.compiled or weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
             return False
         return self.dtype == torch.float32 or _ONEDNN._is_mkldnn_bf16_supported()
 
