@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
-from rllib_minestudio.models.vpt import VPTConfig
+from rllib_minestudio.models.vpt.checkpoint import (
+    blank_network,
+    config_from_options,
+    weights_problems,
+)
+from rllib_minestudio.models.vpt.fine_tuning import freeze, parameter_groups
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 if TYPE_CHECKING:
@@ -55,7 +60,7 @@ def problems_of(config: MineStudioPPOConfig) -> list[str]:
         *_number_problems(config),
         *_replay_buffer_problems(config.replay_buffer),
         *_choice_problems(config),
-        *_caught(lambda: VPTConfig.from_options(_network_options(config), MODULE_OPTIONS)),
+        *_model_problems(config),
         *_env_problems(config),
     ]
     return problems or _size_problems(config)
@@ -120,8 +125,23 @@ def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
     return problems
 
 
-def _network_options(config: MineStudioPPOConfig) -> dict[str, Any]:
-    return {k: v for k, v in config.model_config.items() if k not in MODULE_OPTIONS}
+def _model_problems(config: MineStudioPPOConfig) -> list[str]:
+    """Problems of the network's options, and of weights and patterns that do not fit it."""
+    options = config.model_config
+    try:
+        network_config = config_from_options(options, MODULE_OPTIONS)
+    except InvalidOptionsError as error:
+        return error.problems
+    except MineStudioError as error:
+        return [str(error)]
+    problems = []
+    for weights in (options.get("weights"), config.prior):
+        if weights not in (None, "initial"):
+            problems += weights_problems(network_config, weights)
+    network = blank_network(network_config)
+    problems += _caught(lambda: freeze(network, options.get("freeze", ())))
+    problems += _caught(lambda: parameter_groups(network, config.lr_factors))
+    return problems
 
 
 def _env_problems(config: MineStudioPPOConfig) -> list[str]:

@@ -86,6 +86,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.importance_weight_truncation = 2.0
 
         # The optimizer.
+        self.lr_factors: dict[str, float] = {}
         self.weight_decay = 0.04
         self.adam_eps = 1.0e-8
         self.max_nonfinite_minibatches = 10
@@ -113,6 +114,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         replay_buffer: Mapping[str, int] = NotProvided,
         off_policy_correction: str = NotProvided,
         importance_weight_truncation: float = NotProvided,
+        lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
         adam_eps: float = NotProvided,
         max_nonfinite_minibatches: int = NotProvided,
@@ -147,6 +149,8 @@ class MineStudioPPOConfig(AlgorithmConfig):
             off_policy_correction: `decoupled` (importance weights against the behaviour policy)
                 or `recompute` (MineStudio's: the behaviour policy is forgotten).
             importance_weight_truncation: Upper bound of those weights.
+            lr_factors: Shell pattern on parameter names to factor on `lr`; the first that fits
+                counts. To keep parts from learning at all, see the model's option `freeze`.
             weight_decay: Of AdamW.
             adam_eps: Of AdamW.
             max_nonfinite_minibatches: So many minibatches in a row with a NaN or infinite loss

@@ -31,6 +31,7 @@ from rllib_minestudio.algorithms.targets import Evaluation, TargetStatistics, ad
 from rllib_minestudio.errors import NonFiniteLossError
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
 from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VALUE, VPTRLModule
 
 ITERATION = "training_iteration"
@@ -58,17 +59,25 @@ class MineStudioPPOLearner(TorchLearner):
         return self.module[DEFAULT_MODULE_ID].unwrapped()
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """AdamW over all parameters (MineStudio's choice); the rate follows `config.lr`."""
-        parameters = self.get_parameters(self.module[module_id])
-        optimizer = torch.optim.AdamW(
-            parameters, lr=0.0, weight_decay=config.weight_decay, eps=config.adam_eps
+        """AdamW (MineStudio's choice) over all that is not frozen; rates follow `config.lr`."""
+        groups = parameter_groups(
+            self.module[module_id].unwrapped().network,
+            config.lr_factors,
+            weight_decay=config.weight_decay,
+            eps=config.adam_eps,
         )
         self.register_optimizer(
             module_id=module_id,
-            optimizer=optimizer,
-            params=parameters,
+            optimizer=torch.optim.AdamW(groups, lr=0.0),
+            params=[parameter for group in groups for parameter in group["params"]],
             lr_or_lr_schedule=config.lr,
         )
+
+    @staticmethod
+    def _set_optimizer_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+        """Set the rate of every group to its share of `lr`."""
+        for group in optimizer.param_groups:
+            group["lr"] = lr * group["lr_factor"]
 
     # ---------------------------------------------------------------- the iteration
 

@@ -22,6 +22,7 @@ from rllib_minestudio.models.vpt.checkpoint import (
     load_strictly,
     load_weights,
 )
+from rllib_minestudio.models.vpt.fine_tuning import freeze
 from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
 from rllib_minestudio.models.vpt.rollout import RolloutSession
 
@@ -37,7 +38,7 @@ VALUE = "value"
 IMAGE = "image"
 """Key of the frame in an observation."""
 
-MODULE_OPTIONS = ("weights", "zero_init_value_head")
+MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
 """Options of the module itself; all others are ``VPTConfig``'s."""
 
 
@@ -49,6 +50,7 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
     - ``weights``: checkpoint to start from in any form of ``checkpoint_files.py``, loaded
       strictly; None: random weights. Without ``preset`` it also decides the sizes.
     - ``zero_init_value_head``: zero the value head, statistics included, after loading.
+    - ``freeze``: list of shell patterns on parameter names (``fine_tuning.py``) that do not learn.
 
     Batches are [B, T, ...]: observations under ``Columns.OBS`` as ``{"image": uint8 [B, T, H, W,
     3]}``, ``"first"`` [B, T] bool, and under ``Columns.STATE_IN`` the fields of ``VPTState``.
@@ -71,8 +73,13 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
             load_weights(self.network, options["weights"])
         if options.get("zero_init_value_head"):
             self.network.value_head.reset_to_zero()
+        frozen = options.get("freeze") or ()
+        freeze(self.network, frozen)
         # What a checkpoint of this module stores: restoring it must not need the first weights.
-        self.model_config: dict[str, Any] = dataclasses.asdict(config)
+        self.model_config: dict[str, Any] = {
+            **dataclasses.asdict(config),
+            "freeze": list(frozen),
+        }
 
     def make_rollout_session(self, num_envs: int) -> RolloutSession:
         """Returns a fast way to act step by step, whose memory stays on the module's device."""

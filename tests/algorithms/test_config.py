@@ -23,6 +23,11 @@ from tests.algorithms.toy_envs import tiny_model
         ({"replay_buffer": {"max_fragments": 8}}, r"make it at least 16"),
         ({"fragments_per_minibatch": 9}, r"more than fragments_per_iteration=8"),
         ({"model": {"hidsize": -3}}, r"hidsize must be at least 1"),
+        ({"lr_factors": {"nett.*": 0.1}}, r"'nett.\*' picks no parameter"),
+        ({"lr_factors": {"net.*": -1}}, r"must be a positive number"),
+        ({"model": {"freeze": ["*"]}}, r"leaves nothing to learn"),
+        ({"model": {"weights": "nowhere.pt"}}, r"'nowhere.pt' do not exist"),
+        ({"prior": "nowhere.pt"}, r"'nowhere.pt' do not exist"),
         ({"model": {"preset": "nanno"}}, r"did you mean 'nano'|Did you mean 'nano'"),
     ],
 )
@@ -63,3 +68,29 @@ def test_model_options_add_up(make_config):
     config = make_config().training(model={"hidsize": 64})
     assert config.model_config["hidsize"] == 64
     assert config.model_config["img_shape"] == tiny_model()["img_shape"]
+
+
+def test_rates_by_part_reach_the_optimizer(local_ray, make_config):
+    """Groups keep their share of a rate that a schedule moves, and frozen parts have no group."""
+    config = make_config(
+        lr=1e-3, lr_factors={"net.*": 0.5}, model=tiny_model(freeze=["net.img_process.*"])
+    )
+    algorithm = config.build_algo()
+    try:
+        learner = algorithm.learner_group._learner
+        network = learner.vpt.network
+        (optimizer,) = learner._named_optimizers.values()
+        rates = {
+            id(parameter): group["lr"]
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
+        for name, parameter in network.named_parameters():
+            expected = None if "img_process" in name else 5e-4 if name.startswith("net.") else 1e-3
+            assert rates.get(id(parameter)) == expected, name
+        encoder = network.net.img_process.linear.layer.weight
+        before = encoder.clone(), network.net.final_ln.weight.clone()
+        algorithm.train()
+        assert encoder.equal(before[0]) and not network.net.final_ln.weight.equal(before[1])
+    finally:
+        algorithm.stop()

@@ -63,7 +63,8 @@ def test_info_lists_what_does_not_fit(network, tmp_path, capsys):
     torch.save(state, tmp_path / "a.pt")
     assert main(["model", "info", str(tmp_path / "a.pt")]) == 1
     shown = capsys.readouterr()
-    assert "missing net.final_ln.bias" in shown.err and "unexpected net.surprise" in shown.err
+    words = _words(shown.err)
+    assert "1 missing: net.final_ln.bias" in words and "1 unexpected: net.surprise" in words
     assert f"{len(state) - 1} of {len(state)} tensors" in _words(shown.out)
 
 

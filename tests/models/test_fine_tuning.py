@@ -54,6 +54,8 @@ def test_without_factors_the_order_is_the_networks(network):
 def test_mistakes_are_explained(network):
     with pytest.raises(InvalidOptionsError, match=r"Did you mean 'net\.final_ln\.weight'"):
         freeze(network, ["net.finalln.weight"])
+    with pytest.raises(InvalidOptionsError, match="must be a list"):
+        freeze(network, "net.*")
     with pytest.raises(InvalidOptionsError, match="leaves nothing"):
         freeze(network, ["*"])
     with pytest.raises(InvalidOptionsError, match="positive"):

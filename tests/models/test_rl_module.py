@@ -336,3 +336,16 @@ def test_compiled_network_gives_the_same_numbers_under_the_same_names(build, ima
     sessions = [m.make_rollout_session(2) for m in (module, compiled)]
     values = [session.act(images[:, 0], none).value_b for session in sessions]
     torch.testing.assert_close(*values, rtol=1e-4, atol=1e-4)
+
+
+def test_frozen_parts_stay_frozen_after_restoring(build, tmp_path):
+    module = build(freeze=["net.img_process.*"])
+    module.save_to_path(tmp_path)
+    for each in (module, VPTRLModule.from_checkpoint(tmp_path)):
+        for name, parameter in each.network.named_parameters():
+            assert parameter.requires_grad != name.startswith("net.img_process."), name
+
+
+def test_patterns_that_pick_nothing_are_refused(build):
+    with pytest.raises(InvalidOptionsError, match="picks no parameter"):
+        build(freeze=["net.image.*"])

@@ -85,19 +85,15 @@ def weights_problems(config: VPTConfig, source: WeightsSource) -> list[str]:
         source: As for ``load_weights``; an id that is not cached yet is downloaded.
 
     Returns:
-        One sentence per problem; an empty list if ``load_weights`` would accept the checkpoint
+        One message per problem; an empty list if ``load_weights`` would accept the checkpoint
         (but for damaged values, which only reading them shows).
     """
     try:
         files = find_checkpoint(source)
-        comparison = compare(blank_state_dict(config), policy_part(files.tensors("meta")))
+        comparison = compare(blank_network(config).state_dict(), policy_part(files.tensors("meta")))
     except CheckpointMismatchError as error:
         return [str(error)]
-    problems = [
-        f"weights {str(source)!r}: {kind} {entry}."
-        for kind, entries in comparison._asdict().items()
-        for entry in _shortened(entries)
-    ]
+    problems = _mismatches(comparison, f"weights {str(source)!r}")
     image = (files.arguments or {}).get("img_shape")
     if image is not None and tuple(image) != config.img_shape:
         problems.append(
@@ -107,10 +103,10 @@ def weights_problems(config: VPTConfig, source: WeightsSource) -> list[str]:
     return problems
 
 
-def blank_state_dict(config: VPTConfig) -> Mapping[str, Tensor]:
-    """Returns names and shapes of a network's state without making it (on the meta device)."""
+def blank_network(config: VPTConfig) -> VPTNetwork:
+    """Returns a network with names and shapes but no numbers (on the meta device)."""
     with torch.device("meta"):
-        return VPTNetwork(config).state_dict()
+        return VPTNetwork(config)
 
 
 def policy_part(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -152,18 +148,25 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) 
             values that are not finite numbers.
     """
     comparison = compare(network.state_dict(), state)
-    if any(comparison):
-        raise CheckpointMismatchError(
-            f"{source} belong to another network than the configured one (check the model's "
-            f"preset and sizes):"
-            + "".join(_listed(kind, entries) for kind, entries in comparison._asdict().items())
-        )
+    for mismatch in _mismatches(comparison, source):
+        raise CheckpointMismatchError(mismatch)
     damaged = [name for name, tensor in state.items() if not _is_sound(tensor)]
     if damaged:
         raise CheckpointMismatchError(
             f"{source} are damaged:" + _listed("with values that are not finite", damaged)
         )
     network.load_state_dict(state)
+
+
+def _mismatches(comparison: Comparison, source: str) -> list[str]:
+    """Returns one message that lists all differences, or nothing if there are none."""
+    if not any(comparison):
+        return []
+    lists = "".join(_listed(kind, entries) for kind, entries in comparison._asdict().items())
+    return [
+        f"{source} belong to another network than the configured one (check the model's preset "
+        f"and sizes):{lists}"
+    ]
 
 
 def _is_sound(tensor: Tensor) -> bool:
@@ -195,17 +198,11 @@ def _inferred(files: CheckpointFiles) -> VPTConfig:
     return config_from_shapes({name: tuple(tensor.shape) for name, tensor in tensors.items()})
 
 
-def _shortened(entries: list[str]) -> list[str]:
-    """At most ``MAX_LISTED`` entries, and then how many more there are."""
-    if len(entries) <= MAX_LISTED:
-        return entries
-    return [*entries[:MAX_LISTED], f"... and {len(entries) - MAX_LISTED} more"]
-
-
 def _listed(kind: str, entries: list[str]) -> str:
-    """Returns an indented list of entries under a headline, or nothing."""
+    """Returns an indented list of at most ``MAX_LISTED`` entries under a headline, or nothing."""
     if not entries:
         return ""
-    return "\n".join(
-        [f"\n  {len(entries)} {kind}:", *(f"    {entry}" for entry in _shortened(entries))]
-    )
+    lines = [f"\n  {len(entries)} {kind}:", *(f"    {entry}" for entry in entries[:MAX_LISTED])]
+    if len(entries) > MAX_LISTED:
+        lines.append(f"    ... and {len(entries) - MAX_LISTED} more")
+    return "\n".join(lines)

@@ -51,6 +51,8 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
     Raises:
         InvalidOptionsError: A pattern picks nothing, or nothing is left to learn.
     """
+    if isinstance(patterns, str):
+        raise InvalidOptionsError(f"freeze is {patterns!r}: it must be a list of patterns.")
     frozen = {name for pattern in patterns for name in matching(network, pattern)}
     parameters = dict(network.named_parameters())
     if frozen and frozen == set(parameters):

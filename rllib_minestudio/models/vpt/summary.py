@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rllib_minestudio.models.vpt.checkpoint import (
     PARTS,
-    blank_state_dict,
+    blank_network,
     compare,
     config_from_checkpoint,
     weights_problems,
@@ -60,7 +60,7 @@ def summarize(source: WeightsSource) -> CheckpointSummary:
     files, config = find_checkpoint(source), config_from_checkpoint(source)
     tensors = files.tensors("meta")
     policy = {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
-    own = blank_state_dict(config)
+    own = blank_network(config).state_dict()
     comparison = compare(own, policy)
     return CheckpointSummary(
         form=files.form,
