@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rllib_minestudio.models.vpt.cuda_graph import GraphedStep, Outputs
 from rllib_minestudio.models.vpt.frozen import FrozenNetwork
@@ -48,6 +48,7 @@ class RolloutSession:
         self._num_envs = num_envs
         device = network.net.final_ln.weight.device
         self._memory = RingMemory(network.config, num_envs, device)
+        self._parameters = list(network.parameters())
         self._adopt_weights()
 
     @torch.no_grad()
@@ -99,13 +100,13 @@ class RolloutSession:
 
     def _refresh(self) -> None:
         """Copies the weights again if they have changed."""
-        if self._version != _version(self._network):
+        if self._version != _version(self._parameters):
             self._adopt_weights()
 
     @torch.no_grad()
     def _adopt_weights(self) -> None:
         config = self._network.config
-        self._version = _version(self._network)
+        self._version = _version(self._parameters)
         self._frozen = FrozenNetwork(
             self._network, DTYPES[config.precision], self._num_envs, compiled=config.compile
         )
@@ -114,6 +115,6 @@ class RolloutSession:
             self._graphed = GraphedStep(self._step, self._memory, config.img_shape)
 
 
-def _version(network: VPTNetwork) -> list[tuple[int, int]]:
-    """Changes whenever a parameter is written or replaced."""
-    return [(parameter.data_ptr(), parameter._version) for parameter in network.parameters()]
+def _version(parameters: list[nn.Parameter]) -> list[tuple[int, int]]:
+    """Changes whenever a parameter is written or moved."""
+    return [(parameter.data_ptr(), parameter._version) for parameter in parameters]

@@ -23,6 +23,8 @@ SIZES = {
     "nano": {"temperature": 2.0},
     "deep": {"n_recurrence_layers": 5, "hidsize": 48, "attention_heads": 3, "pointwise_ratio": 2},
     "1x": {"preset": "1x"},
+    "2x": {"preset": "2x"},
+    "3x": {"preset": "3x"},
 }
 STEPS, CHUNK = 40, 64
 TOLERANCE = 5e-5
