@@ -1,7 +1,7 @@
 """The env runner: plays the policy in its environments and cuts what happens into fragments.
 
 Only the observation, the action and two numbers are recorded per step. The network's memory stays
-on the device, in one tensor for all environments; it is copied once, at the start of a fragment.
+on the device, in a rollout session; it is copied once, at the start of a fragment.
 (RLlib's own runner stores every output of the module at every step: with VPT's memory that is
 megabytes per step.)
 """
@@ -15,16 +15,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
-from ray.rllib.core.columns import Columns
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils.metrics import SAMPLE_TIMER, WEIGHTS_SEQ_NO
+from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import Tensors
 from rllib_minestudio.algorithms.env_pool import Episode, LockStepEnvs
 from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
-from rllib_minestudio.models.vpt_rl_module import FIRST
 
 
 class Rollout(NamedTuple):
@@ -93,17 +91,16 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         """First episodes, empty memories."""
         self._obs = self.env.reset(seeds=[None] * self.num_envs)
         self._first = np.ones(self.num_envs, np.bool_)
-        self._state: Tensors = {
-            name: torch.stack([tensor] * self.num_envs).to(self._device)
-            for name, tensor in self.module.get_initial_state().items()
-        }
+        self._session = self.module.make_rollout_session(self.num_envs)
         self._fragment_index = 0
         self._env_ids = [f"{self.worker_index or 0}-{i}" for i in range(self.num_envs)]
         self._needs_initial_reset = False
 
     def _collect(self, length: int) -> tuple[list[Fragment], list[Episode]]:
         rows = FragmentRows(self.num_envs, length, self._obs.shape[1:])
-        state_in = {name: tensor.cpu().numpy().copy() for name, tensor in self._state.items()}
+        state_in = {
+            name: tensor.cpu().numpy() for name, tensor in self._session.state()._asdict().items()
+        }
         episodes: list[Episode] = []
         for t in range(length):
             action, logp, value = self._act()
@@ -133,41 +130,28 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def _act(self) -> tuple[dict[str, NDArray], NDArray, NDArray]:
         """One forward pass for all environments; moves their memories on."""
-        out = self._forward(self._obs, self._first, self._state)
-        self._state = out[Columns.STATE_OUT]
-        action = {
-            name: tokens[:, 0, 0].cpu().numpy() for name, tokens in out[Columns.ACTIONS].items()
-        }
-        logp = out[Columns.ACTION_LOGP][:, 0].cpu().numpy()
-        return action, logp, out[Columns.VF_PREDS][:, 0].cpu().numpy()
+        decision = self._session.act(
+            self._on_device(self._obs), self._on_device(self._first), explore=self.config.explore
+        )
+        action = {name: tokens[:, 0].cpu().numpy() for name, tokens in decision.actions.items()}
+        return action, decision.log_prob_b.cpu().numpy(), decision.value_b.cpu().numpy()
 
     def _values(self, final_obs: dict[int, NDArray[np.uint8]]) -> dict[int, float]:
         """Values of the observations that truncated episodes ended with."""
         if not final_obs:
             return {}
         rows = list(final_obs)
-        out = self._forward(
-            np.stack(list(final_obs.values())),
-            np.zeros(len(rows), np.bool_),
-            {name: tensor[rows] for name, tensor in self._state.items()},
+        values = self._session.value(
+            self._on_device(np.stack(list(final_obs.values()))),
+            self._on_device(np.zeros(len(rows), np.bool_)),
+            rows=torch.tensor(rows, device=self._device),
         )
-        return dict(zip(rows, out[Columns.VF_PREDS][:, 0].tolist(), strict=True))
+        return dict(zip(rows, values.tolist(), strict=True))
 
     def _last_values(self) -> NDArray[np.float32]:
         """Values of the observations that the next fragments will begin with."""
-        out = self._forward(self._obs, self._first, self._state)
-        return out[Columns.VF_PREDS][:, 0].cpu().numpy()
+        values = self._session.value(self._on_device(self._obs), self._on_device(self._first))
+        return values.cpu().numpy()
 
-    def _forward(self, obs: NDArray, first: NDArray, state: Tensors) -> dict[str, Any]:
-        forward = (
-            self.module.forward_exploration
-            if self.config.explore
-            else self.module.forward_inference
-        )
-        return forward(
-            {
-                Columns.OBS: {"image": torch.from_numpy(obs).to(self._device)[:, None]},
-                FIRST: torch.from_numpy(first).to(self._device)[:, None],
-                Columns.STATE_IN: state,
-            }
-        )
+    def _on_device(self, array: NDArray) -> Tensor:
+        return torch.from_numpy(array).to(self._device)

@@ -25,6 +25,7 @@ from rllib_minestudio.algorithms import losses
 from rllib_minestudio.algorithms.allocator import keep_freed_memory
 from rllib_minestudio.algorithms.batch import FragmentBatch, Tensors, TrainingBatch, stack_fragments
 from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.objective import objective
 from rllib_minestudio.algorithms.prior import Prior
 from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.targets import Evaluation, TargetStatistics, add_targets
@@ -162,13 +163,7 @@ class MineStudioPPOLearner(TorchLearner):
         """
         state = minibatch.state_in
         for chunk in minibatch.chunks(self.config.context_length):
-            fwd_out = self.module[DEFAULT_MODULE_ID].forward_train(
-                {
-                    Columns.OBS: {"image": chunk.image},
-                    FIRST: chunk.first,
-                    Columns.STATE_IN: state,
-                }
-            )
+            fwd_out = self._forward(self.module[DEFAULT_MODULE_ID], chunk.image, chunk.first, state)
             loss = self.compute_loss_for_module(
                 module_id=DEFAULT_MODULE_ID, config=self.config, batch=chunk, fwd_out=fwd_out
             )
@@ -182,38 +177,21 @@ class MineStudioPPOLearner(TorchLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
-        """The MineStudioPPO loss of one chunk, a scalar; see `losses.py` for the terms."""
-        coefficients = self._coefficients
-        logits = fwd_out[LOGITS]
-        action = {name: tokens.unsqueeze(-1) for name, tokens in batch.action.items()}
-        policy = losses.policy_loss(
-            heads.log_prob(logits, action),
-            batch.proximal_logp,
-            batch.advantage,
-            batch.weight,
-            clip_param=config.clip_param,
-            log_ratio_clamp=config.log_ratio_clamp,
-        )
-        value_head = self.vpt.network.value_head
-        value_head.update_statistics(batch.value_target)
-        value = losses.value_loss(fwd_out[VALUE], value_head.normalize(batch.value_target))
-        entropy = heads.entropy(logits).mean()
-        loss = coefficients.policy * policy.loss + config.vf_coeff * value
-        if config.entropy_coeff:
-            loss = loss - config.entropy_coeff * entropy
+        """The loss of one chunk, a scalar; see `objective.py`."""
+        prior_logits = None
         if self._prior is not None and batch.prior_latent is not None:
             prior_logits = self._prior.logits(batch.prior_latent)
-            kl_to_prior = heads.kl_divergence(logits, prior_logits).mean()
-            loss = loss + coefficients.kl * kl_to_prior
-            self._sums["kl_to_prior"].append(kl_to_prior.detach())
-        for name, scalar in (
-            ("policy_loss", policy.loss),
-            ("value_loss", value),
-            ("entropy", entropy),
-            ("approximate_kl", policy.approximate_kl),
-            ("clip_fraction", policy.clip_fraction),
-        ):
-            self._sums[name].append(scalar.detach())
+        loss, parts = objective(
+            logits=fwd_out[LOGITS],
+            value=fwd_out[VALUE],
+            batch=batch,
+            value_head=self.vpt.network.value_head,
+            prior_logits=prior_logits,
+            coefficients=self._coefficients,
+            options=config,
+        )
+        for name, part in parts.items():
+            self._sums[name].append(part)
         return loss
 
     def _step_optimizer(self) -> None:
@@ -251,18 +229,19 @@ class MineStudioPPOLearner(TorchLearner):
         state = batch.state_in
         logp, value = [], []
         for chunk in batch.chunks(self.config.context_length):
-            out = self._forward(chunk.image, chunk.first, state)
+            out = self._forward(self.vpt, chunk.image, chunk.first, state)
             action = {name: tokens.unsqueeze(-1) for name, tokens in chunk.action.items()}
             logp.append(heads.log_prob(out[LOGITS], action))
             value.append(out[Columns.VF_PREDS])
             state = out[Columns.STATE_OUT]
-        last = self._forward(last_image[:, None], last_first[:, None], state)
+        last = self._forward(self.vpt, last_image[:, None], last_first[:, None], state)
         return Evaluation(
             torch.cat(logp, dim=1), torch.cat(value, dim=1), last[Columns.VF_PREDS][:, 0]
         )
 
-    def _forward(self, image: Tensor, first: Tensor, state: Tensors) -> dict[str, Any]:
-        return self.vpt.forward_train(
+    @staticmethod
+    def _forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[str, Any]:
+        return module.forward_train(
             {Columns.OBS: {"image": image}, FIRST: first, Columns.STATE_IN: state}
         )
 

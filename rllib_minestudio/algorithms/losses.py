@@ -1,9 +1,7 @@
 """The terms of the MineStudioPPO loss: pure functions of tensors.
 
-Every function takes tensors of one shape, usually (B, T), and returns the mean over all of its
-elements. The terms are put together in `learner.py`:
-
-    loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * entropy
+Every function takes tensors of one shape, usually (B, T); losses are means over all elements.
+`objective.py` puts the terms together.
 """
 
 from __future__ import annotations

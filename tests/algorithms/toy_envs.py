@@ -33,6 +33,7 @@ class AttackOnRed(gym.Env):
         length: Steps per episode (default 20); the end is a truncation.
         delay: The colour is shown only every `delay`-th step and counts until the next showing, so
             that more than one needs memory (default 1).
+        nan_reward_at: The step of this instance's life whose reward is NaN; -1 for all steps.
         worker_index, vector_index: Make each instance's episodes differ.
     """
 
@@ -40,6 +41,8 @@ class AttackOnRed(gym.Env):
         config = config or {}
         self._length = config.get("length", 20)
         self._delay = config.get("delay", 1)
+        self._nan_reward_at = config.get("nan_reward_at")
+        self._steps = 0
         self._seed = (
             config.get("seed", 0),
             getattr(config, "worker_index", 0),
@@ -62,7 +65,10 @@ class AttackOnRed(gym.Env):
         token = int(np.asarray(action["buttons"]).item())
         attacks = token < 8640 and bool(token // ATTACK_STRIDE % 2)
         reward = float(attacks == self._red)
+        if self._nan_reward_at in (-1, self._steps):
+            reward = float("nan")
         self._t += 1
+        self._steps += 1
         return self._observe(), reward, False, self._t >= self._length, {}
 
     def _observe(self) -> dict[str, np.ndarray]:

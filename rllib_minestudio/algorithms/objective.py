@@ -1,0 +1,87 @@
+"""The MineStudioPPO objective of one chunk: the terms of `losses.py` put together.
+
+loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * entropy
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from rllib_minestudio.algorithms import losses
+from rllib_minestudio.algorithms.batch import Tensors, TrainingBatch
+from rllib_minestudio.algorithms.schedule import LossCoefficients
+from rllib_minestudio.models.vpt import heads
+from rllib_minestudio.models.vpt.value_head import ValueHead
+
+
+class ObjectiveOptions(Protocol):
+    """The options that the objective reads; `MineStudioPPOConfig` has them."""
+
+    clip_param: float
+    log_ratio_clamp: float
+    vf_coeff: float
+    entropy_coeff: float
+
+
+class Objective(NamedTuple):
+    """The loss to minimise, and its parts as scalars without gradient."""
+
+    loss: Tensor
+    parts: Tensors
+
+
+def objective(
+    *,
+    logits: Tensors,
+    value: Tensor,
+    batch: TrainingBatch,
+    value_head: ValueHead,
+    prior_logits: Tensors | None,
+    coefficients: LossCoefficients,
+    options: ObjectiveOptions,
+) -> Objective:
+    """Compute the loss of one chunk.
+
+    As in MineStudio (`scaled_mse_head.py`), the value targets first enter the running statistics
+    and are then normalised by them.
+
+    Args:
+        logits: Log-probabilities of the policy in training, with gradient.
+        value: Its values in normalised space, (B, T), with gradient.
+        batch: The chunk.
+        value_head: Whose statistics normalise the targets; they are updated.
+        prior_logits: Log-probabilities of the prior, or None without one.
+        coefficients: Of this iteration.
+        options: Those that do not change.
+    """
+    action = {name: tokens.unsqueeze(-1) for name, tokens in batch.action.items()}
+    policy = losses.policy_loss(
+        heads.log_prob(logits, action),
+        batch.proximal_logp,
+        batch.advantage,
+        batch.weight,
+        clip_param=options.clip_param,
+        log_ratio_clamp=options.log_ratio_clamp,
+    )
+    # One bad target would stay in the statistics for ever; the loss itself is checked later.
+    if torch.isfinite(batch.value_target).all():
+        value_head.update_statistics(batch.value_target)
+    value_loss = losses.value_loss(value, value_head.normalize(batch.value_target))
+    entropy = heads.entropy(logits).mean()
+    loss = coefficients.policy * policy.loss + options.vf_coeff * value_loss
+    if options.entropy_coeff:
+        loss = loss - options.entropy_coeff * entropy
+    parts = {
+        "policy_loss": policy.loss,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "approximate_kl": policy.approximate_kl,
+        "clip_fraction": policy.clip_fraction,
+    }
+    if prior_logits is not None:
+        parts["kl_to_prior"] = heads.kl_divergence(logits, prior_logits).mean()
+        loss = loss + coefficients.kl * parts["kl_to_prior"]
+    return Objective(loss, {name: part.detach() for name, part in parts.items()})
