@@ -1,5 +1,6 @@
 """Makes small checkpoints in every published form."""
 
+import dataclasses
 import json
 import pickle
 
@@ -60,3 +61,16 @@ def lightning(network, path):
 def state_dict(network, path, prefix=""):
     torch.save({prefix + name: tensor for name, tensor in network.state_dict().items()}, path)
     return path
+
+
+def module(network, folder):
+    """What RLlib stores of our module, written without RLlib; returns the two files."""
+    folder.mkdir()
+    options = dataclasses.asdict(network.config)
+    arguments = ((), {"model_config": options, "observation_space": Settings(0.0)})
+    described = {"class": Settings, "ctor_args_and_kwargs": arguments}
+    state = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    files = folder / "class_and_ctor_args.pkl", folder / "module_state.pkl"
+    for path, content in zip(files, (described, state), strict=True):
+        path.write_bytes(pickle.dumps(content))
+    return files

@@ -1,5 +1,6 @@
 """Every published form of weights loads, and what is wrong with one is said."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -216,6 +218,34 @@ def test_things_that_are_no_checkpoint(joint, tmp_path):
         config_from_checkpoint(tmp_path / "other.pt")
 
 
+@pytest.mark.parametrize("form", ["hugging_face", "state_dict", "openai", "lightning", "module"])
+def test_a_damaged_file_is_refused_or_harmless(joint, tmp_path, form):
+    """Whatever bytes change, nothing but our own error comes out."""
+    make = {
+        "hugging_face": lambda: sorted(checkpoints.hugging_face(joint, tmp_path / "hf").iterdir()),
+        "state_dict": lambda: [checkpoints.state_dict(joint, tmp_path / "a.ckpt")],
+        "openai": lambda: [checkpoints.openai(joint, tmp_path)[0]],
+        "lightning": lambda: [checkpoints.lightning(joint, tmp_path / "b.ckpt")],
+        "module": lambda: checkpoints.module(joint, tmp_path / "module"),
+    }
+    random = np.random.RandomState(0)
+    for path in make[form]():
+        content = path.read_bytes()
+        for _ in range(40):
+            damaged = bytearray(content)
+            # Headers are at the start or the end.
+            reach = min(len(content), 2000)
+            for position in random.randint(-reach, reach, size=3):
+                damaged[position] = random.randint(256)
+            path.write_bytes(damaged)
+            source = path.parent if form == "module" else path
+            for check in (config_from_checkpoint, lambda source: load_weights(joint, source)):
+                with contextlib.suppress(CheckpointMismatchError):
+                    check(source)
+            assert isinstance(weights_problems(joint.config, source), list)
+        path.write_bytes(content)
+
+
 # ------------------------------------------------------------------- pickles
 
 
@@ -247,8 +277,6 @@ def test_inert_objects_do_nothing(tmp_path):
 
 
 def test_arrays_of_objects_are_refused(tmp_path):
-    import numpy as np
-
     path = tmp_path / "a.pkl"
     for value in (np.array([Exploit(tmp_path / "made")], dtype=object),):
         path.write_bytes(pickle.dumps(value))

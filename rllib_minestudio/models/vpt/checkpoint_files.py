@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -197,15 +198,24 @@ def _read(path: Path, device: str) -> Any:
     if path.suffix == ".safetensors":
         return _read_safetensors(path, device)
     if path.suffix == ".pkl":
-        arrays = load_plain(path)
-        return {name: torch.as_tensor(array).to(device) for name, array in arrays.items()}
+        content = load_plain(path)
+        return _as_tensors(content, device) if isinstance(content, Mapping) else content
     try:
         return _read_torch(path, device)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
+    # What torch.load raises on damaged files ranges from AttributeError to zlib's.
+    except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointMismatchError(
             f"weights {str(path)!r} cannot be read as a torch state dict: {reason}"
         ) from error
+
+
+def _as_tensors(content: Mapping[str, Any], device: str) -> dict[str, Tensor]:
+    return {
+        name: torch.from_numpy(value).to(device)
+        for name, value in content.items()
+        if isinstance(value, np.ndarray)
+    }
 
 
 def _read_safetensors(path: Path, device: str) -> dict[str, Tensor]:
