@@ -30,6 +30,7 @@ _INTEGERS = {
     "gradient_accumulation": 1,
     "context_length": 1,
     "vf_warmup_iterations": 0,
+    "decorrelation_steps": 0,
     "max_nonfinite_minibatches": 1,
 }
 _REPLAY_BUFFER = {"max_fragments": 1, "max_reuse": 1, "max_staleness": 0}

@@ -77,6 +77,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.zero_init_value_head = True
 
         # Which data are trained on, and in which portions.
+        self.decorrelation_steps = 0
         self.fragments_per_iteration = 32
         self.fragments_per_minibatch = 1
         self.gradient_accumulation = 10
@@ -107,6 +108,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         advantage_min_std: float = NotProvided,
         vf_warmup_iterations: int = NotProvided,
         zero_init_value_head: bool = NotProvided,
+        decorrelation_steps: int = NotProvided,
         fragments_per_iteration: int = NotProvided,
         fragments_per_minibatch: int = NotProvided,
         gradient_accumulation: int = NotProvided,
@@ -140,6 +142,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
                 are rare.
             vf_warmup_iterations: For so many iterations only the value function is trained.
             zero_init_value_head: Whether to start from a value head of zeros.
+            decorrelation_steps: Before anything is recorded, each environment plays up to so many
+                random steps, so that not all episodes begin and end together. Give the length of
+                an episode.
             fragments_per_iteration: Fragments trained on in one iteration.
             fragments_per_minibatch: Fragments side by side in one forward pass.
             gradient_accumulation: Minibatches per optimizer step.

@@ -92,6 +92,25 @@ class LockStepEnvs:
             self._running[i] = _RunningEpisode()
         return self._obs
 
+    def decorrelate(self, max_steps: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Play up to `max_steps` random steps in each environment, each a different number.
+
+        Environments that start together and have the same time limit would otherwise be in the
+        same part of their episodes for ever, and so would everything in a batch. What is played
+        here counts nowhere.
+
+        Returns:
+            The observations after it, (n, H, W, 3) uint8.
+        """
+        self.single_action_space.seed(int(rng.integers(2**31)))
+        for i, env in enumerate(self.envs):
+            for _ in range(int(rng.integers(max_steps + 1))):
+                obs, _, terminated, truncated, _ = env.step(self.single_action_space.sample())
+                if terminated or truncated:
+                    obs, _ = env.reset()
+                self._obs[i] = obs["image"]
+        return self._obs
+
     def step(self, action: Mapping[str, NDArray]) -> PoolStep:
         """Step every environment once.
 

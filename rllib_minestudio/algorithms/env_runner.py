@@ -90,6 +90,9 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     def _start(self) -> None:
         """First episodes, empty memories."""
         self._obs = self.env.reset(seeds=[None] * self.num_envs)
+        if self.config.decorrelation_steps:
+            rng = np.random.default_rng((self.config.seed or 0, self.worker_index or 0))
+            self._obs = self.env.decorrelate(self.config.decorrelation_steps, rng)
         self._first = np.ones(self.num_envs, np.bool_)
         self._session = self.module.make_rollout_session(self.num_envs)
         self._fragment_index = 0

