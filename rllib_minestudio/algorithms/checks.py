@@ -48,7 +48,6 @@ _NUMBERS: dict[str, _Rule] = {
     "entropy_coeff": _NOT_NEGATIVE,
     "weight_decay": _NOT_NEGATIVE,
     "clip_param": _POSITIVE,
-    "advantage_min_std": _POSITIVE,
     "adam_eps": _POSITIVE,
     "log_ratio_clamp": _POSITIVE,
     "importance_weight_truncation": _POSITIVE,

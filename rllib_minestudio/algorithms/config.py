@@ -72,7 +72,6 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.entropy_coeff = 0.0
         self.log_ratio_clamp = 50.0
         self.lambda_ = 0.95
-        self.advantage_min_std = 1.0e-8
         self.vf_warmup_iterations = 0
         self.zero_init_value_head = True
 
@@ -105,7 +104,6 @@ class MineStudioPPOConfig(AlgorithmConfig):
         entropy_coeff: float = NotProvided,
         log_ratio_clamp: float = NotProvided,
         lambda_: float = NotProvided,
-        advantage_min_std: float = NotProvided,
         vf_warmup_iterations: int = NotProvided,
         zero_init_value_head: bool = NotProvided,
         decorrelation_steps: int = NotProvided,
@@ -137,9 +135,6 @@ class MineStudioPPOConfig(AlgorithmConfig):
             entropy_coeff: Weight of the entropy bonus.
             log_ratio_clamp: Upper bound of log(pi / proximal policy).
             lambda_: Decay of the GAE trace.
-            advantage_min_std: Advantages are divided by their standard deviation over the
-                iteration, but by no less than this, in units of return. Raise it where rewards
-                are rare.
             vf_warmup_iterations: For so many iterations only the value function is trained.
             zero_init_value_head: Whether to start from a value head of zeros.
             decorrelation_steps: Before anything is recorded, each environment plays up to so many

@@ -130,7 +130,6 @@ class MineStudioPPOLearner(TorchLearner):
             truncation=config.importance_weight_truncation,
             gamma=config.gamma,
             lambda_=config.lambda_,
-            advantage_min_std=config.advantage_min_std,
         )
 
     def _train(self, batch: TrainingBatch) -> None:

@@ -91,16 +91,14 @@ def value_loss(value: Tensor, target: Tensor) -> Tensor:
     return 0.5 * (value - target).square().mean()
 
 
-def normalise_advantage(advantage: Tensor, min_std: float = 1e-8) -> Tensor:
+def normalise_advantage(advantage: Tensor, epsilon: float = 1e-8) -> Tensor:
     """Zero mean and unit standard deviation over all elements (MineStudio: over the iteration).
 
     Args:
         advantage: At least two elements, any shape.
-        min_std: Lower bound of the deviation that is divided by. Where rewards are rare, whole
-            batches hold nothing but the value function's errors, and dividing those by their own
-            tiny deviation would turn them into full-sized policy gradients.
+        epsilon: Added to the standard deviation.
     """
-    return (advantage - advantage.mean()) / advantage.std().clamp(min=min_std)
+    return (advantage - advantage.mean()) / (advantage.std() + epsilon)
 
 
 def explained_variance(value: Tensor, target: Tensor) -> Tensor:

@@ -59,7 +59,6 @@ def add_targets(
     truncation: float,
     gamma: float,
     lambda_: float,
-    advantage_min_std: float,
 ) -> tuple[TrainingBatch, TargetStatistics]:
     """Advantages, value targets and the proximal policy of a batch.
 
@@ -74,7 +73,6 @@ def add_targets(
         truncation: Upper bound of the importance weights.
         gamma: Discount per step.
         lambda_: Decay of the GAE trace.
-        advantage_min_std: See `normalise_advantage`.
     """
     device = batch.image.device
     evaluation, num_stale = _evaluate_stale(batch, fragments, evaluate, weights_version)
@@ -98,9 +96,7 @@ def add_targets(
         **{field.name: getattr(batch, field.name) for field in fields(batch)},
         proximal_logp=proximal_logp,
         weight=weight,
-        advantage=normalise_advantage(
-            torch.from_numpy(advantages.advantage_bt).to(device), advantage_min_std
-        ),
+        advantage=normalise_advantage(torch.from_numpy(advantages.advantage_bt).to(device)),
         value_target=value_target,
         prior_latent=prior_latent,
     )

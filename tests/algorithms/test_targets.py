@@ -46,7 +46,7 @@ def evaluate_as(logp, value):
     return evaluate, asked
 
 
-def targets(fragments, evaluate, correction="decoupled", **options):
+def targets(fragments, evaluate, correction="decoupled"):
     return add_targets(
         stack_fragments(fragments, "cpu"),
         fragments,
@@ -57,7 +57,6 @@ def targets(fragments, evaluate, correction="decoupled", **options):
         truncation=2.0,
         gamma=0.0,
         lambda_=0.0,
-        **{"advantage_min_std": 1e-8, **options},
     )
 
 
