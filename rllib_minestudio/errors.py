@@ -67,3 +67,7 @@ class NonFiniteLossError(MineStudioError):
 
 class EnvRunnersLostError(MineStudioError, RuntimeError):
     """No env runner delivered experience in time."""
+
+
+class ServiceLostError(MineStudioError, RuntimeError):
+    """An actor that the training loop needs was lost too often to go on."""

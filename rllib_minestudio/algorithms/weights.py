@@ -1,0 +1,125 @@
+"""Weights on their way from the learner to the env runners: published with a number, pulled.
+
+RLlib pushes weights, and drops a push while one is under way: a runner in a long rollout stays on
+old weights. Here an actor holds a reference to the newest weights, and a runner asks for them
+whenever it begins a rollout. Publications are *numbered* in the order they are made, which is what
+tells a runner that they are new: after a rollback, newer weights have a lower *version*.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import RayError
+
+from rllib_minestudio.algorithms.service import Service
+
+PULL_WITHIN_S = 3.0
+"""How long a runner waits for the actor before it makes do with what its caller knew."""
+
+
+class Publication(NamedTuple):
+    """Weights as a runner gets them.
+
+    Attributes:
+        number: Counts publications from 1; it only ever grows.
+        version: Learner updates behind the weights.
+        state: What `EnvRunner.set_state` takes.
+    """
+
+    number: int
+    version: int
+    state: dict[str, Any]
+
+
+class _Announcement(NamedTuple):
+    """A publication whose weights are still in the object store."""
+
+    number: int
+    version: int
+    reference: ray.ObjectRef
+
+
+class _Board:
+    """The actor: it remembers the newest announcement."""
+
+    def __init__(self) -> None:
+        self._newest: _Announcement | None = None
+
+    def announce(self, announcement: _Announcement) -> None:
+        self._newest = announcement
+
+    def newest(self) -> _Announcement | None:
+        return self._newest
+
+
+class WeightsSource:
+    """Where an env runner pulls weights from; travels with every rollout call.
+
+    It also carries what was newest when the call was made, so that a runner has weights even if
+    the actor is dead, hung, or has just been replaced by one that knows nothing.
+
+    Attributes:
+        reachable: Whether the actor answered the last `pull`.
+    """
+
+    def __init__(self, board: Any, newest: _Announcement) -> None:
+        """Point at the actor and the newest announcement."""
+        self._board = board
+        self._known = newest
+        self.reachable = True
+
+    def pull(self, after_number: int) -> Publication | None:
+        """The newest weights.
+
+        Args:
+            after_number: Number of the publication that the runner has; 0 for none.
+
+        Returns:
+            The newest publication, or None if the runner has it already or it cannot be had.
+        """
+        newest = self._known
+        try:
+            announced = ray.get(self._board.newest.remote(), timeout=PULL_WITHIN_S)
+            self.reachable = True
+            if announced is not None and announced.number > newest.number:
+                newest = announced
+        except RayError:
+            self.reachable = False
+        if newest.number <= after_number:
+            return None
+        return Publication(newest.number, newest.version, ray.get(newest.reference))
+
+
+class WeightsPublisher:
+    """The driver's end: puts weights into the object store and announces them."""
+
+    def __init__(self) -> None:
+        """Start the actor."""
+        self._number = 0
+        self._newest: _Announcement | None = None
+        self.service = Service("weights", _Board, on_replaced=self._announce)
+
+    def publish(self, version: int, state: dict[str, Any]) -> None:
+        """Make `state` the newest weights.
+
+        Args:
+            version: Learner updates behind them.
+            state: What `EnvRunner.set_state` takes.
+        """
+        self._number += 1
+        self._newest = _Announcement(self._number, version, ray.put(state))
+        self._announce()
+
+    def source(self) -> WeightsSource:
+        """What to send with a rollout call; there must have been a publication."""
+        assert self._newest is not None
+        return WeightsSource(self.service.actor, self._newest)
+
+    def stop(self) -> None:
+        """End the actor."""
+        self.service.stop()
+
+    def _announce(self) -> None:
+        self.service.call("announce", self._newest)

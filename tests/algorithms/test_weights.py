@@ -1,0 +1,86 @@
+"""Weights reach whoever pulls them, whatever happens to the actor in between."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import ray
+
+from rllib_minestudio.algorithms.service import Service
+from rllib_minestudio.algorithms.weights import WeightsPublisher
+from rllib_minestudio.errors import ServiceLostError
+from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
+
+
+@pytest.fixture(scope="module")
+def publisher(local_ray):
+    publisher = WeightsPublisher()
+    yield publisher
+    publisher.stop()
+
+
+def state(number):
+    return {"rl_module": np.full(3, number, np.float32)}
+
+
+def test_a_source_made_earlier_brings_what_was_published_later(publisher):
+    publisher.publish(1, state(1))
+    source = publisher.source()
+    publisher.publish(2, state(2))
+    pulled = source.pull(after_number=0)
+    assert pulled.version == 2
+    np.testing.assert_array_equal(pulled.state["rl_module"], state(2)["rl_module"])
+    assert source.pull(after_number=pulled.number) is None
+
+
+def test_a_rollback_is_newer_though_its_version_is_lower(publisher):
+    publisher.publish(7, state(7))
+    first = publisher.source().pull(after_number=0)
+    publisher.publish(3, state(3))
+    second = publisher.source().pull(after_number=first.number)
+    assert second.number == first.number + 1
+    assert second.version == 3
+
+
+def test_another_process_pulls(publisher):
+    publisher.publish(4, state(4))
+    pull = ray.remote(num_cpus=0)(lambda source: source.pull(after_number=0))
+    assert ray.get(pull.remote(publisher.source()), timeout=60).version == 4
+
+
+@pytest.mark.parametrize(("stop", "cause"), [(kill, "died"), (freeze, "hung")])
+def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, stop, cause):
+    publisher = WeightsPublisher()
+    publisher.service.answer_within_s = 0.5
+    publisher.publish(1, state(1))
+    source = publisher.source()
+    old = process_of(publisher.service.actor)
+    stop(old)
+    assert source.pull(after_number=0).version == 1  # what the call carried
+    assert not source.reachable
+    with caplog.at_level(logging.WARNING):
+        publisher.publish(2, state(2))
+    assert f"The weights actor {cause}" in caplog.text
+    assert publisher.service.restarts == {cause: 1}
+    source = publisher.source()
+    assert source.pull(after_number=0).version == 2
+    assert source.reachable
+    assert wait_until(lambda: not is_running(old), seconds=20)
+    publisher.stop()
+
+
+class Unwilling:
+    def __init__(self) -> None:
+        raise SystemExit(1)
+
+    def answer(self) -> None:
+        """Never gets so far."""
+
+
+def test_an_actor_that_never_lives_ends_the_run_with_a_clear_error(local_ray, monkeypatch):
+    monkeypatch.setattr("rllib_minestudio.algorithms.service.RESTARTS_PER_HOUR", 1)
+    service = Service("unwilling", Unwilling)
+    with pytest.raises(ServiceLostError, match="unwilling actor was lost 2 times within an hour"):
+        service.call("answer")
