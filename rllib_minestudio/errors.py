@@ -65,6 +65,10 @@ class NonFiniteLossError(MineStudioError):
     """The training loss was NaN or infinite too many times in a row."""
 
 
+class RecordingError(MineStudioError):
+    """A recording cannot be written, or cannot be read."""
+
+
 class EnvRunnersLostError(MineStudioError, RuntimeError):
     """No env runner delivered experience in time."""
 

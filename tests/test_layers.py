@@ -17,6 +17,10 @@ FORBIDDEN = {
     "algorithms/losses.py": ["ray", f"{OURS}.models"],
     "algorithms/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms": [f"{OURS}.evaluation", f"{OURS}.cli"],
+    "recordings": [
+        *("gymnasium", "ray", "torch"),
+        *(f"{OURS}.{layer}" for layer in ("env", "models", "algorithms", "evaluation", "cli")),
+    ],
     "evaluation": [f"{OURS}.cli"],
 }
 ALLOWED = {"env/voxel": f"{OURS}.env.voxel"}

@@ -11,7 +11,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module import RLModule
 
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.evaluation.recorder import VideoWriter
+from rllib_minestudio.recordings.video import VideoWriter
 
 MODULE_PATH = Path("learner_group", "learner", "rl_module", "default_policy")
 """Where an Algorithm checkpoint keeps its policy's module."""

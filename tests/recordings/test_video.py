@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.recorder import VideoWriter
+from rllib_minestudio.recordings.video import VideoWriter
 
 
 def frames(count, height=36, width=64):

@@ -1,0 +1,62 @@
+"""What a recording consists of: file names, columns, versions.
+
+One finished episode is one folder. With N steps it holds N + 1 frames and N + 1 infos: frame t was
+seen, row t of the columns says what was done then and what came of it, frame t + 1 was seen after.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FORMAT = "rllib_minestudio.episode"
+VERSION = 1
+
+EPISODE_FILE = "episode.json"
+"""Identity and outcome, plain JSON."""
+
+STEPS_FILE = "steps.npz"
+"""The columns, compressed; loads with `allow_pickle=False`."""
+
+INFOS_FILE = "infos.jsonl.gz"
+"""One JSON object per line; line 0 is the reset's. See `InfoDeltas` for what a line holds."""
+
+VIDEO_FILE = "video.mp4"
+FRAMES_FOLDER = "frames"
+FRAME_NAME = "{:06d}.jpg"
+
+TOKEN_COLUMNS: dict[str, type] = {"buttons": np.uint16, "camera": np.uint16}
+"""The agent's exact action tokens, where the environment takes tokens."""
+
+KEY_COLUMNS: dict[str, type] = {"keys": np.uint8, "degrees": np.float32}
+"""Keys pressed (N, K), in the order of `keys` in `EPISODE_FILE`, and (pitch, yaw) (N, 2) in
+degrees, where the environment takes keys instead."""
+
+OUTCOME_COLUMNS: dict[str, type] = {
+    "reward": np.float32,
+    "terminated": np.bool_,
+    "truncated": np.bool_,
+    "value": np.float32,
+}
+"""What came of each step, and the policy's value of the frame before it (NaN: not told)."""
+
+REMOVED = "-"
+"""Key of an info line that lists the keys which the info before had and this one has not."""
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as what JSON knows: NumPy scalars and arrays become numbers and lists.
+
+    Keys become strings; anything unknown becomes its `repr`, so that one strange entry of an
+    info never costs a recording.
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(entry) for entry in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return repr(value)

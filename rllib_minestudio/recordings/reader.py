@@ -1,0 +1,165 @@
+"""Reads recorded episodes."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.recordings.infos import read_infos
+from rllib_minestudio.recordings.layout import (
+    EPISODE_FILE,
+    FORMAT,
+    FRAMES_FOLDER,
+    INFOS_FILE,
+    KEY_COLUMNS,
+    OUTCOME_COLUMNS,
+    STEPS_FILE,
+    TOKEN_COLUMNS,
+    VERSION,
+    VIDEO_FILE,
+)
+from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
+
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, av.error.FFmpegError)
+"""What reading a file raises that is cut off, or is something else."""
+
+
+class Recording:
+    """One recorded episode of N steps.
+
+    Attributes:
+        path: Its folder.
+        meta: What `episode.json` says: identity, outcome, video.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open a recording; frames, steps and infos are read when asked for.
+
+        Raises:
+            RecordingError: The folder is no recording, or of a newer format.
+        """
+        self.path = Path(path)
+        try:
+            self.meta: dict[str, Any] = json.loads((self.path / EPISODE_FILE).read_text())
+            known = (self.meta["format"], self.meta["version"]) == (FORMAT, VERSION)
+        except (*_DAMAGE, TypeError) as error:
+            raise RecordingError(
+                f"{str(path)!r} is not a recording: {EPISODE_FILE}: {error}."
+            ) from error
+        if not known:
+            raise RecordingError(
+                f"{str(path)!r} is a recording of format {self.meta['format']!r} version "
+                f"{self.meta['version']}; this version reads {FORMAT!r} version {VERSION}."
+            )
+
+    def __len__(self) -> int:
+        """N, the number of steps."""
+        return int(self.meta["length"])
+
+    def __repr__(self) -> str:
+        """Name the folder."""
+        return f"Recording({str(self.path)!r})"
+
+    @cached_property
+    def steps(self) -> dict[str, NDArray]:
+        """The columns of `layout`, each with N rows.
+
+        Raises:
+            RecordingError: The file is damaged, or its columns are not what they should be.
+        """
+        try:
+            with np.load(self.path / STEPS_FILE, allow_pickle=False) as archive:
+                columns = {name: archive[name] for name in archive.files}
+        except _DAMAGE as error:
+            raise self._damaged(STEPS_FILE, error) from error
+        actions = TOKEN_COLUMNS if self.meta.get("keys") is None else KEY_COLUMNS
+        for name, dtype in {**OUTCOME_COLUMNS, **actions}.items():
+            column = columns.get(name)
+            if column is None or len(column) != len(self) or column.dtype != dtype:
+                raise self._damaged(
+                    STEPS_FILE, f"column {name!r} must have {len(self)} rows of {dtype.__name__}"
+                )
+        return columns
+
+    def frames(
+        self, size: tuple[int, int] | None = None, stop: int | None = None
+    ) -> Iterator[Frame]:
+        """Decode the N + 1 frames one by one, (height, width, 3) uint8 RGB.
+
+        Args:
+            size: (width, height) to scale to; None keeps what was recorded.
+            stop: How many frames to yield; None yields all. N leaves out what the last step led
+                to.
+
+        Raises:
+            RecordingError: There are fewer frames, or they cannot be decoded.
+        """
+        expected = len(self) + 1 if stop is None else min(stop, len(self) + 1)
+        folder = self.path / FRAMES_FOLDER
+        name = FRAMES_FOLDER if folder.is_dir() else VIDEO_FILE
+        source = (
+            read_pictures(folder, size) if folder.is_dir() else read_video(self.video_path, size)
+        )
+        count = 0
+        try:
+            for frame in islice(source, expected):
+                yield frame
+                count += 1
+        except _DAMAGE as error:
+            raise self._damaged(name, error) from error
+        if count < expected:
+            raise self._damaged(name, f"{count} frames instead of {expected}")
+
+    @property
+    def video_path(self) -> Path:
+        """Where the mp4 file is, if the frames are one."""
+        return self.path / VIDEO_FILE
+
+    def infos(self) -> Iterator[dict[str, Any]]:
+        """Yield the N + 1 infos, the first of which is the reset's.
+
+        Raises:
+            RecordingError: There are fewer, or the file is damaged.
+        """
+        count = 0
+        try:
+            for info in read_infos(self.path / INFOS_FILE):
+                yield info
+                count += 1
+        except _DAMAGE as error:
+            raise self._damaged(INFOS_FILE, error) from error
+        if count != len(self) + 1:
+            raise self._damaged(INFOS_FILE, f"{count} infos instead of {len(self) + 1}")
+
+    def _damaged(self, name: str, reason: object) -> RecordingError:
+        return RecordingError(f"{str(self.path / name)!r} is damaged: {reason}.")
+
+
+def find_recordings(root: str | Path) -> Iterator[Recording]:
+    """Yield all recordings in a folder and below, in the order of their paths.
+
+    What was not finished is hidden and passed over.
+
+    Args:
+        root: A folder with recordings somewhere below, or a recording's own.
+
+    Raises:
+        RecordingError: There is no such folder, or one of the recordings cannot be opened.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise RecordingError(f"There is no folder {str(root)!r} with recordings.")
+    for file in sorted(root.rglob(EPISODE_FILE)):
+        folder = file.parent
+        if not any(part.startswith(".") for part in folder.relative_to(root).parts):
+            yield Recording(folder)

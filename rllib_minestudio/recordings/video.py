@@ -1,0 +1,228 @@
+"""Frames become a video or a folder of pictures, one by one; and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.errors import InvalidOptionsError
+
+FRAMES_PER_SECOND = 20
+"""Minecraft's ticks per second: the video plays at the game's speed."""
+
+LOSSLESS = 0
+"""The `crf` that keeps every bit (in RGB; browsers do not play it)."""
+
+_SMPTE170M, _BT709, _LIMITED_RANGE = 6, 1, 1
+"""ISO/IEC 23091-2 code points. The matrix is the one that swscale converts RGB with; without it
+players guess from the picture's height."""
+
+Frame = NDArray[np.uint8]
+"""(height, width, 3) RGB."""
+
+
+class FrameSink(Protocol):
+    """Takes the frames of an episode."""
+
+    def add(self, frame: Frame) -> None:
+        """Append one frame."""
+
+    def close(self) -> None:
+        """Finish what was written."""
+
+    def discard(self) -> None:
+        """Close without leaving anything."""
+
+
+class VideoWriter:
+    """Encodes RGB frames as H.264, one by one; nothing but the current frame is in memory.
+
+    The stream goes to a hidden file beside `path`, which takes its name when the writer is
+    closed. A crash or an exception therefore never leaves a broken video under `path`.
+
+        with VideoWriter("agent.mp4") as video:
+            video.add(frame)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        fps: int = FRAMES_PER_SECOND,
+        *,
+        crf: int = 28,
+        preset: str = "veryfast",
+    ) -> None:
+        """Prepare to write; the file is opened with the first frame, which sets its size.
+
+        Args:
+            path: Where the finished video will be; its folder is created.
+            fps: Frames per second of playback.
+            crf: x264's constant rate factor: 0 is lossless, 18 hardly distinguishable, 28 small
+                (about 5 kB a frame at 640x360), 51 worst.
+            preset: x264's trade of speed for size, from `ultrafast` to `veryslow`.
+        """
+        self.path = Path(path)
+        self.frame_count = 0
+        self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        self._fps = fps
+        self._crf = crf
+        self._preset = preset
+        self._container: av.container.OutputContainer | None = None
+        self._stream: av.VideoStream | None = None
+
+    def __enter__(self) -> VideoWriter:
+        """Return the writer itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish the video, or throw it away if the block raised."""
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def add(self, frame: Frame) -> None:
+        """Append one frame.
+
+        Args:
+            frame: (height, width, 3) RGB, uint8; both sides even, as H.264 needs.
+
+        Raises:
+            InvalidOptionsError: The frame's shape is not encodable, or differs from the first's.
+        """
+        if self._container is None:
+            self._open(frame)
+        assert self._container is not None and self._stream is not None
+        height, width = frame.shape[:2]
+        if (width, height) != (self._stream.width, self._stream.height):
+            raise InvalidOptionsError(
+                f"every frame of a video has one size: got {width}x{height} after "
+                f"{self._stream.width}x{self._stream.height}."
+            )
+        picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+        for packet in self._stream.encode(picture):
+            self._container.mux(packet)
+        self.frame_count += 1
+
+    def close(self) -> None:
+        """Write what the encoder still holds and give the file its name; no frames, no file."""
+        if self._container is None or self._stream is None:
+            return
+        for packet in self._stream.encode(None):
+            self._container.mux(packet)
+        self._container.close()
+        self._container = self._stream = None
+        os.replace(self._partial, self.path)
+
+    def discard(self) -> None:
+        """Close without leaving a file."""
+        if self._container is not None:
+            try:
+                self._container.close()
+            finally:  # a full disk makes closing fail, too
+                self._container = self._stream = None
+                self._partial.unlink(missing_ok=True)
+
+    def _open(self, frame: Frame) -> None:
+        if frame.ndim != 3 or frame.shape[2] != 3 or frame.shape[0] % 2 or frame.shape[1] % 2:
+            raise InvalidOptionsError(
+                f"a video frame is (height, width, 3) with even height and width, "
+                f"got {frame.shape}."
+            )
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._container = av.open(str(self._partial), "w", format="mp4")
+        if self._crf == LOSSLESS:
+            stream = self._container.add_stream(
+                "libx264rgb",
+                rate=Fraction(self._fps),
+                options={"preset": self._preset, "qp": "0"},
+            )
+            stream.pix_fmt = "rgb24"
+        else:
+            stream = self._container.add_stream(
+                "libx264",
+                rate=Fraction(self._fps),
+                options={"preset": self._preset, "crf": str(self._crf)},
+            )
+            stream.pix_fmt = "yuv420p"
+            context = stream.codec_context
+            context.colorspace = _SMPTE170M
+            context.color_primaries = context.color_trc = _BT709
+            context.color_range = _LIMITED_RANGE
+        stream.height, stream.width = frame.shape[:2]
+        stream.thread_count = 1
+        self._stream = stream
+
+
+class PictureFolder:
+    """Writes each frame as a JPEG file; the folder takes its name when it is complete."""
+
+    QUALITY = 90
+
+    def __init__(self, path: Path, name: str) -> None:
+        """Prepare to write to the folder `path`, files named `name.format(number)`."""
+        self.path = path
+        self.frame_count = 0
+        self._name = name
+        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+
+    def add(self, frame: Frame) -> None:
+        """Append one frame, (height, width, 3) uint8 RGB of any size."""
+        from PIL import Image  # pictures only: a video does not need it
+
+        if not self.frame_count:
+            self._partial.mkdir(parents=True)
+        file = self._partial / self._name.format(self.frame_count)
+        Image.fromarray(frame).save(file, quality=self.QUALITY, subsampling=0)
+        self.frame_count += 1
+
+    def close(self) -> None:
+        """Give the folder its name; no frames, no folder."""
+        if self.frame_count:
+            os.rename(self._partial, self.path)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        import shutil
+
+        shutil.rmtree(self._partial, ignore_errors=True)
+
+
+def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Frame]:
+    """Decode a video frame by frame.
+
+    Args:
+        path: The file.
+        size: (width, height) to scale to; None keeps the video's.
+
+    Yields:
+        (height, width, 3) uint8 RGB.
+    """
+    with av.open(str(path)) as container:
+        for picture in container.decode(video=0):
+            if size is not None:
+                picture = picture.reformat(width=size[0], height=size[1], format="rgb24")
+            yield picture.to_ndarray(format="rgb24")
+
+
+def read_pictures(folder: Path, size: tuple[int, int] | None = None) -> Iterator[Frame]:
+    """Decode a folder of pictures in the order of their names; as `read_video`."""
+    from PIL import Image
+
+    for file in sorted(folder.iterdir()):
+        with Image.open(file) as picture:
+            rgb = picture.convert("RGB")
+            yield np.asarray(rgb if size is None else rgb.resize(size))
