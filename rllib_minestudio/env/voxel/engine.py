@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import commands, jitcache
+from rllib_minestudio.env.voxel.blocks import BLOCKS
 from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.entities import MOB_KINDS
 from rllib_minestudio.env.voxel.game import Game
@@ -185,6 +186,26 @@ class VoxelEngine:
                     }
                 )
         return sorted(found, key=lambda mob: mob["distance"])
+
+    def blocks_within(self, box: tuple[int, int, int, int, int, int]) -> list[dict[str, Any]]:
+        """The blocks of a box around the player, air included.
+
+        Args:
+            box: x0, x1, y0, y1, z0, z1 relative to the block that the feet are in, both ends
+                included.
+
+        Returns:
+            Dictionaries with type (a block's name) and x, y, z (its place in the world).
+        """
+        world = self._game.state.world
+        x, y, z = (int(coordinate // 1) for coordinate in self.player.position.tolist())
+        x0, x1, y0, y1, z0, z1 = box
+        return [
+            {"type": BLOCKS[world.block_at(i, j, k)].name, "x": i, "y": j, "z": k}
+            for i in range(x + x0, x + x1 + 1)
+            for j in range(y + y0, y + y1 + 1)
+            for k in range(z + z0, z + z1 + 1)
+        ]
 
     def _statistics(self) -> dict[str, dict[str, int]]:
         """Counters of the state, completed by what the kernels count in the player's record."""

@@ -21,6 +21,9 @@ import numpy as np
 CACHE_VARIABLE = "RLLIB_MINESTUDIO_CACHE"
 """Environment variable that names another cache folder; it should be on a local disk."""
 
+_WITHOUT_KERNELS = "server"
+"""Folder below the engine's that has no kernels: a change there compiles nothing anew."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -52,7 +55,10 @@ def _fingerprint() -> str:
         llvmlite.binding.get_host_cpu_features().flatten(),
     ):
         digest.update(part.encode())
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
+    engine = Path(__file__).parent
+    for source in sorted(engine.rglob("*.py")):
+        if _WITHOUT_KERNELS in source.relative_to(engine).parts:
+            continue
         # numba itself checks path and time of a source file, so they are part of the name
         digest.update(f"{source}:{source.stat().st_mtime_ns}".encode())
         digest.update(source.read_bytes())

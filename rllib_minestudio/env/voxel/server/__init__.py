@@ -1,0 +1,13 @@
+"""The embedded engine behind MineStudio's wire protocol, so that its own package plays on it.
+
+MineStudio starts its engine as a process and talks to it over TCP (the protocol of MalmoEnv).
+`python -m rllib_minestudio.env.voxel.server` is such a process; `launcher` puts it where
+MineStudio looks for its engine. Below, imports point downwards:
+
+    __main__            the process: options, ready lines, end
+    launcher            the files that make MineStudio start that process
+    service  owner      connections; noticing that whoever started the process is gone
+    session             one game, as the protocol sees it
+    mission  step_text  what a mission and a step ask for
+    wire                messages on a socket, with limits
+"""

@@ -1,0 +1,75 @@
+"""`python -m rllib_minestudio.env.voxel.server`: the embedded engine as a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from rllib_minestudio.env.voxel.server.owner import Owner
+from rllib_minestudio.env.voxel.server.service import Service
+from rllib_minestudio.env.voxel.server.session import Session
+
+READY = "CLIENT enter state: DORMANT"
+"""MineStudio waits for this line, and for the one with the port before it."""
+PORT_LINE = "***** Start MalmoEnvServer on port {port}"
+
+_DESCRIPTION = """\
+Serve the embedded engine with MineStudio's wire protocol, on this machine only.
+
+MineStudio's own package starts it once `rllib engine install --embedded` has been run.
+By hand it is useful for looking at the protocol. It ends when its parent process does,
+when nobody reads its output any more, on SIGTERM, and when a client asks it to.
+"""
+
+
+def log(line: str) -> None:
+    """Write a line for whoever started the engine."""
+    try:
+        print(line, flush=True)
+    except OSError:  # nobody reads: `Owner` will notice
+        pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until the end and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rllib_minestudio.env.voxel.server",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, help="port to listen on; another if taken (default: any)"
+    )
+    parser.add_argument(
+        "--owner",
+        type=int,
+        metavar="PID",
+        help="end with this process too, the parent of the parent",
+    )
+    options = parser.parse_args(arguments)
+    owner = Owner(options.owner)
+    service = Service(Session(log), options.port, log)
+    return run(service, owner)
+
+
+def run(service: Service, owner: Owner) -> int:
+    """Announce a service, serve, and stop when the owner is gone or on a signal."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.close())
+
+    def follow_owner() -> None:
+        owner.wait()
+        service.close()
+
+    threading.Thread(target=follow_owner, daemon=True).start()
+    log(PORT_LINE.format(port=service.port))
+    log(READY)
+    service.serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""The TCP side of the engine: connections from this machine, and what each message does."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import threading
+from collections.abc import Callable
+
+from rllib_minestudio.env.voxel.server import wire
+from rllib_minestudio.env.voxel.server.mission import read_mission, read_seed
+from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.step_text import read_step
+from rllib_minestudio.env.voxel.server.wire import ProtocolError
+
+HOST = "127.0.0.1"
+"""Connections come from this machine only: the protocol has no password."""
+
+MAX_CONNECTIONS = 8
+LARGEST_MESSAGE = 2**20
+"""Bytes of a message; a mission with a full inventory has a hundredth of it."""
+_LONGEST_HELLO = 64
+_HELLO = b"<MalmoEnv"
+_STEP = re.compile(rb"<StepClient[02]>(.*)</StepClient[02] ?>", re.DOTALL)
+
+_SECONDS_TO_HELLO = 10.0
+_SECONDS_PER_MESSAGE = 30.0
+"""For a message that has begun, in either direction. Between messages a client may take as long as
+it likes: a learner may update for minutes."""
+
+_OK = struct.pack("!I", 1)
+_STEP_REPLY = struct.Struct("!dbb")
+_NO_REWARD = 0.0
+"""Rewards are the business of MineStudio's callbacks."""
+
+
+class Service:
+    """Serves one session to whoever connects.
+
+    MineStudio opens a new connection for each reset, so the game belongs to no connection.
+
+    Attributes:
+        port: The port that it listens on.
+        ended: Set once a client has asked the engine to exit.
+    """
+
+    def __init__(self, session: Session, port: int, log: Callable[[str], None]) -> None:
+        """Listen on `port`, or on another one if it is taken (0 takes any)."""
+        self.ended = threading.Event()
+        self._session = session
+        self._log = log
+        self._game = threading.Lock()
+        self._connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._listener = _listen(port, log)
+        self.port: int = self._listener.getsockname()[1]
+
+    def serve(self) -> None:
+        """Accept connections until a client asks the engine to exit or `close` is called."""
+        while not self.ended.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # closed by `close`, or a connection that was gone at once
+                if self._listener.fileno() < 0:
+                    return
+                continue
+            if not self._connections.acquire(blocking=False):
+                self._log(f"ERROR refused a connection: there are {MAX_CONNECTIONS} already")
+                connection.close()
+                continue
+            threading.Thread(target=self._handle, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening; may be called twice, and from any thread."""
+        self.ended.set()
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes `serve`, which `close` does not
+        except OSError:
+            pass
+        self._listener.close()
+
+    def _handle(self, connection: socket.socket) -> None:
+        """Serve one connection to its end; nothing that arrives on it ends the engine."""
+        try:
+            with connection:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._converse(connection)
+        except ProtocolError as error:
+            self._log(f"ERROR closed a connection that sent {error}")
+        except TimeoutError:
+            self._log("ERROR closed a connection that was too slow")
+        except OSError as error:
+            self._log(f"the connection is gone: {error}")
+        except Exception as error:
+            # The engine itself failed. The client sees its connection close, as after a crash.
+            self._log(f"ERROR the engine failed: {type(error).__name__}: {error}")
+            with self._game:
+                self._session.quit()
+        finally:
+            self._connections.release()
+
+    def _converse(self, connection: socket.socket) -> None:
+        hello = wire.receive(connection, _LONGEST_HELLO, _SECONDS_TO_HELLO, _SECONDS_TO_HELLO)
+        if hello is None:
+            return
+        if not hello.startswith(_HELLO):
+            raise ProtocolError("no greeting of MalmoEnv")
+        while True:
+            message = wire.receive(connection, LARGEST_MESSAGE, None, _SECONDS_PER_MESSAGE)
+            if message is None or message.startswith(b"<Disconnect"):
+                return
+            replies = self._answer(connection, message)
+            wire.send(connection, *replies, seconds=_SECONDS_PER_MESSAGE)
+            if message.startswith(b"<Exit"):
+                self.close()
+                return
+
+    def _answer(self, connection: socket.socket, message: bytes) -> tuple[bytes, ...]:
+        """Do what a message asks for and return the messages that answer it.
+
+        Raises:
+            ProtocolError: If the message is unknown, malformed, or out of order.
+        """
+        if message.startswith(b"<StepClient"):
+            return self._step(message)
+        if message.startswith(b"<StepServer"):
+            return ()  # the second half of a tick in Minecraft; here StepClient plays all of it
+        if message.startswith(b"<Peek"):
+            with self._game:
+                self._check_mission()
+                seen = self._session.observe()
+            return seen.frame, seen.info, struct.pack("!b", seen.done)
+        if message.startswith(b"<MissionInit"):
+            return (self._begin(connection, message),)
+        if message.startswith(b"<Quit"):
+            with self._game:
+                self._session.quit()
+            return (_OK,)
+        if message.startswith(b"<Find"):
+            return (struct.pack("!I", self.port),)
+        if message.startswith(b"<Exit"):
+            return (_OK,)
+        raise ProtocolError(f"the unknown message {message[:40]!r}")
+
+    def _begin(self, connection: socket.socket, document: bytes) -> bytes:
+        """Start the mission of a MissionInit document, after which comes its token."""
+        mission = read_mission(document)
+        token = wire.receive(
+            connection, LARGEST_MESSAGE, _SECONDS_PER_MESSAGE, _SECONDS_PER_MESSAGE
+        )
+        if token is None:
+            raise ProtocolError("a mission without its token")
+        seed = read_seed(token)
+        with self._game:
+            self._session.begin(mission, seed)
+        return _OK
+
+    def _step(self, message: bytes) -> tuple[bytes, bytes, bytes]:
+        match = _STEP.fullmatch(message)
+        if match is None:
+            raise ProtocolError(f"the malformed step {message[:40]!r}")
+        try:
+            step = read_step(match[1].decode())
+        except UnicodeDecodeError as error:
+            raise ProtocolError("a step that is no UTF-8") from error
+        with self._game:
+            self._check_mission()
+            seen = self._session.step(step)
+        sent = 1
+        return seen.frame, _STEP_REPLY.pack(_NO_REWARD, seen.done, sent), seen.info
+
+    def _check_mission(self) -> None:
+        if not self._session.is_playing:
+            raise ProtocolError("a step or peek without a mission")
+
+
+def _listen(port: int, log: Callable[[str], None]) -> socket.socket:
+    """Return a socket listening on `port` of this machine, or on a free one if that is taken."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        log(f"WARN port {port} cannot be used ({error}); taking a free one")
+        listener.bind((HOST, 0))
+    listener.listen()
+    return listener
