@@ -1,0 +1,132 @@
+"""The files that make MineStudio start the embedded engine instead of Java.
+
+MineStudio looks for `$MINESTUDIO_DIR/engine/build/libs/mcprec-6.13.jar` and starts it with
+`xvfb-run -a java -Xmx2G -jar JAR --envPort=PORT`, or `vglrun -d DEVICE java ...` for rendering on a
+GPU; all three commands come from PATH. So a folder with commands of these names, first in PATH, is
+all it takes, and MineStudio's own files stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rllib_minestudio.errors import EngineError
+
+DIRECTORY_VARIABLE = "MINESTUDIO_DIR"
+JAR = Path("engine/build/libs/mcprec-6.13.jar")
+"""Where MineStudio expects its engine, below its directory."""
+COMMANDS = Path("engine/bin")
+"""Where the commands lie that start the embedded engine, below MineStudio's directory."""
+ACTIVATE = Path("engine/embedded.sh")
+"""Shell lines that make a shell's MineStudio use the embedded engine."""
+
+_MODULE = "rllib_minestudio.env.voxel.server"
+_MARK = "rllib_minestudio's embedded engine stands in for this file.\n"
+_JAR_TEXT = (
+    _MARK
+    + "MineStudio only checks that it exists. Remove the folder `engine` to install MineStudio's "
+    "own engine here.\n"
+)
+
+_COMMAND_TEXT = """\
+#!/bin/sh
+# Written by `rllib engine install --embedded`: starts the embedded engine for MineStudio, which
+# runs "xvfb-run -a java ... --envPort=PORT", "vglrun -d DEVICE java ...", or "java ..." alone.
+for word in "$@"; do
+    case "$word" in
+        --envPort=*) port=${word#--envPort=} ;;
+        -version)
+            echo 'openjdk version "1.8.0-embedded"' >&2
+            exit 0 ;;
+    esac
+done
+if [ -z "$port" ]; then
+    echo "$0: this command only starts the embedded engine for MineStudio." >&2
+    echo "It is in PATH because of engine/embedded.sh; use another shell for other programs." >&2
+    exit 127
+fi
+# MineStudio's launch script waits for the engine even when MineStudio itself has been killed.
+if [ "$(cat "/proc/$PPID/comm" 2>/dev/null)" = launchClient.sh ]; then
+    owner=$(cut -d ' ' -f 4 "/proc/$PPID/stat")
+fi
+exec {start} --port "$port" ${owner:+--owner "$owner"}
+"""
+
+_ACTIVATE_TEXT = """\
+# Written by `rllib engine install --embedded`. Usage: . {file}
+export {variable}={directory}
+export PATH={commands}:"$PATH"
+"""
+
+
+def default_directory() -> Path:
+    """Return MineStudio's directory: `$MINESTUDIO_DIR`, or its default in the temporary folder."""
+    return Path(os.environ.get(DIRECTORY_VARIABLE) or Path(tempfile.gettempdir()) / "MineStudio")
+
+
+def is_installed(directory: Path) -> bool:
+    """Whether the embedded engine stands where MineStudio's would, in its `directory`."""
+    jar = directory / JAR
+    try:
+        with jar.open("rb") as file:
+            return file.read(len(_MARK)) == _MARK.encode()
+    except OSError:
+        return False
+
+
+def install(directory: Path, start: Sequence[str] | None = None) -> Path:
+    """Make MineStudio find the embedded engine in its `directory`; may be repeated.
+
+    Args:
+        directory: MineStudio's directory; made if it does not exist.
+        start: The command that starts the engine; by default this Python with the module of this
+            package.
+
+    Returns:
+        The file to source in a shell.
+
+    Raises:
+        EngineError: If MineStudio's own engine is there, or the folder cannot be written.
+    """
+    directory = directory.expanduser().absolute()
+    jar, activate, commands = (directory / part for part in (JAR, ACTIVATE, COMMANDS))
+    if jar.exists() and not is_installed(directory):
+        raise EngineError(
+            f"MineStudio's own engine is in {directory / 'engine'}. Choose another folder with "
+            f"--dir, or remove that one."
+        )
+    command = _COMMAND_TEXT.replace("{start}", shlex.join(start or (sys.executable, "-m", _MODULE)))
+    try:
+        jar.parent.mkdir(parents=True, exist_ok=True)
+        commands.mkdir(parents=True, exist_ok=True)
+        for name in ("java", "xvfb-run", "vglrun"):
+            file = commands / name
+            file.write_text(command)
+            file.chmod(0o755)
+        activate.write_text(
+            _ACTIVATE_TEXT.format(
+                file=shlex.quote(str(activate)),
+                variable=DIRECTORY_VARIABLE,
+                directory=shlex.quote(str(directory)),
+                commands=shlex.quote(str(commands)),
+            )
+        )
+        jar.write_text(_JAR_TEXT)  # last: a jar without commands would start Java
+    except OSError as error:
+        raise EngineError(f"The engine cannot be installed in {directory}: {error}.") from error
+    return activate
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """Return the environment variables with which MineStudio uses `directory`'s embedded engine."""
+    directory = directory.expanduser().absolute()
+    path = os.environ.get("PATH", os.defpath)
+    return {
+        DIRECTORY_VARIABLE: str(directory),
+        "PATH": f"{directory / COMMANDS}{os.pathsep}{path}",
+    }
