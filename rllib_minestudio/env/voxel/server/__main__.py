@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
@@ -27,10 +28,8 @@ when nobody reads its output any more, on SIGTERM, and when a client asks it to.
 
 def log(line: str) -> None:
     """Write a line for whoever started the engine."""
-    try:
+    with contextlib.suppress(OSError):  # nobody reads: `Owner` will notice
         print(line, flush=True)
-    except OSError:  # nobody reads: `Owner` will notice
-        pass
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

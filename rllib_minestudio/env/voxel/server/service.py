@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import struct
@@ -73,10 +74,8 @@ class Service:
     def close(self) -> None:
         """Stop listening; may be called twice, and from any thread."""
         self.ended.set()
-        try:
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes `serve`, which `close` does not
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):  # it may be closed already
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes `serve`, which closing does not
         self._listener.close()
 
     def _handle(self, connection: socket.socket) -> None:
