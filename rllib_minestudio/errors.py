@@ -75,3 +75,7 @@ class EnvRunnersLostError(MineStudioError, RuntimeError):
 
 class ServiceLostError(MineStudioError, RuntimeError):
     """An actor that the training loop needs was lost too often to go on."""
+
+
+class EnvPoolError(MineStudioError, RuntimeError):
+    """An environment failed so often that trying again is pointless."""

@@ -16,6 +16,7 @@ FORBIDDEN = {
     "algorithms/gae.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/losses.py": ["ray", f"{OURS}.models"],
     "algorithms/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
+    "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
     "algorithms": [f"{OURS}.evaluation", f"{OURS}.cli"],
     "recordings": [
         *("gymnasium", "ray", "torch"),

@@ -109,8 +109,8 @@ class MineStudioPPO(Algorithm):
                     "raise the timeout if the environment is that slow."
                 )
         for rollout in rollouts:
-            self.metrics.aggregate([rollout.metrics], key=ENV_RUNNER_RESULTS)
-            self.episode_statistics.add(rollout.episodes)
+            self.metrics.aggregate([rollout.report.metrics], key=ENV_RUNNER_RESULTS)
+            self.episode_statistics.add(rollout.report.episodes)
             for fragment in rollout.fragments:
                 payload = ray.put(fragment) if self.learner_group.is_remote else fragment
                 self.replay_buffer.add(payload, weights_version=fragment.weights_version_min)
@@ -171,7 +171,8 @@ class MineStudioPPO(Algorithm):
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore what `get_state` returned."""
         super().set_state(state)
-        self.episode_statistics.set_state(state.get(EPISODE_STATISTICS, []))
+        if EPISODE_STATISTICS in state:
+            self.episode_statistics.set_state(state[EPISODE_STATISTICS])
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; experience from before is of another policy and is forgotten."""

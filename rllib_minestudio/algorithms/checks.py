@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rllib_minestudio.algorithms.env_pool.options import env_pool_problems
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
@@ -59,6 +60,7 @@ def problems_of(config: MineStudioPPOConfig) -> list[str]:
     problems = [
         *_number_problems(config),
         *_replay_buffer_problems(config.replay_buffer),
+        *env_pool_problems(config.env_pool, config.num_envs_per_env_runner),
         *_choice_problems(config),
         *_model_problems(config),
         *_env_problems(config),

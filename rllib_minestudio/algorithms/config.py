@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
@@ -12,6 +13,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio.algorithms.checks import problems_of
+from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.learner import INITIAL_PRIOR, MineStudioPPOLearner
@@ -76,6 +78,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.zero_init_value_head = True
 
         # Which data are trained on, and in which portions.
+        self.env_pool: dict[str, Any] = asdict(EnvPoolOptions())
         self.decorrelation_steps = 0
         self.fragments_per_iteration = 32
         self.fragments_per_minibatch = 1
@@ -106,6 +109,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         lambda_: float = NotProvided,
         vf_warmup_iterations: int = NotProvided,
         zero_init_value_head: bool = NotProvided,
+        env_pool: Mapping[str, Any] = NotProvided,
         decorrelation_steps: int = NotProvided,
         fragments_per_iteration: int = NotProvided,
         fragments_per_minibatch: int = NotProvided,
@@ -137,6 +141,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
             lambda_: Decay of the GAE trace.
             vf_warmup_iterations: For so many iterations only the value function is trained.
             zero_init_value_head: Whether to start from a value head of zeros.
+            env_pool: How environments are run, the fields of `EnvPoolOptions`: `mode`,
+                `inference_batch_size`, `start_timeout_s`, `reset_timeout_s`, `step_timeout_s`,
+                `max_restarts_per_hour`, `restart_interval`. Given keys are added to the defaults.
             decorrelation_steps: Before anything is recorded, each environment plays up to so many
                 random steps, so that not all episodes begin and end together. Give the length of
                 an episode.
@@ -170,7 +177,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> MineStudioPPOConfig:
         """Set options from a mapping, as YAML files and Tune do."""
         rest = dict(config_dict)
-        for name in ("model", "replay_buffer"):
+        for name in ("model", "replay_buffer", "env_pool"):
             value = rest.pop(name, NotProvided)
             # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
             if value is not NotProvided and value != MODEL_DEFAULTS:
@@ -181,8 +188,8 @@ class MineStudioPPOConfig(AlgorithmConfig):
     def _set_option(self, name: str, value: Any) -> None:
         if name == "model":
             self._model_config: dict[str, Any] = {**self._model_config, **value}
-        elif name == "replay_buffer":
-            self.replay_buffer = {**self.replay_buffer, **value}
+        elif name in ("replay_buffer", "env_pool"):
+            setattr(self, name, {**getattr(self, name), **value})
         else:
             setattr(self, name, value)
 

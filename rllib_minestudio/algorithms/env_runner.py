@@ -4,80 +4,151 @@ Only the observation, the action and two numbers are recorded per step. The netw
 on the device, in a rollout session; it is copied once, at the start of a fragment.
 (RLlib's own runner stores every output of the module at every step: with VPT's memory that is
 megabytes per step.)
+
+Each environment is at its own step of its own fragment; the policy acts for whichever are ready.
 """
 
 from __future__ import annotations
 
+import secrets
+from collections import deque
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
+import ray
 import torch
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
-from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils.metrics import SAMPLE_TIMER, WEIGHTS_SEQ_NO
 from torch import Tensor
 
-from rllib_minestudio.algorithms.env_pool import Episode, LockStepEnvs
-from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, Episode, EpisodeSource, PoolStep
+from rllib_minestudio.algorithms.env_pool.base import IMAGE
+from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
+from rllib_minestudio.algorithms.env_pool.random_steps import derived_seed
+from rllib_minestudio.algorithms.envs import make_pool, resolve_env
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
-
-
-class Rollout(NamedTuple):
-    """What one call of `sample` brings.
-
-    Attributes:
-        fragments: One per environment.
-        episodes: Those that ended meanwhile.
-        metrics: RLlib's counters and timers.
-    """
-
-    fragments: list[Fragment]
-    episodes: list[Episode]
-    metrics: dict[str, Any]
+from rllib_minestudio.algorithms.rollout import (
+    INFERENCE,
+    SAMPLING,
+    WAITING,
+    Observed,
+    Rollout,
+    RolloutReport,
+    StageTimes,
+)
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
-    """Collects one fragment per environment and call of `sample`."""
+    """Collects as many fragments per call as it has environments.
+
+    Attributes:
+        episode_source: Chooses seed and options of every reset; None leaves each environment its
+            own sequence of episodes. For subclasses.
+    """
 
     env: Any = None
+    episode_source: EpisodeSource | None = None
+
+    _episodes: list[Episode]
+    _times: StageTimes
+    _incarnation = ""
+    _weights_number = 0
+    _weights_reachable = True
 
     def make_env(self) -> None:
         """Build the environments; each derives its own episodes from its two indices."""
+        recreated = self.env is not None or _was_reconstructed()
         if self.env is not None:
             self.env.close()
+        if recreated:  # its fragments are not the continuation of those that were lost
+            self._incarnation = f".{secrets.token_hex(4)}"
+        options = EnvPoolOptions(**self.config.env_pool)
+        self.env = make_pool(
+            self.config.env,
+            self.config.env_config,
+            self.env_makers(),
+            options=options,
+            gamma=self.config.gamma,
+            seed=derived_seed(self.config.seed or 0, self.worker_index or 0),
+            recreated=recreated,
+            episode_source=self.episode_source,
+        )
+        self.num_envs = self.env.num_envs
+        self._min_ready = options.inference_batch_size or max(1, self.num_envs // 2)
+        self._needs_initial_reset = True
+
+    def env_makers(self) -> list[Callable[[], gym.Env]]:
+        """One constructor per environment; it is called in the environment's own process."""
         maker = resolve_env(self.config.env)
         options = {"seed": self.config.seed or 0, **self.config.env_config}
-        contexts = [
-            EnvContext(
-                options,
-                worker_index=self.worker_index or 0,
-                vector_index=i,
-                num_workers=self.num_workers,
+        return [
+            partial(
+                maker,
+                EnvConfig(
+                    options,
+                    worker_index=self.worker_index or 0,
+                    vector_index=i,
+                    num_workers=self.num_workers or 0,
+                ),
             )
             for i in range(self.config.num_envs_per_env_runner)
         ]
-        self.env = LockStepEnvs(
-            [partial(maker, context) for context in contexts],
-            gamma=self.config.gamma,
-        )
-        self.num_envs = self.env.num_envs
-        self._needs_initial_reset = True
 
-    def sample(self, **_: Any) -> Rollout:
-        """Play `rollout_fragment_length` steps in every environment.
+    def sample(self, *, aligned: bool | None = None, **_: Any) -> Rollout:
+        """Play until as many fragments are complete as there are environments.
 
-        Episodes run on from call to call.
+        Episodes, and fragments that are not complete, run on from call to call.
+
+        Args:
+            aligned: Whether every environment completes one fragment, and waits for the others
+                when it has: then no fragment is begun under one version of the weights and
+                completed under another. Otherwise the fragments are of whichever environments
+                were fastest. None: only if fragments may not be stale at all.
         """
-        with self.metrics.log_time(SAMPLE_TIMER):
-            if self._needs_initial_reset:
-                self._start()
-            fragments, episodes = self._collect(self.config.rollout_fragment_length)
+        if aligned is None:
+            aligned = self.config.replay_buffer["max_staleness"] == 0
+        if self._needs_initial_reset:
+            self._start()
+        with self.metrics.log_time(SAMPLE_TIMER), self._times.measure(SAMPLING):
+            fragments = self._collect(aligned)
+        episodes, self._episodes = self._episodes, []
+        restarts = dict(self.env.restarts)
+        self.env.restarts.clear()
         self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
         self._increase_sampled_metrics(sum(map(len, fragments)), len(episodes))
-        return Rollout(fragments, episodes, self.get_metrics())
+        report = RolloutReport(
+            fragments=[fragment.metadata for fragment in fragments],
+            episodes=episodes,
+            env_restarts=restarts,
+            metrics=self.get_metrics(),
+            seconds=self._times.take(),
+            weights_number=self._weights_number,
+            weights_reachable=self._weights_reachable,
+        )
+        return Rollout(report, fragments)
+
+    def rollout(self, weights: Any, aligned: bool) -> tuple[RolloutReport | Fragment, ...]:
+        """Pull the newest weights, then `sample`; for calls with a return value per fragment.
+
+        Args:
+            weights: A `WeightsSource`.
+            aligned: As in `sample`.
+
+        Returns:
+            The report, and `num_envs` fragments.
+        """
+        publication = weights.pull(self._weights_number)
+        if publication is not None:
+            self.set_state(publication.state)
+            self._weights_number = publication.number
+        self._weights_reachable = weights.reachable
+        report, fragments = self.sample(aligned=aligned)
+        return report, *fragments
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Load weights whatever their version: a run may be rolled back to older ones."""
@@ -89,72 +160,149 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def _start(self) -> None:
         """First episodes, empty memories."""
-        self._obs = self.env.reset(seeds=[None] * self.num_envs)
+        random_steps = None
         if self.config.decorrelation_steps:
             rng = np.random.default_rng((self.config.seed or 0, self.worker_index or 0))
-            self._obs = self.env.decorrelate(self.config.decorrelation_steps, rng)
-        self._first = np.ones(self.num_envs, np.bool_)
+            random_steps = rng.integers(self.config.decorrelation_steps + 1, size=self.num_envs)
+            random_steps = random_steps.tolist()
+        self.env.reset(random_steps)
         self._session = self.module.make_rollout_session(self.num_envs)
-        self._fragment_index = 0
-        self._env_ids = [f"{self.worker_index or 0}-{i}" for i in range(self.num_envs)]
+        self._state_in = self._states(np.arange(self.num_envs))
+        self._rows = FragmentRows(
+            self.num_envs,
+            self.config.rollout_fragment_length,
+            self.env.single_observation_space[IMAGE].shape,
+        )
+        self._env_ids = [
+            f"{self.worker_index or 0}-{i}{self._incarnation}" for i in range(self.num_envs)
+        ]
+        self._indices = [0] * self.num_envs
+        self._held: list[Observed] = []
+        self._complete: deque[Fragment] = deque()
+        self._episodes = []
+        self._times = StageTimes()
         self._needs_initial_reset = False
 
-    def _collect(self, length: int) -> tuple[list[Fragment], list[Episode]]:
-        rows = FragmentRows(self.num_envs, length, self._obs.shape[1:])
-        state_in = {
-            name: tensor.cpu().numpy() for name, tensor in self._session.state()._asdict().items()
-        }
-        episodes: list[Episode] = []
-        for t in range(length):
-            action, logp, value = self._act()
-            rows.write_decision(
-                t, obs=self._obs, first=self._first, action=action, logp=logp, value=value
+    def _collect(self, aligned: bool) -> list[Fragment]:
+        """Let the environments play until enough fragments are complete; see `sample`."""
+        if self._held:
+            held, self._held = self._held, []
+            self._act(Observed.join(held))
+        while len(self._complete) < self.num_envs:
+            with self._times.measure(WAITING):
+                step = self.env.recv(self._min_ready)
+            complete = self._record(step)
+            ended = step.terminated | step.truncated
+            seen = Observed(step.rows, step.obs, ended | ~step.answered)
+            if aligned:
+                self._hold(seen.select(complete))
+                seen = seen.select(~complete)
+            if len(self._complete) >= self.num_envs:
+                self._hold(seen)  # the next call acts, with newer weights
+            elif len(seen.rows):
+                self._act(seen)
+        return [self._complete.popleft() for _ in range(self.num_envs)]
+
+    def _hold(self, seen: Observed) -> None:
+        """Keep what environments see until the next call; `recv` will overwrite it."""
+        if len(seen.rows):
+            self._held.append(seen._replace(obs=seen.obs.copy()))
+
+    def _act(self, seen: Observed) -> None:
+        """One forward pass; moves the environments' memories on and sends them the actions."""
+        with self._times.measure(INFERENCE):
+            decision = self._session.act(
+                self._on_device(seen.obs),
+                self._on_device(seen.first),
+                rows=self._which(seen.rows),
+                explore=self.config.explore,
             )
-            step = self.env.step(action)
-            rows.write_outcome(
-                t, reward=step.reward, terminated=step.terminated, truncated=step.truncated
-            )
-            for i, value_after in self._values(step.final_obs).items():
-                rows.bootstrap_value[i, t] = value_after
-            self._obs = step.obs
-            self._first = step.terminated | step.truncated
-            episodes += step.episodes
-        fragments = rows.to_fragments(
-            state_in=state_in,
-            last_obs=self._obs,
-            last_first=self._first,
-            last_value=self._last_values(),
+            action = {name: tokens[:, 0].cpu().numpy() for name, tokens in decision.actions.items()}
+            logp, value = decision.log_prob_b.cpu().numpy(), decision.value_b.cpu().numpy()
+        self.env.send(seen.rows, action)
+        self._rows.write_decision(
+            seen.rows,
+            obs=seen.obs,
+            first=seen.first,
+            action=action,
+            logp=logp,
+            value=value,
             weights_version=self._weights_seq_no,
-            env_ids=self._env_ids,
-            index=self._fragment_index,
         )
-        self._fragment_index += 1
-        return fragments, episodes
 
-    def _act(self) -> tuple[dict[str, NDArray], NDArray, NDArray]:
-        """One forward pass for all environments; moves their memories on."""
-        decision = self._session.act(
-            self._on_device(self._obs), self._on_device(self._first), explore=self.config.explore
+    def _record(self, step: PoolStep) -> NDArray[np.bool_]:
+        """Write down what came of the actions.
+
+        Returns:
+            (k,) whether an environment completed its fragment.
+        """
+        self._episodes += step.episodes
+        complete = np.zeros(len(step.rows), np.bool_)
+        answered = step.answered
+        complete[answered] = self._rows.write_outcome(
+            step.rows[answered],
+            reward=step.reward[answered],
+            terminated=step.terminated[answered],
+            truncated=step.truncated[answered],
+            bootstrap_value=self._final_values(step.final_obs),
         )
-        action = {name: tokens[:, 0].cpu().numpy() for name, tokens in decision.actions.items()}
-        return action, decision.log_prob_b.cpu().numpy(), decision.value_b.cpu().numpy()
+        if complete.any():
+            self._take_fragments(step, np.flatnonzero(complete))
+        return complete
 
-    def _values(self, final_obs: dict[int, NDArray[np.uint8]]) -> dict[int, float]:
+    def _take_fragments(self, step: PoolStep, positions: NDArray[np.int64]) -> None:
+        """Hand out complete fragments; `positions` are those of their environments in `step`."""
+        rows, obs = step.rows[positions], step.obs[positions]
+        first = (step.terminated | step.truncated)[positions]
+        values, states = self._values(rows, obs, first), self._states(rows)
+        for k, row in enumerate(rows.tolist()):
+            fragment = self._rows.take(
+                row,
+                state_in=self._state_in[row],
+                last_obs=obs[k],
+                last_first=bool(first[k]),
+                last_value=float(values[k]),
+                env_id=self._env_ids[row],
+                index=self._indices[row],
+            )
+            self._state_in[row] = states[k]
+            self._indices[row] += 1
+            self._complete.append(fragment)
+
+    def _final_values(self, final_obs: dict[int, NDArray[np.uint8]]) -> dict[int, float]:
         """Values of the observations that truncated episodes ended with."""
         if not final_obs:
             return {}
-        rows = list(final_obs)
-        values = self._session.value(
-            self._on_device(np.stack(list(final_obs.values()))),
-            self._on_device(np.zeros(len(rows), np.bool_)),
-            rows=torch.tensor(rows, device=self._device),
-        )
-        return dict(zip(rows, values.tolist(), strict=True))
+        rows = np.array(sorted(final_obs), np.int64)
+        obs = np.stack([final_obs[row] for row in rows.tolist()])
+        values = self._values(rows, obs, np.zeros(len(rows), np.bool_))
+        return dict(zip(rows.tolist(), values.tolist(), strict=True))
 
-    def _last_values(self) -> NDArray[np.float32]:
-        """Values of the observations that the next fragments will begin with."""
-        values = self._session.value(self._on_device(self._obs), self._on_device(self._first))
-        return values.cpu().numpy()
+    def _values(self, rows: NDArray, obs: NDArray, first: NDArray) -> NDArray[np.float32]:
+        """Values (k,) of observations; memories stay as they are."""
+        with self._times.measure(INFERENCE):
+            values = self._session.value(
+                self._on_device(obs), self._on_device(first), rows=self._which(rows)
+            )
+            return values.cpu().numpy()
+
+    def _states(self, rows: NDArray[np.int64]) -> list[dict[str, NDArray]]:
+        """Copies of the memories of k environments, each without a batch axis."""
+        state = self._session.state(self._which(rows))._asdict()
+        arrays = {name: tensor.cpu().numpy() for name, tensor in state.items()}
+        return [{name: array[k] for name, array in arrays.items()} for k in range(len(rows))]
+
+    def _which(self, rows: NDArray[np.int64]) -> Tensor | None:
+        """The environments as the rollout session wants them: all is faster than some."""
+        return None if len(rows) == self.num_envs else self._on_device(rows)
 
     def _on_device(self, array: NDArray) -> Tensor:
         return torch.from_numpy(array).to(self._device)
+
+
+def _was_reconstructed() -> bool:
+    """Whether Ray started this actor anew after it was lost."""
+    if not ray.is_initialized():
+        return False
+    context = ray.get_runtime_context()
+    return context.get_actor_id() is not None and context.was_current_actor_reconstructed

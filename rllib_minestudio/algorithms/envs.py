@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
-from ray.rllib.env.env_context import EnvContext
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
+from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, InlineEnvs
+from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 
 ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
 
-EnvMaker = Callable[[EnvContext], gym.Env]
+EMBEDDED_ENGINE = "voxel"
+"""The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
+
+EnvMaker = Callable[[EnvConfig], gym.Env]
 
 
 def resolve_env(env: Any) -> EnvMaker:
@@ -26,7 +30,7 @@ def resolve_env(env: Any) -> EnvMaker:
     worker, except for names registered by the user.
 
     Args:
-        env: A class or function of one argument, the `EnvContext`; `MineStudio`; a name given to
+        env: A class or function of one argument, the `EnvConfig`; `MineStudio`; a name given to
             `ray.tune.register_env`; or a dotted path `package.module.Class`.
 
     Raises:
@@ -50,3 +54,24 @@ def resolve_env(env: Any) -> EnvMaker:
         f"env is {env!r}: it must be {ENV_NAME!r}, a class, a dotted path to a class, or a name "
         "registered with ray.tune.register_env."
     )
+
+
+def make_pool(
+    env: Any,
+    env_config: Mapping[str, Any],
+    make_envs: Sequence[Callable[[], gym.Env]],
+    *,
+    options: EnvPoolOptions,
+    **arguments: Any,
+) -> EnvPool:
+    """Build the kind of pool that the options ask for.
+
+    Args:
+        env: What stands in `config.env`.
+        env_config: Its options.
+        make_envs: One constructor per environment.
+        options: With `auto`, our environment with the embedded engine runs inline: it neither
+            hangs nor crashes, and its steps are shorter than the way to another process.
+        arguments: Of `InlineEnvs`.
+    """
+    return InlineEnvs(make_envs, options=options, **arguments)

@@ -9,12 +9,16 @@ its row: `obs[t]` is what the agent saw, `action[t]` what it then did, `reward[t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray]
+
+_FLOATS = ("reward", "logp", "value", "bootstrap_value")
+_FLAGS = ("first", "terminated", "truncated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +75,42 @@ class Fragment:
         """Identifies the fragment in a run."""
         return self.env_id, self.index
 
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """What may be known of it without holding it."""
+        values = [getattr(self, field.name) for field in fields(self)]
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        for value in values:
+            arrays += value.values() if isinstance(value, dict) else ()
+        return FragmentMetadata(
+            key=self.key,
+            length=len(self),
+            weights_version_min=self.weights_version_min,
+            weights_version_max=self.weights_version_max,
+            nbytes=sum(array.nbytes for array in arrays),
+        )
+
+
+class FragmentMetadata(NamedTuple):
+    """What a buffer needs to know of a fragment that lies elsewhere.
+
+    Attributes:
+        key: As `Fragment.key`.
+        length: T.
+        weights_version_min: As in `Fragment`.
+        weights_version_max: As in `Fragment`.
+        nbytes: Of all its arrays.
+    """
+
+    key: tuple[str, int]
+    length: int
+    weights_version_min: int
+    weights_version_max: int
+    nbytes: int
+
 
 class FragmentRows:
-    """The rows of n fragments under construction, one per environment, filled step by step.
+    """The rows of n fragments under construction, one per environment, each at its own step.
 
     Floats start as NaN, so that a row nobody wrote shows at once.
 
@@ -85,84 +122,123 @@ class FragmentRows:
 
     def __init__(self, num_envs: int, length: int, obs_shape: tuple[int, ...]) -> None:
         """Allocate the rows."""
-        rows = (num_envs, length)
-        self.obs = np.empty((*rows, *obs_shape), np.uint8)
-        self.action = {name: np.full(rows, -1, np.int64) for name in ("buttons", "camera")}
-        self.reward = np.full(rows, np.nan, np.float32)
-        self.logp = np.full(rows, np.nan, np.float32)
-        self.value = np.full(rows, np.nan, np.float32)
-        self.bootstrap_value = np.full(rows, np.nan, np.float32)
-        self.first = np.zeros(rows, np.bool_)
-        self.terminated = np.zeros(rows, np.bool_)
-        self.truncated = np.zeros(rows, np.bool_)
+        shape = (num_envs, length)
+        self._length = length
+        self._obs_shape = obs_shape
+        self._next = np.zeros(num_envs, np.int64)
+        self._obs = [self._new_obs() for _ in range(num_envs)]
+        self._action = {name: np.full(shape, -1, np.int64) for name in ("buttons", "camera")}
+        self._floats = {name: np.full(shape, np.nan, np.float32) for name in _FLOATS}
+        self._flags = {name: np.zeros(shape, np.bool_) for name in _FLAGS}
+        self._version = np.zeros((2, num_envs), np.int64)  # oldest and newest
 
     def write_decision(
         self,
-        t: int,
+        rows: NDArray[np.int64],
         *,
         obs: NDArray,
         first: NDArray,
         action: Mapping[str, NDArray],
         logp: NDArray,
         value: NDArray,
+        weights_version: int,
     ) -> None:
-        """Write what all n agents saw and decided at step t; arrays have a leading axis of n."""
-        self.obs[:, t] = obs
-        self.first[:, t] = first
-        for name, tokens in action.items():
-            self.action[name][:, t] = tokens
-        self.logp[:, t] = logp
-        self.value[:, t] = value
+        """Write what the agents in k environments saw and decided.
+
+        Args:
+            rows: (k,) which environments; the other arrays have a leading axis of k.
+            obs: Images.
+            first: Whether they begin an episode.
+            action: Tokens.
+            logp: Of the action.
+            value: Of `obs`.
+            weights_version: Of the weights that decided.
+        """
+        t = self._next[rows]
+        for k, (row, step) in enumerate(zip(rows.tolist(), t.tolist(), strict=True)):
+            self._obs[row][step] = obs[k]
+        for name, tokens in self._action.items():
+            tokens[rows, t] = action[name]
+        self._flags["first"][rows, t] = first
+        self._floats["logp"][rows, t] = logp
+        self._floats["value"][rows, t] = value
+        oldest, newest = self._version
+        oldest[rows] = np.where(t == 0, weights_version, np.minimum(oldest[rows], weights_version))
+        newest[rows] = np.where(t == 0, weights_version, np.maximum(newest[rows], weights_version))
 
     def write_outcome(
-        self, t: int, *, reward: NDArray, terminated: NDArray, truncated: NDArray
-    ) -> None:
-        """Write what came of step t; arrays have a leading axis of n."""
-        self.reward[:, t] = reward
-        self.terminated[:, t] = terminated
-        self.truncated[:, t] = truncated
-
-    def to_fragments(
         self,
+        rows: NDArray[np.int64],
+        *,
+        reward: NDArray,
+        terminated: NDArray,
+        truncated: NDArray,
+        bootstrap_value: Mapping[int, float],
+    ) -> NDArray[np.bool_]:
+        """Write what came of the last decisions in k environments.
+
+        Args:
+            rows: (k,) which environments; the other arrays have a leading axis of k.
+            reward: Of the step.
+            terminated: Whether it ended the episode for good.
+            truncated: Whether it ended it before its time.
+            bootstrap_value: Per environment whose episode was truncated, the value of what it saw
+                last.
+
+        Returns:
+            (k,) whether the environment's fragment is complete: `take` it before anything else.
+        """
+        t = self._next[rows]
+        self._floats["reward"][rows, t] = reward
+        self._flags["terminated"][rows, t] = terminated
+        self._flags["truncated"][rows, t] = truncated
+        for row, value in bootstrap_value.items():
+            self._floats["bootstrap_value"][row, self._next[row]] = value
+        self._next[rows] = t + 1
+        return t + 1 == self._length
+
+    def take(
+        self,
+        row: int,
         *,
         state_in: Arrays,
         last_obs: NDArray,
-        last_first: NDArray,
-        last_value: NDArray,
-        weights_version: int,
-        env_ids: list[str],
+        last_first: bool,
+        last_value: float,
+        env_id: str,
         index: int,
-    ) -> list[Fragment]:
-        """Cut the filled rows into one fragment per environment, without a copy of the rows.
+    ) -> Fragment:
+        """Hand out a complete fragment and make room for the environment's next one.
 
         Args:
-            state_in: Memory before row 0, arrays with a leading axis of n.
-            last_obs: (n, H, W, 3) uint8.
-            last_first: (n,) bool.
-            last_value: (n,) float32.
-            weights_version: The one version that acted.
-            env_ids: n names.
-            index: Of these fragments.
+            row: Which environment.
+            state_in: The network's memory before the fragment, without a batch axis.
+            last_obs: The observation after it; copied.
+            last_first: Whether that begins an episode.
+            last_value: Its value.
+            env_id: Names the environment.
+            index: Of the fragment.
         """
-        return [
-            Fragment(
-                obs=self.obs[i],
-                action={name: tokens[i] for name, tokens in self.action.items()},
-                reward=self.reward[i],
-                first=self.first[i],
-                terminated=self.terminated[i],
-                truncated=self.truncated[i],
-                logp=self.logp[i],
-                value=self.value[i],
-                bootstrap_value=self.bootstrap_value[i],
-                state_in={name: array[i] for name, array in state_in.items()},
-                last_obs=last_obs[i].copy(),
-                last_first=bool(last_first[i]),
-                last_value=float(last_value[i]),
-                weights_version_min=weights_version,
-                weights_version_max=weights_version,
-                env_id=env_ids[i],
-                index=index,
-            )
-            for i in range(len(env_ids))
-        ]
+        oldest, newest = self._version[:, row].tolist()
+        fragment = Fragment(
+            obs=self._obs[row],
+            action={name: tokens[row].copy() for name, tokens in self._action.items()},
+            **{name: numbers[row].copy() for name, numbers in self._floats.items()},
+            **{name: flags[row].copy() for name, flags in self._flags.items()},
+            state_in=state_in,
+            last_obs=last_obs.copy(),
+            last_first=last_first,
+            last_value=last_value,
+            weights_version_min=oldest,
+            weights_version_max=newest,
+            env_id=env_id,
+            index=index,
+        )
+        self._next[row] = 0
+        self._obs[row] = self._new_obs()
+        for numbers in self._floats.values():
+            numbers[row] = np.nan
+        return fragment
+
+    def _new_obs(self) -> NDArray[np.uint8]:
+        return np.empty((self._length, *self._obs_shape), np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rllib_minestudio.algorithms.env_pool import LockStepEnvs
+from rllib_minestudio.algorithms.env_pool import InlineEnvs
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from tests.algorithms.toy_envs import AttackOnRed
 
@@ -51,7 +51,7 @@ def test_every_number_was_written(runner):
 
 def test_episode_returns_add_up(runner):
     rollouts = [runner.sample() for _ in range(5)]
-    episodes = [episode for rollout in rollouts for episode in rollout.episodes]
+    episodes = [episode for rollout in rollouts for episode in rollout.report.episodes]
     assert len(episodes) == NUM_ENVS * (5 * LENGTH // EPISODE)
     assert all(episode.length == EPISODE for episode in episodes)
     recorded = sum(f.reward.sum() for rollout in rollouts for f in rollout.fragments)
@@ -69,10 +69,13 @@ def test_environments_differ_and_follow_from_the_seed(make_config):
 
 
 def test_decorrelated_environments_end_their_episodes_at_different_steps():
-    pool = LockStepEnvs([AttackOnRed] * NUM_ENVS, gamma=1.0)
-    pool.reset([None] * NUM_ENVS)
-    pool.decorrelate(EPISODE, np.random.default_rng(0))
+    pool = InlineEnvs([AttackOnRed] * NUM_ENVS, gamma=1.0)
+    random_steps = np.random.default_rng(0).integers(EPISODE, size=NUM_ENVS)
+    pool.reset(random_steps.tolist())
+    rows = pool.recv().rows
     action = {name: np.zeros(NUM_ENVS, np.int64) for name in ("buttons", "camera")}
-    ends = np.stack([pool.step(action).truncated.copy() for _ in range(EPISODE)])
-    assert ends.sum() == NUM_ENVS
-    assert len(np.unique(np.flatnonzero(ends.any(axis=1)))) > NUM_ENVS // 2
+    ends = []
+    for _ in range(EPISODE):
+        pool.send(rows, action)
+        ends.append(pool.recv().truncated.copy())
+    np.testing.assert_array_equal(np.argmax(ends, axis=0), EPISODE - 1 - random_steps)

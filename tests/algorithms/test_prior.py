@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms.batch import stack_fragments
-from rllib_minestudio.algorithms.fragment import FragmentRows
+from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.prior import Prior
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
@@ -26,19 +26,28 @@ def make_fragments(count):
     rng = np.random.default_rng(0)
     fragments = []
     for index in range(count):
-        rows = FragmentRows(2, LENGTH, (IMAGE_SIZE, IMAGE_SIZE, 3))
-        rows.obs[:] = rng.integers(0, 256, rows.obs.shape)
-        rows.first[:, 0] = index == 0
-        rows.first[0, 3] = index == 1
-        fragments += rows.to_fragments(
-            state_in={"mask": np.zeros((2, 1), bool)},
-            last_obs=rows.obs[:, 0],
-            last_first=rows.first[:, 0],
-            last_value=np.zeros(2, np.float32),
-            weights_version=0,
-            env_ids=["a", "b"],
-            index=index,
-        )
+        for env_id in "ab":
+            first = np.arange(LENGTH) == (0 if index == 0 else LENGTH)
+            first[3] |= index == 1 and env_id == "a"
+            obs = rng.integers(0, 256, (LENGTH, IMAGE_SIZE, IMAGE_SIZE, 3), np.uint8)
+            zeros = np.zeros(LENGTH, np.float32)
+            fragments.append(
+                Fragment(
+                    obs=obs,
+                    action={name: np.zeros(LENGTH, np.int64) for name in ("buttons", "camera")},
+                    **dict.fromkeys(("reward", "logp", "value", "bootstrap_value"), zeros),
+                    first=first,
+                    **dict.fromkeys(("terminated", "truncated"), np.zeros(LENGTH, bool)),
+                    state_in={"mask": np.zeros(1, bool)},
+                    last_obs=obs[0],
+                    last_first=False,
+                    last_value=0.0,
+                    weights_version_min=0,
+                    weights_version_max=0,
+                    env_id=env_id,
+                    index=index,
+                )
+            )
     return fragments
 
 

@@ -14,24 +14,29 @@ STEPS = 4
 
 
 def make_fragment(version, value, logp):
-    rows = FragmentRows(1, STEPS, (8, 8, 3))
-    action = {"buttons": np.zeros(1), "camera": np.zeros(1)}
-    first = np.zeros(1, bool)
-    for t in range(STEPS):
+    rows, only, no = FragmentRows(1, STEPS, (8, 8, 3)), np.zeros(1, np.int64), np.zeros(1, bool)
+    action = {"buttons": only, "camera": only}
+    image = np.zeros((1, 8, 8, 3), np.uint8)
+    for _ in range(STEPS):
         rows.write_decision(
-            t, obs=np.zeros((1, 8, 8, 3)), first=first, action=action, logp=logp, value=value
+            only,
+            obs=image,
+            first=no,
+            action=action,
+            logp=logp,
+            value=value,
+            weights_version=version,
         )
-        rows.write_outcome(t, reward=np.ones(1), terminated=first, truncated=first)
-    (fragment,) = rows.to_fragments(
-        state_in={"mask": np.zeros((1, 1), bool)},
-        last_obs=rows.obs[:, 0],
-        last_first=first,
-        last_value=np.full(1, value),
-        weights_version=version,
-        env_ids=[str(version)],
+        rows.write_outcome(only, reward=np.ones(1), terminated=no, truncated=no, bootstrap_value={})
+    return rows.take(
+        0,
+        state_in={"mask": np.zeros(1, bool)},
+        last_obs=image[0],
+        last_first=False,
+        last_value=value,
+        env_id=str(version),
         index=0,
     )
-    return fragment
 
 
 def evaluate_as(logp, value):

@@ -79,14 +79,21 @@ class RingMemory:
     def _tensors(self) -> tuple[Tensor, ...]:
         return self.keys_lnhmd, self.values_lnhmd, self.bias_nm, self.slot_n
 
-    def to_state(self) -> VPTState:
-        """Returns a copy in the network's form: [N, ...], oldest first."""
+    def to_state(self, rows: Tensor | None = None) -> VPTState:
+        """Returns a copy in the network's form: [B, ...], oldest first.
+
+        Args:
+            rows: [B] of which environments; all if None.
+        """
+        take = slice(None) if rows is None else rows
         memory = self.bias_nm.shape[1]
         ages = torch.arange(1, memory + 1, device=self.slot_n.device)
-        order_nm = (self.slot_n[:, None] + ages) % memory  # the oldest follows the newest
-        mask_nm = self.bias_nm.gather(1, order_nm) == 0
-        keys, values = (_in_order(x, order_nm) for x in (self.keys_lnhmd, self.values_lnhmd))
-        return VPTState(mask_nm, keys, values)
+        order_bm = (self.slot_n[take, None] + ages) % memory  # the oldest follows the newest
+        mask_bm = self.bias_nm[take].gather(1, order_bm) == 0
+        keys, values = (
+            _in_order(x[:, take], order_bm) for x in (self.keys_lnhmd, self.values_lnhmd)
+        )
+        return VPTState(mask_bm, keys, values)
 
     def load_state(self, state: VPTState) -> None:
         """Takes over memories in the network's form, for all environments."""

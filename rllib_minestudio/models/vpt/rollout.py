@@ -87,9 +87,13 @@ class RolloutSession:
         self._memory.rewind(bookmark)
         return self._network.value_head.denormalize(value_b)
 
-    def state(self) -> VPTState:
-        """Returns a copy of all memories in the network's form."""
-        return self._memory.to_state()
+    def state(self, rows: Tensor | None = None) -> VPTState:
+        """Returns a copy of memories in the network's form.
+
+        Args:
+            rows: [B] int64, of which environments; None: of all, in order.
+        """
+        return self._memory.to_state(rows)
 
     def load_state(self, state: VPTState) -> None:
         """Takes over the memories of all environments."""

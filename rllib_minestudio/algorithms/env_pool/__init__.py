@@ -1,0 +1,11 @@
+"""Several environments behind one interface: `send` actions to some, `recv` whichever are ready.
+
+Imports neither Ray nor torch: the processes that environments run in start with this package.
+"""
+
+from rllib_minestudio.algorithms.env_pool.base import EnvPool, EpisodeSource, PoolStep
+from rllib_minestudio.algorithms.env_pool.episode import Episode
+from rllib_minestudio.algorithms.env_pool.inline import InlineEnvs
+from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
+
+__all__ = ["EnvPool", "EnvPoolOptions", "Episode", "EpisodeSource", "InlineEnvs", "PoolStep"]

@@ -1,0 +1,151 @@
+"""What the env runner asks of a pool of environments, whether they run here or in processes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.algorithms.env_pool.episode import Episode
+from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
+
+IMAGE = "image"
+"""Key of the frame in an observation."""
+
+EpisodeSource = Callable[[int], tuple[int | None, dict[str, Any] | None]]
+"""From an environment's index to `seed` and `options` of the reset that it is about to have."""
+
+USER_ERRORS = (InvalidActionError, InvalidOptionsError)
+"""Errors that a fresh environment would only repeat."""
+
+
+class PoolStep(NamedTuple):
+    """What k environments that were ready answered. Arrays have a leading axis of k.
+
+    Attributes:
+        rows: (k,) int64, ascending: which environments these are. They wait for an action now.
+        obs: (k, H, W, 3) uint8, valid until the next `recv`; already of the next episode where one
+            ended.
+        answered: (k,) bool, False for a first observation after `EnvPool.reset`: it answers no
+            action, and what follows here means nothing.
+        reward: (k,) float32.
+        terminated: (k,) bool.
+        truncated: (k,) bool; also where an environment failed.
+        final_obs: Per environment whose episode was truncated, what it saw last, (H, W, 3).
+        episodes: The episodes that ended.
+    """
+
+    rows: NDArray[np.int64]
+    obs: NDArray[np.uint8]
+    answered: NDArray[np.bool_]
+    reward: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    final_obs: dict[int, NDArray[np.uint8]]
+    episodes: list[Episode]
+
+
+class EnvPool(ABC):
+    """Environments of equal spaces, each of which restarts by itself.
+
+    The observation after a step that ended an episode is the first of the next one, and the last
+    of the finished one is handed out separately, because a truncated episode is worth what would
+    have followed. An environment that fails is replaced: its step counts as truncated with reward
+    0, what it saw before is its final observation, and its next observation begins an episode.
+
+    Attributes:
+        num_envs: How many there are.
+        single_observation_space: Of each environment, `Dict(image=Box(0, 255, (H, W, 3), uint8))`.
+        single_action_space: Of each environment.
+        restarts: How often an environment was replaced, by cause.
+    """
+
+    num_envs: int
+    single_observation_space: gym.Space
+    single_action_space: gym.Space
+    restarts: Counter[str]
+
+    @abstractmethod
+    def reset(self, random_steps: Sequence[int] | None = None) -> None:
+        """Begin new episodes everywhere; their first observations come with `recv`.
+
+        Args:
+            random_steps: Random steps that each environment plays before its first observation is
+                handed out; they count nowhere. Environments that start together and have the same
+                time limit would otherwise be in the same part of their episodes for ever.
+        """
+
+    @abstractmethod
+    def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
+        """Hand actions to environments that wait for one.
+
+        Args:
+            rows: (k,) which environments.
+            action: Arrays with a leading axis of k, as {"buttons": (k,), "camera": (k,)}.
+        """
+
+    @abstractmethod
+    def recv(self, min_ready: int = 1) -> PoolStep:
+        """Wait until environments are ready, and take all that are.
+
+        Args:
+            min_ready: How many to wait for. Fewer come if fewer are under way; environments that
+                are being restarted are not waited for as long as there are others.
+
+        Raises:
+            EnvPoolError: An environment failed more often than is allowed.
+        """
+
+    @abstractmethod
+    def close(self, **kwargs: Any) -> None:
+        """Close all environments; may be called twice."""
+
+    @property
+    def observation_space(self) -> gym.Space:
+        """Of all environments together; RLlib asks."""
+        return gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
+
+    @property
+    def action_space(self) -> gym.Space:
+        """Of all environments together; RLlib asks."""
+        return gym.vector.utils.batch_space(self.single_action_space, self.num_envs)
+
+    @property
+    def unwrapped(self) -> EnvPool:
+        """Itself; RLlib asks."""
+        return self
+
+
+def image_space(space: gym.Space) -> gym.spaces.Box:
+    """The space of the frames in an observation space.
+
+    Raises:
+        InvalidOptionsError: There are none that a pool could carry.
+    """
+    image = space.get(IMAGE) if isinstance(space, gym.spaces.Dict) else None
+    if not isinstance(image, gym.spaces.Box) or image.dtype != np.uint8:
+        raise InvalidOptionsError(
+            f"The environment's observation space is {space}: it must be a Dict with an 'image' "
+            "of Box(0, 255, (height, width, 3), uint8), as MineStudioEnv's is."
+        )
+    return image
+
+
+def write_image(slot: NDArray[np.uint8], obs: Mapping[str, Any]) -> None:
+    """Copy an observation's frame to where it is read from.
+
+    Raises:
+        TypeError: It is not what the observation space promises; numpy would broadcast or cast it.
+    """
+    image = np.asarray(obs[IMAGE])
+    if image.shape != slot.shape or image.dtype != np.uint8:
+        raise TypeError(
+            f"The environment's observation space promises an image of {slot.shape} uint8, but the "
+            f"environment gave {image.shape} {image.dtype}."
+        )
+    slot[:] = image
