@@ -80,23 +80,23 @@ class Service:
 
     def _handle(self, connection: socket.socket) -> None:
         """Serve one connection to its end; nothing that arrives on it ends the engine."""
-        try:
-            with connection:
+        with connection:
+            try:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._converse(connection)
-        except ProtocolError as error:
-            self._log(f"ERROR closed a connection that sent {error}")
-        except TimeoutError:
-            self._log("ERROR closed a connection that was too slow")
-        except OSError as error:
-            self._log(f"the connection is gone: {error}")
-        except Exception as error:
-            # The engine itself failed. The client sees its connection close, as after a crash.
-            self._log(f"ERROR the engine failed: {type(error).__name__}: {error}")
-            with self._game:
-                self._session.quit()
-        finally:
-            self._connections.release()
+            except ProtocolError as error:
+                self._log(f"ERROR closed a connection that sent {error}")
+            except TimeoutError:
+                self._log("ERROR closed a connection that was too slow")
+            except OSError as error:
+                self._log(f"the connection is gone: {error}")
+            except Exception as error:
+                # The engine itself failed. The client sees its connection close, as after a crash.
+                self._log(f"ERROR the engine failed: {type(error).__name__}: {error}")
+                with self._game:
+                    self._session.quit()
+            finally:
+                self._connections.release()
 
     def _converse(self, connection: socket.socket) -> None:
         hello = wire.receive(connection, _LONGEST_HELLO, _SECONDS_TO_HELLO, _SECONDS_TO_HELLO)
