@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import model
+from rllib_minestudio.cli import engine, model
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -67,12 +67,23 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=TRAIN_EXAMPLES,
     )
     _add_train_options(file)
-    _parser(
+    file.set_defaults(run=_train)
+    warmup = _parser(
         commands.add_parser,
         "warmup",
         help="compile the embedded engine, once per machine",
         description="Compile the embedded engine's kernels. Training does it by itself when "
         "needed;\nthis command does it ahead of time, for instance when an image is built.",
+    )
+    warmup.set_defaults(run=_warmup)
+    engine.add_parser(
+        _parser(
+            commands.add_parser,
+            "engine",
+            help="let MineStudio's package play on the embedded engine",
+            description=engine.DESCRIPTION,
+            epilog=engine.EXAMPLES,
+        )
     )
     model.add_parser(
         _parser(
@@ -137,6 +148,21 @@ def _add_train_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+# Each command imports what it needs when it runs, so that `--help` is quick.
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from rllib_minestudio.cli.train import train
+
+    return train(arguments)
+
+
+def _warmup(arguments: argparse.Namespace) -> int:
+    from rllib_minestudio.cli.warmup import warmup
+
+    return warmup()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
@@ -145,15 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = build_parser().parse_args(arguments)
     try:
-        if parsed.command == "warmup":
-            from rllib_minestudio.cli.warmup import warmup
-
-            return warmup()
-        if parsed.command == "model":
-            return model.model(parsed)
-        from rllib_minestudio.cli.train import train
-
-        return train(parsed)
+        status: int = parsed.run(parsed)
+        return status
     except InvalidOptionsError as error:
         for problem in error.problems:
             stderr.print(f"error: {problem}", style="red", markup=False)

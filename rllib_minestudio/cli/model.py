@@ -41,6 +41,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     export = commands.add_parser("export", help="write a folder that MineStudio loads")
     export.add_argument("path", metavar="PATH", help="a checkpoint")
     export.add_argument("folder", metavar="FOLDER", help="where to; must not hold a model yet")
+    parser.set_defaults(run=model)
 
 
 def model(arguments: argparse.Namespace) -> int:
