@@ -6,17 +6,15 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 
-from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.recordings.columns import Columns
+from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.infos import InfoLines
 from rllib_minestudio.recordings.layout import (
     EPISODE_FILE,
@@ -93,15 +91,16 @@ class RecordingWriter:
         self._columns = Columns()
         self._return = 0.0
         self._size: tuple[int, int] | None = None
-        with self._reporting():
-            shutil.rmtree(self._partial, ignore_errors=True)
+        with reporting(path):
+            for abandoned in path.parent.glob(f".{path.name}.*.partial"):  # of a killed process
+                shutil.rmtree(abandoned, ignore_errors=True)
             self._partial.mkdir(parents=True)
             self._infos = InfoLines(self._partial / INFOS_FILE)
         self._frames = self._video.sink(self._partial)
 
     def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
         """Write what the reset showed: a (height, width, 3) uint8 RGB frame and its info."""
-        with self._reporting():
+        with reporting(self.path, self.discard):
             self._size = (frame.shape[1], frame.shape[0])
             self._frames.add(frame)
             self._infos.add(info)
@@ -131,7 +130,7 @@ class RecordingWriter:
         Raises:
             RecordingError: The disk is full, or the folder has gone.
         """
-        with self._reporting():
+        with reporting(self.path, self.discard):
             self._columns.add(action, reward, terminated, truncated, value)
             self._frames.add(frame)
             self._infos.add(info)
@@ -149,7 +148,7 @@ class RecordingWriter:
         Raises:
             RecordingError: It cannot be completed; nothing is left of it.
         """
-        with self._reporting():
+        with reporting(self.path, self.discard):
             self._frames.close()
             self._infos.close()
             np.savez_compressed(self._partial / STEPS_FILE, **self._columns.arrays())  # type: ignore[arg-type]
@@ -162,11 +161,7 @@ class RecordingWriter:
 
     def discard(self) -> None:
         """Stop without leaving anything."""
-        for close in (self._frames.discard, self._infos.close):
-            try:
-                close()
-            except (OSError, av.error.FFmpegError):  # the disk may be what failed
-                continue
+        attempt(self._frames.discard, self._infos.close)
         shutil.rmtree(self._partial, ignore_errors=True)
 
     def _facts(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,16 +182,3 @@ class RecordingWriter:
                 "crf": self._video.crf,
             },
         }
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        """Turn what the disk or the encoder says into our error; leave nothing behind."""
-        try:
-            yield
-        except (OSError, av.error.FFmpegError) as error:
-            if hasattr(self, "_frames"):
-                self.discard()
-            raise RecordingError(
-                f"{str(self.path)!r} cannot be recorded: {getattr(error, 'strerror', error)}. "
-                "Free space there, or record to another folder."
-            ) from error

@@ -1,0 +1,264 @@
+"""Records the episodes of an environment, in the environment's own process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rllib_minestudio.env.actions import ActionMapper
+from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.recordings.minestudio import MineStudioWriter
+from rllib_minestudio.recordings.overlay import overlaid
+from rllib_minestudio.recordings.video import Frame
+from rllib_minestudio.recordings.writer import MEDIA, RecordingWriter, VideoOptions
+
+RECORDING = "recording"
+"""Key of the last info that says where the episode was recorded; also of `reset`'s `options`, for
+facts about the episode that the recording is to hold, with its `name`."""
+
+RECORDING_ERROR = "recording_error"
+"""Key of the last info that says why the episode could not be recorded."""
+
+EXTRAS = ("value", "kl")
+"""Entries of an action that tell what the policy thought; the environment does not see them."""
+
+FORMATS = ("episodes", "minestudio")
+SOURCES = ("observation", "pov")
+MAX_CRF = 51
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RecorderOptions:
+    """What is recorded, and how.
+
+    Attributes:
+        folder: Where recordings go.
+        format: `episodes`, this package's (see `recordings`), or `minestudio`.
+        source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
+            which the embedded engine renders in addition; MineStudio's format has no other.
+        overlay: Whether to write actions, reward, return and the policy's value onto the frames.
+        media: `h264` or `jpeg`.
+        fps: Frames per second of playback; MineStudio's format has 30.
+        crf: x264's constant rate factor: 0 lossless, 23 good, 51 worst.
+        preset: x264's trade of speed for size.
+    """
+
+    folder: str
+    format: str = "episodes"
+    source: str = "observation"
+    overlay: bool = False
+    media: str = "h264"
+    fps: int = field(default=VideoOptions.fps)
+    crf: int = field(default=VideoOptions.crf)
+    preset: str = VideoOptions.preset
+
+    @property
+    def shows_pov(self) -> bool:
+        """Whether frames are rendered at `render_size`."""
+        return self.source == "pov" or self.format == "minestudio"
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> RecorderOptions:
+        """Check options as they come from a user.
+
+        Raises:
+            InvalidOptionsError: If anything is wrong; lists all problems.
+        """
+        problems = Problems("recorder")
+        names = [option.name for option in fields(cls)]
+        for name in options:
+            if name not in names:
+                problems.unknown("option", name, names)
+        known = {name: value for name, value in options.items() if name in names}
+        if not isinstance(known.get("folder"), str):
+            problems.add("folder", known.get("folder"), "must be the path of a folder")
+            known["folder"] = ""
+        checked = cls(**known)
+        problems.choice("format", checked.format, FORMATS)
+        problems.choice("source", checked.source, SOURCES)
+        problems.choice("media", checked.media, MEDIA)
+        if not isinstance(checked.overlay, bool):
+            problems.add("overlay", checked.overlay, "must be true or false")
+        if not is_integer(checked.fps) or not 1 <= checked.fps <= 240:
+            problems.add("fps", checked.fps, "must be an integer from 1 to 240")
+        if not is_integer(checked.crf) or not 0 <= checked.crf <= MAX_CRF:
+            problems.add("crf", checked.crf, f"must be an integer from 0 to {MAX_CRF}")
+        problems.raise_if_any()
+        return checked
+
+
+class EpisodeRecorder(gym.Wrapper):
+    """Writes every episode to disk while it is played; see `recordings`.
+
+    It needs no memory that grows with the episode. Where a recording ended up is in the last
+    info, under `RECORDING`; if it failed, the reason is under `RECORDING_ERROR` and the episode
+    goes on. An episode that is cut short by a reset is not kept.
+
+    Example:
+        >>> env = EpisodeRecorder(MineStudioEnv(), RecorderOptions("out"))
+        >>> env.reset(seed=3, options={"recording": {"name": "first", "seed": 3}})
+    """
+
+    def __init__(self, env: gym.Env, options: RecorderOptions) -> None:
+        """Wrap `env`.
+
+        Raises:
+            InvalidOptionsError: The frames have odd sides, which H.264 cannot store.
+        """
+        super().__init__(env)
+        self._options = options
+        self._writer: RecordingWriter | MineStudioWriter | None = None
+        self._facts: dict[str, Any] = {}
+        self._count = 0
+        config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
+        self._mapper = ActionMapper(config)
+        self._check_size()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode and its recording.
+
+        Args:
+            seed: Of the episode.
+            options: May hold `RECORDING`: facts for the recording, of which `name` names it.
+        """
+        self._abandon()
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._facts = {"seed": seed, **(options or {}).get(RECORDING, {})}
+        name = str(self._facts.pop("name", f"episode-{self._count:05d}"))
+        self._count += 1
+        self._error: str | None = None
+        self._return = 0.0
+        self._guarded(self._begin, name, obs, info)
+        return obs, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play a step and record it; `EXTRAS` of the action are recorded only."""
+        extras = {name: float(action[name]) for name in EXTRAS if name in action}
+        if extras:
+            action = {name: value for name, value in action.items() if name not in EXTRAS}
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        reward = float(reward)
+        self._return += reward
+        if self._writer is not None:
+            outcome = (action, reward, terminated, truncated)
+            self._guarded(self._add, outcome, extras, obs, info)
+        if terminated or truncated:
+            info = {**info, **self._end(info)}
+        return obs, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """Close the environment; a running recording is not kept."""
+        self._abandon()
+        super().close()
+
+    # ---------------------------------------------------------------- the recording
+
+    def _begin(self, name: str, obs: Any, info: dict[str, Any]) -> None:
+        folder = Path(self._options.folder)
+        if self._options.format == "minestudio":
+            self._writer = MineStudioWriter(folder, name, self._options.media)
+        else:
+            options = self._options
+            video = VideoOptions(options.media, options.fps, options.crf, options.preset)
+            self._writer = RecordingWriter(folder / name, video)
+        lines = ["step 0"] if self._options.overlay else None
+        self._writer.begin(self._frame(obs, lines), info)
+        self._steps = 0
+
+    def _add(
+        self,
+        outcome: tuple[Any, float, bool, bool],
+        extras: dict[str, float],
+        obs: Any,
+        info: dict[str, Any],
+    ) -> None:
+        assert self._writer is not None
+        action, reward, terminated, truncated = outcome
+        self._steps += 1
+        lines = self._lines(action, reward, extras) if self._options.overlay else None
+        self._writer.add(
+            action,
+            reward,
+            terminated,
+            truncated,
+            frame=self._frame(obs, lines),
+            info=info,
+            value=extras.get("value", np.nan),
+        )
+
+    def _end(self, info: Mapping[str, Any]) -> dict[str, str]:
+        """Complete the recording; return what the last info is to say about it."""
+        path = None
+        if self._writer is not None:
+            success = info.get("success")
+            facts = {
+                **self._facts,
+                "return": self._return,
+                "success": success if isinstance(success, bool) else None,
+                "video": {"source": self._options.source, "overlay": self._options.overlay},
+            }
+            path = self._guarded(self._writer.finish, facts)
+            self._writer = None
+        if self._error is not None:
+            return {RECORDING_ERROR: self._error}
+        return {} if path is None else {RECORDING: str(path)}
+
+    def _guarded(self, write: Any, *arguments: Any) -> Any:
+        """Call `write`; if it cannot, say so once and let the episode go on without."""
+        try:
+            return write(*arguments)
+        except RecordingError as error:
+            self._error = str(error)
+            self._writer = None
+            _logger.error("%s The episode goes on unrecorded.", error)
+            return None
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.discard()
+            self._writer = None
+
+    # ---------------------------------------------------------------- frames
+
+    def _frame(self, obs: Mapping[str, Any], lines: list[str] | None) -> Frame:
+        frame = self.env.render() if self._options.shows_pov else obs["image"]
+        return np.asarray(frame) if lines is None else overlaid(np.asarray(frame), lines)
+
+    def _lines(self, action: Any, reward: float, extras: dict[str, float]) -> list[str]:
+        """What the overlay says about the step that led to the frame."""
+        keys = action
+        if "buttons" in action:
+            keys = self._mapper.to_env(*self._mapper.parse(action))
+        pitch, yaw = keys.get("camera", (0.0, 0.0))
+        pressed = [name for name, value in keys.items() if name != "camera" and value]
+        return [
+            f"step {self._steps}   reward {reward:g}   return {self._return:g}",
+            " ".join(pressed) or "no key",
+            f"camera {pitch:+.1f} {yaw:+.1f}",
+            *(f"{name} {value:.3f}" for name, value in extras.items()),
+        ]
+
+    def _check_size(self) -> None:
+        options = getattr(self.env.unwrapped, "options", None)
+        if self._options.media != "h264" or self._options.overlay:
+            return
+        if self._options.shows_pov and options is not None:
+            width, height = options.render_size
+        else:
+            height, width = self.env.observation_space["image"].shape[:2]
+        if width % 2 or height % 2:
+            raise InvalidOptionsError(
+                f"recorder: H.264 stores frames of even width and height only; got "
+                f"{width}x{height}. Change obs_size or render_size, or use media: jpeg."
+            )

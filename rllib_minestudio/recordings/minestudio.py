@@ -1,0 +1,147 @@
+"""Writes an episode the way MineStudio's inference worker does, for MineStudio's own tools.
+
+The layout is that of `Worker.save_to_file` in MineStudio 1.1.6 (inference/generator):
+
+    info_<id>.pkl     list of N + 1 infos, without the frame
+    action_<id>.pkl   list of N actions, {"buttons": (1,), "camera": (1,)}
+    video_<id>.mp4    N + 1 frames at 30 a second, or images_<id>/0.jpeg, 1.jpeg, ...
+
+Theirs holds everything in memory until the end; this one streams. Their actions are torch tensors
+on whatever device they were computed on; these are NumPy arrays, which load without torch. Pickle
+is MineStudio's choice: load such files only if you trust where they come from.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_minestudio.recordings.failures import attempt, reporting
+from rllib_minestudio.recordings.video import Frame, FrameSink, PictureFolder, VideoWriter
+
+FRAMES_PER_SECOND = 30
+_PROTOCOL = 2
+"""The newest pickle protocol whose memo is addressed by number: an object pickled alone can be
+put into a list under way, where it numbers its memo from 0 again."""
+
+_HEADER = pickle.PROTO + bytes([_PROTOCOL])
+
+
+class PickledList:
+    """A pickle of a list that is written element by element.
+
+    `pickle.load` gives the list; nothing of it is held in memory here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open `path` and begin an empty list."""
+        self._file = path.open("wb")
+        self._file.write(_HEADER + pickle.EMPTY_LIST)
+
+    def append(self, element: Any) -> None:
+        """Append one element."""
+        pickled = pickle.dumps(element, _PROTOCOL)
+        self._file.write(pickled[len(_HEADER) : -len(pickle.STOP)] + pickle.APPEND)
+
+    def close(self) -> None:
+        """End the list."""
+        if not self._file.closed:
+            self._file.write(pickle.STOP)
+            self._file.close()
+
+
+class MineStudioWriter:
+    """Takes an episode as `RecordingWriter` does, and writes MineStudio's files into a folder.
+
+    They appear when the episode is complete, infos last.
+    """
+
+    def __init__(self, folder: Path, name: str, media: str = "h264") -> None:
+        """Begin the files.
+
+        Args:
+            folder: Where they will be.
+            name: What the id in their names derives from.
+            media: `h264` or `jpeg`.
+
+        Raises:
+            RecordingError: Nothing can be written there.
+        """
+        self.episode_id = str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+        self._folder = folder
+        self._partial = folder / f".{self.episode_id}.{os.getpid()}.partial"
+        with reporting(self._partial):
+            self._partial.mkdir(parents=True, exist_ok=True)
+            self._infos = PickledList(self._partial / f"info_{self.episode_id}.pkl")
+            self._actions = PickledList(self._partial / f"action_{self.episode_id}.pkl")
+        self._frames: FrameSink
+        if media == "jpeg":
+            self._picture = f"images_{self.episode_id}"
+            self._frames = PictureFolder(self._partial / self._picture, "{}.jpeg")
+        else:
+            self._picture = f"video_{self.episode_id}.mp4"
+            self._frames = VideoWriter(self._partial / self._picture, FRAMES_PER_SECOND)
+
+    def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
+        """Write what the reset showed."""
+        with reporting(self._folder, self.discard):
+            self._frames.add(frame)
+            self._infos.append(dict(info))
+
+    def add(
+        self,
+        action: Mapping[str, Any],
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        *,
+        frame: Frame,
+        info: Mapping[str, Any],
+        value: float = math.nan,
+    ) -> None:
+        """Write one step; MineStudio keeps neither reward nor value."""
+        with reporting(self._folder, self.discard):
+            self._actions.append({name: np.atleast_1d(np.asarray(v)) for name, v in action.items()})
+            self._frames.add(frame)
+            self._infos.append(dict(info))
+
+    def finish(self, facts: Mapping[str, Any]) -> Path:
+        """Complete the files.
+
+        Args:
+            facts: Not kept by this format.
+
+        Returns:
+            The pickle of the infos, which MineStudio's filters read.
+        """
+        with reporting(self._folder, self.discard):
+            self._frames.close()
+            self._actions.close()
+            self._infos.close()
+            names = (self._picture, f"action_{self.episode_id}.pkl", f"info_{self.episode_id}.pkl")
+            for name in names:
+                target = self._folder / name
+                if target.is_dir():
+                    shutil.rmtree(target)
+                os.replace(self._partial / name, target)
+            self._partial.rmdir()
+        return target
+
+    def discard(self) -> None:
+        """Stop without leaving anything."""
+        attempt(self._frames.discard, self._actions.close, self._infos.close)
+        shutil.rmtree(self._partial, ignore_errors=True)
+
+
+def files_of(info_file: Path) -> list[Path]:
+    """Return the existing files of the episode whose infos are in `info_file`, that included."""
+    episode_id = info_file.stem.removeprefix("info_")
+    return sorted(info_file.parent.glob(f"*_{episode_id}*"))

@@ -1,0 +1,162 @@
+"""The recorder shows what was there to see, and never stands in the way of the episode."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+
+import av
+import numpy as np
+import pytest
+
+from rllib_minestudio import MineStudioEnv
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.recordings import Recording, find_recordings
+
+STEPS = 24
+
+
+class Witness(MineStudioEnv):
+    """Keeps every frame that it shows."""
+
+    shown: list[np.ndarray]
+
+    def reset(self, **options):
+        obs, info = super().reset(**options)
+        self.shown = [obs["image"].copy()]
+        return obs, info
+
+    def step(self, action):
+        result = super().step(action)
+        self.shown.append(result[0]["image"].copy())
+        return result
+
+
+def make_env(tmp_path, size=(128, 128), **options):
+    env = Witness(
+        obs_size=size,
+        render_size=(160, 90),
+        num_empty_frames=1,
+        callbacks=[{"JudgeReset": {"time_limit": STEPS}}],
+    )
+    return EpisodeRecorder(env, RecorderOptions.from_mapping({"folder": str(tmp_path), **options}))
+
+
+def play(env, seed=3, name="one", value=1.5):
+    env.action_space.seed(seed)
+    env.reset(seed=seed, options={"recording": {"name": name, "index": 5}})
+    done = False
+    while not done:
+        action = {**env.action_space.sample(), "value": np.float32(value)}
+        _, _, terminated, truncated, info = env.step(action)
+        done = terminated or truncated
+    return info
+
+
+def decibels(frame, shown):
+    return 10 * math.log10(255**2 / np.mean((frame.astype(float) - shown) ** 2))
+
+
+def test_the_video_shows_what_the_agent_saw(tmp_path):
+    env = make_env(tmp_path)
+    recording = Recording(play(env)["recording"])
+    shown = env.unwrapped.shown
+    frames = list(recording.frames())
+    assert len(frames) == len(shown) == STEPS + 1
+    for t, frame in enumerate(frames):
+        assert decibels(frame, shown[t]) > 30
+        errors = [np.mean((frame.astype(float) - other) ** 2) for other in shown]
+        assert errors[t] == min(errors)  # in order
+    channels = np.mean(frames, axis=(0, 1, 2)) - np.mean(shown, axis=(0, 1, 2))
+    assert np.abs(channels).max() < 2  # in the right colours
+    assert recording.meta["index"] == 5 and recording.meta["seed"] == 3
+    assert (recording.steps["value"] == 1.5).all()
+    assert len(list(recording.infos())) == STEPS + 1
+
+
+def test_lossless_is_lossless(tmp_path):
+    env = make_env(tmp_path, crf=0)
+    recording = Recording(play(env)["recording"])
+    np.testing.assert_array_equal(list(recording.frames()), env.unwrapped.shown)
+
+
+def test_a_recorded_episode_can_be_played_again_from_its_tokens(tmp_path):
+    env = make_env(tmp_path)
+    recording = Recording(play(env, seed=11)["recording"])
+    before = [frame.copy() for frame in env.unwrapped.shown]
+    env.reset(seed=recording.meta["seed"], options={"recording": {"name": "again"}})
+    for buttons, camera in zip(recording.steps["buttons"], recording.steps["camera"], strict=True):
+        env.step({"buttons": int(buttons), "camera": int(camera)})
+    np.testing.assert_array_equal(env.unwrapped.shown, before)
+
+
+def test_pov_is_recorded_at_the_render_size_and_the_overlay_is_written_on_it(tmp_path):
+    plain = Recording(play(make_env(tmp_path, source="pov"))["recording"])
+    (frame, *_) = plain.frames()
+    assert frame.shape == (90, 160, 3) and plain.meta["video"]["source"] == "pov"
+    written = Recording(play(make_env(tmp_path / "o", source="pov", overlay=True))["recording"])
+    (first, *_) = written.frames()
+    assert first.shape == (270, 480, 3)  # enlarged, for the text
+    darkened = first[:40, :80].mean() < frame[:13, :26].mean()
+    assert darkened and abs(first[100:].mean() - frame[34:].mean()) < 3
+
+
+def test_minestudios_files_hold_what_its_worker_writes(tmp_path):
+    info = play(make_env(tmp_path, format="minestudio"))
+    with open(info["recording"], "rb") as file:
+        infos = pickle.load(file)
+    with open(info["recording"].replace("info_", "action_"), "rb") as file:
+        actions = pickle.load(file)
+    assert len(infos) == STEPS + 1 and len(actions) == STEPS
+    assert infos[-1]["player_pos"] == info["player_pos"] and "pov" not in infos[0]
+    assert set(actions[0]) == {"buttons", "camera"} and actions[0]["buttons"].shape == (1,)
+    video = info["recording"].replace("info_", "video_").replace(".pkl", ".mp4")
+    with av.open(video) as container:
+        stream = container.streams.video[0]
+        assert (stream.width, stream.height, stream.average_rate) == (160, 90, 30)
+        assert sum(1 for _ in container.decode(stream)) == STEPS + 1
+    assert len(os.listdir(tmp_path)) == 3
+
+
+def test_minestudios_pictures(tmp_path):
+    info = play(make_env(tmp_path, format="minestudio", media="jpeg"))
+    folder = info["recording"].replace("info_", "images_").removesuffix(".pkl")
+    assert set(os.listdir(folder)) == {f"{t}.jpeg" for t in range(STEPS + 1)}
+
+
+def test_an_episode_that_is_cut_short_by_a_reset_is_not_kept(tmp_path):
+    env = make_env(tmp_path)
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
+    play(env, name="whole")
+    env.reset(seed=1)
+    env.close()
+    assert os.listdir(tmp_path) == ["whole"]
+
+
+def test_a_place_that_cannot_be_written_costs_the_recording_and_not_the_episode(tmp_path):
+    place = tmp_path / "file"
+    place.write_text("not a folder")
+    info = play(make_env(place))
+    assert "cannot be recorded" in info["recording_error"] and "recording" not in info
+
+
+def test_episodes_of_one_env_follow_each_other(tmp_path):
+    env = make_env(tmp_path)
+    for seed in (1, 2):
+        env.action_space.seed(seed)
+        env.reset(seed=seed)
+        while not any(env.step(env.action_space.sample())[2:4]):
+            pass
+    names = [recording.path.name for recording in find_recordings(tmp_path)]
+    assert names == ["episode-00000", "episode-00001"]
+
+
+def test_impossible_options_are_refused_together(tmp_path):
+    with pytest.raises(InvalidOptionsError) as caught:
+        RecorderOptions.from_mapping({"folder": "x", "formt": 1, "source": "obs", "crf": 99})
+    assert len(caught.value.problems) == 3 and "'format'" in str(caught.value)
+    with pytest.raises(InvalidOptionsError, match="even width and height only; got 65x64"):
+        make_env(tmp_path, size=(65, 64))
