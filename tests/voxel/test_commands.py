@@ -30,6 +30,27 @@ def test_give_fills_the_first_slot_and_counts(engine):
     assert not engine.execute("/clear").ok
 
 
+def test_replaceitem_fills_the_slot_that_it_names(engine):
+    for slot, item in (
+        ("weapon.mainhand", "minecraft:iron_sword{Damage:0}"),
+        ("hotbar.3", "dirt 12"),
+        ("inventory.26", "stone 70"),
+        ("inventory.25", "stone 64"),
+    ):
+        engine.execute(f"/replaceitem entity @p {slot} {item}")
+    inventory = engine.info()["inventory"]
+    assert inventory[0] == {"type": "iron_sword", "quantity": 1}
+    assert inventory[3] == {"type": "dirt", "quantity": 12}
+    assert inventory[34] == {"type": "stone", "quantity": 64}
+    assert inventory[35]["type"] == "none"  # 70 is more than fits
+    engine.execute("/replaceitem entity @p weapon.offhand oak_planks")
+    assert engine.info()["equipped_items"]["offhand"]["type"] == "oak_planks"
+    assert engine.execute("/replaceitem entity @p hotbar.3 air").ok
+    assert engine.info()["inventory"][3] == {"type": "none", "quantity": 0}
+    assert "Did you mean" in engine.execute("/replaceitem entity @p hotbar.33 dirt").message
+    assert not engine.execute("/replaceitem block 0 0 0 hotbar.3 dirt").ok
+
+
 def test_summon_beside_the_player(engine):
     command = '/execute as @p at @p run summon minecraft:cow ~3 ~ ~-2 {Age:0, Tags:["a b"]}'
     assert engine.execute(command).ok

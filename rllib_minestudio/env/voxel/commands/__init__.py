@@ -53,6 +53,7 @@ def _execute(source: Source, arguments: list[str]) -> CommandResult:
 COMMANDS: dict[str, Command] = {
     "give": on_entities.give,
     "clear": on_entities.clear,
+    "replaceitem": on_entities.replaceitem,
     "summon": on_entities.summon,
     "effect": on_entities.effect,
     "kill": on_entities.kill,

@@ -1,4 +1,4 @@
-"""Commands about entities: give, clear, summon, effect, kill, tp, teleportbiome."""
+"""Commands about entities: give, clear, replaceitem, summon, effect, kill, tp, teleportbiome."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     CommandResult,
     Source,
     need,
+    plain_name,
     read_float,
     read_int,
     read_name,
@@ -18,12 +19,32 @@ from rllib_minestudio.env.voxel.commands.parsing import (
 )
 from rllib_minestudio.env.voxel.commands.selectors import PLAYER, Target, select, select_player
 from rllib_minestudio.env.voxel.entities import MOB_CAPACITY, MOB_KIND_ID
-from rllib_minestudio.env.voxel.items import ITEM_ID
+from rllib_minestudio.env.voxel.inventory import (
+    CHEST_SLOT,
+    FEET_SLOT,
+    HEAD_SLOT,
+    HOTBAR_SLOTS,
+    LEGS_SLOT,
+    MAIN_SLOTS,
+    OFFHAND_SLOT,
+)
+from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.worldgen import BIOMES
+from rllib_minestudio.errors import did_you_mean
 
 _DEFAULT_EFFECT_SECONDS = 30
 _LONGEST_EFFECT = 1_000_000
 _MOST_GIVEN = 6400
+_NAMED_SLOTS = {
+    "weapon.offhand": OFFHAND_SLOT,
+    "armor.head": HEAD_SLOT,
+    "armor.chest": CHEST_SLOT,
+    "armor.legs": LEGS_SLOT,
+    "armor.feet": FEET_SLOT,
+    **{f"hotbar.{slot}": slot for slot in range(HOTBAR_SLOTS)},
+    **{f"inventory.{slot}": HOTBAR_SLOTS + slot for slot in range(MAIN_SLOTS - HOTBAR_SLOTS)},
+}
+_IN_HAND = ("weapon", "weapon.mainhand")
 
 
 def give(source: Source, arguments: list[str]) -> CommandResult:
@@ -50,6 +71,27 @@ def clear(source: Source, arguments: list[str]) -> CommandResult:
     if not removed:
         raise CommandError(f"No items were found on player {PLAYER}")
     return CommandResult(True, f"Removed {removed} items from player {PLAYER}")
+
+
+def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
+    """`/replaceitem entity <targets> <slot> <item> [count]`, of the player."""
+    need(arguments, 4, "/replaceitem entity <targets> <slot> <item> [<count>]")
+    if arguments[0] != "entity":
+        raise CommandError(f"Incorrect argument for command: '{arguments[0]}' (entity)")
+    select_player(arguments[1], source)
+    player = source.state.player
+    word = arguments[2]
+    slot = player.selected if word in _IN_HAND else _NAMED_SLOTS.get(word)
+    if slot is None:
+        raise CommandError(f"Unknown slot '{word}'.{did_you_mean(word, _NAMED_SLOTS)}")
+    if plain_name(arguments[3]) == "air":
+        player.inventory.set(slot, 0, 0)
+        return CommandResult(True, f"Replaced a slot on {PLAYER} with [Air]")
+    name = read_name(arguments[3], ITEM_ID, "item")
+    count = read_int(arguments[4], 1, 64) if len(arguments) > 4 else 1
+    item = ITEM_ID[name]
+    player.inventory.set(slot, item, min(count, ITEMS[item].max_stack))
+    return CommandResult(True, f"Replaced a slot on {PLAYER} with [{title(name)}]")
 
 
 def summon(source: Source, arguments: list[str]) -> CommandResult:
