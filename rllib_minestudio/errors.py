@@ -69,6 +69,14 @@ class RecordingError(MineStudioError):
     """A recording cannot be written, or cannot be read."""
 
 
+class NonFiniteWeightsError(MineStudioError):
+    """Weights or optimizer moments are NaN or infinite and must be neither saved nor published."""
+
+
+class FragmentsLostError(MineStudioError, RuntimeError):
+    """All fragments of a batch were lost together with the machines that held them."""
+
+
 class EnvRunnersLostError(MineStudioError, RuntimeError):
     """No env runner delivered experience in time."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.env_pool.options import env_pool_problems
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
+from rllib_minestudio.algorithms.targets import CORRECTIONS, NO_CORRECTION
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
 from rllib_minestudio.models.vpt.checkpoint import (
@@ -19,8 +20,6 @@ from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig
-
-CORRECTIONS = ("decoupled", "recompute")
 
 _INTEGERS = {
     "num_envs_per_env_runner": 1,
@@ -119,10 +118,12 @@ def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
             f"evaluation_interval is {config.evaluation_interval}: this version has no evaluation "
             "during training; leave it out."
         )
-    if config.num_learners > 1:
+    if config.reuse_stored_values and config.off_policy_correction != NO_CORRECTION:
         problems.append(
-            f"num_learners is {config.num_learners}: this version trains with one learner; use 0 "
-            "(in the driver) or 1 (remote)."
+            f"reuse_stored_values is {config.reuse_stored_values!r}, which saves nothing with "
+            f"off_policy_correction {config.off_policy_correction!r}: the forward pass that gives "
+            f"today's log-probabilities gives the values, too. Set the correction to "
+            f"{NO_CORRECTION!r} or leave it out."
         )
     return problems
 
@@ -164,12 +165,39 @@ def _size_problems(config: MineStudioPPOConfig) -> list[str]:
             f"{config.fragments_per_iteration} while {collected} environments add one fragment "
             f"each: make it at least {config.fragments_per_iteration + collected}."
         )
-    if config.fragments_per_minibatch > config.fragments_per_iteration:
+    return problems + _sharing_problems(config)
+
+
+def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
+    """Problems with dividing an iteration into rows, learners and minibatches."""
+    learners, join = max(1, config.num_learners), config.fragments_per_chunk
+    problems = []
+    least = config.fragments_per_minibatch * join * learners
+    if config.fragments_per_iteration % (learners * join):
+        problems.append(
+            f"fragments_per_iteration is {config.fragments_per_iteration}: it must be a multiple "
+            f"of num_learners={learners} times replay_buffer.fragments_per_chunk={join}, so that "
+            "all learners get equally many, such as "
+            f"{_next(config.fragments_per_iteration, learners * join)}."
+        )
+    if config.gradient_accumulation % learners:
+        problems.append(
+            f"gradient_accumulation is {config.gradient_accumulation}: it counts the minibatches "
+            f"of all learners in one optimizer step and must be a multiple of "
+            f"num_learners={learners}, such as {_next(config.gradient_accumulation, learners)}."
+        )
+    if least > config.fragments_per_iteration:
         problems.append(
             f"fragments_per_minibatch is {config.fragments_per_minibatch}, more than "
-            f"fragments_per_iteration={config.fragments_per_iteration}."
+            f"fragments_per_iteration={config.fragments_per_iteration} holds: {learners} "
+            f"learner(s) with so many rows of {join} fragment(s) each need at least {least}."
         )
     return problems
+
+
+def _next(number: int, step: int) -> int:
+    """The smallest multiple of `step` that is not below `number`."""
+    return -(-number // step) * step
 
 
 def _caught(check: Callable[[], Any]) -> list[str]:

@@ -16,7 +16,8 @@ from rllib_minestudio.algorithms.checks import problems_of
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.envs import ENV_NAME
-from rllib_minestudio.algorithms.learner import INITIAL_PRIOR, MineStudioPPOLearner
+from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
+from rllib_minestudio.algorithms.prior import INITIAL_PRIOR
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
@@ -59,6 +60,8 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.grad_clip = 5.0
         self.num_epochs = 1
         self.metrics_num_episodes_for_smoothing = 20
+        # Value statistics are not averaged but made from all learners' sums (`distributed.py`).
+        self.torch_ddp_kwargs = {"broadcast_buffers": False}
         # Weights are published by `MineStudioPPO` itself, with their version.
         self._dont_auto_sync_env_runner_states = True
 
@@ -87,6 +90,8 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.replay_buffer: dict[str, int] = dict(REPLAY_BUFFER_DEFAULTS)
         self.off_policy_correction = "decoupled"
         self.importance_weight_truncation = 2.0
+
+        self.reuse_stored_values = False
 
         # The optimizer.
         self.lr_factors: dict[str, float] = {}
@@ -118,6 +123,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         replay_buffer: Mapping[str, int] = NotProvided,
         off_policy_correction: str = NotProvided,
         importance_weight_truncation: float = NotProvided,
+        reuse_stored_values: bool = NotProvided,
         lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
         adam_eps: float = NotProvided,
@@ -148,14 +154,19 @@ class MineStudioPPOConfig(AlgorithmConfig):
                 random steps, so that not all episodes begin and end together. Give the length of
                 an episode.
             fragments_per_iteration: Fragments trained on in one iteration.
-            fragments_per_minibatch: Fragments side by side in one forward pass.
-            gradient_accumulation: Minibatches per optimizer step.
+            fragments_per_minibatch: Fragments side by side in one forward pass of a learner;
+                where `replay_buffer.fragments_per_chunk` joins several, each row of them is one.
+            gradient_accumulation: Minibatches per optimizer step, of all learners together: the
+                step is the same however many learners share its work.
             context_length: Steps per chunk of truncated backpropagation through time.
             replay_buffer: `max_fragments`, `max_reuse`, `max_staleness` (in weight versions).
                 Given keys are added to the defaults.
-            off_policy_correction: `decoupled` (importance weights against the behaviour policy)
-                or `recompute` (MineStudio's: the behaviour policy is forgotten).
+            off_policy_correction: `decoupled` (importance weights against the behaviour policy),
+                `recompute` (MineStudio's: the behaviour policy is forgotten), or `none` (PPO's
+                ratio is taken to the behaviour policy itself, however old it is).
             importance_weight_truncation: Upper bound of those weights.
+            reuse_stored_values: With `none`, take also the values of stale fragments as recorded:
+                then nothing is evaluated before training.
             lr_factors: Shell pattern on parameter names to factor on `lr`; the first that fits
                 counts. To keep parts from learning at all, see the model's option `freeze`.
             weight_decay: Of AdamW.
@@ -215,6 +226,11 @@ class MineStudioPPOConfig(AlgorithmConfig):
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {"zero_init_value_head": self.zero_init_value_head}
+
+    @property
+    def fragments_per_chunk(self) -> int:
+        """Contiguous fragments of one environment that are trained on as one row."""
+        return self.replay_buffer.get("fragments_per_chunk", 1)
 
     @property
     def env_steps_per_iteration(self) -> int:

@@ -53,18 +53,33 @@ def compute_gae(
     Returns:
         Advantages and value targets (`advantage + value`).
     """
-    next_value_bt = np.concatenate([value_bt[:, 1:], last_value_b[:, None]], axis=1)
-    next_value_bt = np.where(truncated_bt, bootstrap_value_bt, next_value_bt)
-    next_value_bt = np.where(terminated_bt, 0.0, next_value_bt).astype(np.float64)
-    delta_bt = reward_bt + gamma * next_value_bt - value_bt
-    decay_bt = gamma * lambda_ * ~(terminated_bt | truncated_bt)
+    # Time goes first, so that one step of all fragments is contiguous: the loop is over T only.
+    reward_tb, value_tb = _by_time(reward_bt), _by_time(value_bt)
+    terminated_tb, truncated_tb = terminated_bt.T, truncated_bt.T
+    next_value_tb = np.concatenate([value_tb[1:], last_value_b[None]], dtype=np.float64)
+    np.copyto(next_value_tb, bootstrap_value_bt.T, where=truncated_tb)
+    np.copyto(next_value_tb, 0.0, where=terminated_tb)
 
-    advantage_bt = np.empty_like(delta_bt)
-    trace_b = np.zeros(len(delta_bt))
-    for t in reversed(range(delta_bt.shape[1])):
-        trace_b = delta_bt[:, t] + decay_bt[:, t] * trace_b
-        advantage_bt[:, t] = trace_b
+    next_value_tb *= gamma
+    next_value_tb += reward_tb
+    next_value_tb -= value_tb
+    advantage_tb = next_value_tb  # so far the TD error; the traces are added from behind
+    decay_tb = np.where(terminated_tb | truncated_tb, 0.0, gamma * lambda_)
+    trace_b = np.empty(len(reward_bt))
+    for t in reversed(range(len(advantage_tb) - 1)):
+        np.multiply(decay_tb[t], advantage_tb[t + 1], out=trace_b)
+        advantage_tb[t] += trace_b
     return Advantages(
-        advantage_bt=advantage_bt.astype(np.float32),
-        value_target_bt=(advantage_bt + value_bt).astype(np.float32),
+        advantage_bt=_by_fragment(advantage_tb),
+        value_target_bt=_by_fragment(advantage_tb + value_tb),
     )
+
+
+def _by_time(array_bt: NDArray) -> NDArray[np.float64]:
+    """(B, T) of any kind -> (T, B) float64, contiguous."""
+    return np.ascontiguousarray(array_bt.T, np.float64)
+
+
+def _by_fragment(array_tb: NDArray[np.float64]) -> NDArray[np.float32]:
+    """(T, B) -> (B, T) float32, contiguous."""
+    return np.ascontiguousarray(array_tb.T, np.float32)

@@ -1,58 +1,76 @@
 """The learner: one training iteration over a batch of fragments.
 
-A reader's path: `update` -> `add_targets` (advantages, proximal policy) -> `_train_minibatch`
-(chunks of `context_length` with the memory carried over and detached) -> `compute_loss_for_module`
--> one optimizer step per `gradient_accumulation` minibatches.
+A reader's path: `update` -> `_prepare` (what may be trained on; advantages, proximal policy, prior)
+-> `TrainingPass` (chunks of `context_length` with the memory carried over) -> `_chunk_loss` -> one
+`GradientStep` per `gradient_accumulation` minibatches.
 """
 
 from __future__ import annotations
 
-import copy
-import math
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
 
-from rllib_minestudio.algorithms import losses
 from rllib_minestudio.algorithms.allocator import keep_freed_memory
-from rllib_minestudio.algorithms.batch import FragmentBatch, Tensors, TrainingBatch, stack_fragments
-from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.objective import objective
-from rllib_minestudio.algorithms.prior import Prior
+from rllib_minestudio.algorithms.batch import TrainingBatch
+from rllib_minestudio.algorithms.distributed import Peers
+from rllib_minestudio.algorithms.forward import evaluate
+from rllib_minestudio.algorithms.gradient_step import GradientStep, require_finite
+from rllib_minestudio.algorithms.learner_metrics import IterationMetrics
+from rllib_minestudio.algorithms.loading import FragmentLoader, LoadedBatch
+from rllib_minestudio.algorithms.objective import Objective, objective
+from rllib_minestudio.algorithms.prior import INITIAL_PRIOR, Prior, build_prior
 from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.targets import Evaluation, TargetStatistics, add_targets
-from rllib_minestudio.errors import NonFiniteLossError
-from rllib_minestudio.models.vpt import heads
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.algorithms.targets import add_targets
+from rllib_minestudio.algorithms.training_pass import TrainingPass
 from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
-from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VALUE, VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
 
 ITERATION = "training_iteration"
 COMPONENT_PRIOR = "prior"
-INITIAL_PRIOR = "initial"
 
 
 class MineStudioPPOLearner(TorchLearner):
-    """Trains a `VPTRLModule` with MineStudioPPO's objective."""
+    """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
 
     def build(self) -> None:
         """Build module and optimizer, and freeze the prior."""
         super().build()
         if self._device.type == "cpu":
             keep_freed_memory()
-        self._prior = self._build_prior()
-        self._generator = torch.Generator().manual_seed(self.config.seed or 0)
-        self._skipped_in_a_row = 0
-        self._sums: dict[str, list[Tensor]] = defaultdict(list)
+        config = self.config
+        self._peers = Peers(config.num_learners)
+        self._prior = build_prior(config, self.vpt.network, self._peers)
+        self._loader = FragmentLoader(self._device, join=config.fragments_per_chunk)
+        gradient_step = GradientStep(
+            self.vpt.network,
+            self.get_optimizer(DEFAULT_MODULE_ID),
+            clip=config.grad_clip or None,
+            max_nonfinite=config.max_nonfinite_minibatches,
+            peers=self._peers,
+        )
+        self._passes = TrainingPass(
+            self.module[DEFAULT_MODULE_ID],
+            config,
+            gradient_step=gradient_step,
+            peers=self._peers,
+            seed=config.seed or 0,
+        )
+        self._published_version = self._weights_seq_no
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, publish=True)
+
+    def shutdown(self) -> None:
+        """Stop loading ahead."""
+        self._loader.close()
+        super().shutdown()
 
     @property
     def vpt(self) -> VPTRLModule:
@@ -82,13 +100,19 @@ class MineStudioPPOLearner(TorchLearner):
 
     # ---------------------------------------------------------------- the iteration
 
+    def prefetch(self, training_data: TrainingData) -> None:
+        """Begin to fetch and stack the batch that the update after the present one will get."""
+        self._loader.prefetch(training_data)
+
     def update(
         self, *, training_data: TrainingData, timesteps: dict[str, Any], **_: Any
     ) -> dict[str, Any]:
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them.
+            training_data: Fragments, or references to them, in chunk-major order:
+                `fragments_per_chunk` consecutive ones are contiguous in time. All learners get
+                equally many.
             timesteps: Holds `training_iteration`, the iterations finished so far, and RLlib's
                 count of environment steps for the learning rate's schedule.
 
@@ -97,188 +121,112 @@ class MineStudioPPOLearner(TorchLearner):
 
         Raises:
             NonFiniteLossError: After `max_nonfinite_minibatches` of them in a row.
+            FragmentsLostError: None of the fragments could be fetched.
         """
         self._check_is_built()
         config = self.config
         self.before_gradient_based_update(timesteps=timesteps)
-        training_data.solve_refs()
-        fragments: list[Fragment] = training_data.episodes
+        self._collected = IterationMetrics(self._peers)
+        with self._collected.timed("fetch"):
+            loaded = self._loader.load(training_data)
         self._coefficients = loss_coefficients(
             timesteps[ITERATION],
             kl_coeff=config.kl_coeff,
             kl_decay=config.kl_decay,
             vf_warmup_iterations=config.vf_warmup_iterations,
         )
-        batch, statistics = self._prepare(fragments)
+        with self._collected.timed("targets"):
+            batch, nonfinite = self._prepare(loaded)
         self._weights_seq_no += 1
-        self._train(batch)
-        self._log(fragments, statistics)
+        with self._collected.timed("train"):
+            self._passes.run(batch, nonfinite, self._chunk_loss, self._collected)
+        if self._coefficients.publish:
+            self._published_version = self._weights_seq_no
+        self._log(batch)
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 
-    def _prepare(self, fragments: Sequence[Fragment]) -> tuple[TrainingBatch, TargetStatistics]:
-        """Stack the fragments and compute everything that needs no gradient, once."""
-        config = self.config
-        batch = stack_fragments(fragments, self._device)
-        return add_targets(
-            batch,
-            fragments,
-            prior_latent=self._prior.latents(fragments, batch) if self._prior else None,
-            evaluate=self._evaluate,
-            weights_version=self._weights_seq_no,
-            correction=config.off_policy_correction,
-            truncation=config.importance_weight_truncation,
-            gamma=config.gamma,
-            lambda_=config.lambda_,
-        )
-
-    def _train(self, batch: TrainingBatch) -> None:
-        """All epochs over all minibatches."""
-        config = self.config
-        size = config.fragments_per_minibatch
-        for _ in range(config.num_epochs):
-            order = torch.randperm(len(batch), generator=self._generator)
-            minibatches = [rows.to(self._device) for rows in order.split(size)]
-            for i, rows in enumerate(minibatches):
-                # The last group may be smaller: divide by what it really holds.
-                group = i - i % config.gradient_accumulation
-                share = min(config.gradient_accumulation, len(minibatches) - group)
-                finite = self._train_minibatch(batch.select(rows), share)
-                last_of_group = i + 1 == group + share
-                if last_of_group:
-                    self._step_optimizer()
-                self._count_skipped(finite)
-
-    def _train_minibatch(self, minibatch: TrainingBatch, share: int) -> bool:
-        """Accumulate the gradients of one minibatch, chunk by chunk.
-
-        Args:
-            minibatch: Whole fragments.
-            share: Minibatches that contribute to the coming optimizer step.
+    def _prepare(self, loaded: LoadedBatch) -> tuple[TrainingBatch, Tensor]:
+        """Compute everything that needs no gradient, once.
 
         Returns:
-            Whether all losses were finite. If not, the gradients accumulated for the coming step
-            are dropped.
+            The batch, and for each row whether it is left out because a number is not finite.
         """
-        state = minibatch.state_in
-        for chunk in minibatch.chunks(self.config.context_length):
-            fwd_out = self._forward(self.module[DEFAULT_MODULE_ID], chunk.image, chunk.first, state)
-            loss = self.compute_loss_for_module(
-                module_id=DEFAULT_MODULE_ID, config=self.config, batch=chunk, fwd_out=fwd_out
-            )
-            if not torch.isfinite(loss):
-                self._zero_gradients()
-                return False
-            (loss * (chunk.num_steps / minibatch.num_steps / share)).backward()
-            state = {name: tensor.detach() for name, tensor in fwd_out[Columns.STATE_OUT].items()}
-        return True
+        config = self.config
+        fragments, batch = loaded.fragments, loaded.batch
+        excluded = self._exclude(loaded)
+        targets, statistics = add_targets(
+            batch,
+            fragments,
+            excluded=excluded,
+            prior_latent=self._prior.latents(fragments, batch) if self._prior else None,
+            evaluate=partial(
+                evaluate,
+                self.vpt,
+                context_length=config.context_length,
+                batch_size=config.fragments_per_minibatch,
+            ),
+            weights_version=self._weights_seq_no,
+            options=config,
+            total=self._peers.total,
+        )
+        self._collected.add_targets(statistics)
+        counts, join = self._collected.counts, config.fragments_per_chunk
+        counts["recomputed_fragments"] += statistics.evaluated_rows * join
+        counts["dropped_nonfinite"] += int(statistics.nonfinite.sum()) * join
+        return targets, statistics.nonfinite
+
+    def _exclude(self, loaded: LoadedBatch) -> list[bool]:
+        """For each row, whether it was lost or has become too stale since it was sampled.
+
+        The replay buffer has looked at staleness already, but weights may have been published
+        since. As there, only published versions count: while the value function warms up the
+        behaviour policy does not age.
+        """
+        join = self.config.fragments_per_chunk
+        rows = loaded.staleness(self._published_version)
+        stale = [max(row) > self.config.replay_buffer["max_staleness"] for row in rows]
+        excluded = [a or b for a, b in zip(stale, loaded.lost, strict=True)]
+        self._collected.counts["lost"] += sum(loaded.lost) * join
+        self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join
+        trained = [row for row, out in zip(rows, excluded, strict=True) if not out]
+        self._collected.add_staleness(list(chain.from_iterable(trained)))
+        return excluded
+
+    def _chunk_loss(self, chunk: TrainingBatch, outputs: dict[str, Any]) -> Objective:
+        """The loss of one chunk and its parts; see `objective.py`."""
+        prior_logits = None
+        if self._prior is not None and chunk.prior_latent is not None:
+            prior_logits = self._prior.logits(chunk.prior_latent)
+        return objective(
+            logits=outputs[LOGITS],
+            value=outputs[VALUE],
+            batch=chunk,
+            value_head=self.vpt.network.value_head,
+            prior_logits=prior_logits,
+            coefficients=self._coefficients,
+            options=self.config,
+            total=self._peers.total,
+        )
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
-        """The loss of one chunk, a scalar; see `objective.py`."""
-        prior_logits = None
-        if self._prior is not None and batch.prior_latent is not None:
-            prior_logits = self._prior.logits(batch.prior_latent)
-        loss, parts = objective(
-            logits=fwd_out[LOGITS],
-            value=fwd_out[VALUE],
-            batch=batch,
-            value_head=self.vpt.network.value_head,
-            prior_logits=prior_logits,
-            coefficients=self._coefficients,
-            options=config,
-        )
-        for name, part in parts.items():
-            self._sums[name].append(part)
-        return loss
+        """RLlib's name for the loss of one chunk, a scalar."""
+        return self._chunk_loss(batch, fwd_out).loss
 
-    def _step_optimizer(self) -> None:
-        """Clip by global norm and step; leaves the weights alone on a non-finite gradient."""
-        parameters = [p for p in self.vpt.parameters() if p.grad is not None]
-        if parameters:
-            limit = self.config.grad_clip or math.inf
-            norm = torch.nn.utils.clip_grad_norm_(parameters, limit)
-            if torch.isfinite(norm):
-                self.get_optimizer(DEFAULT_MODULE_ID).step()
-                self._sums["gradient_norm"].append(norm)
-        self._zero_gradients()
-
-    def _zero_gradients(self) -> None:
-        self.get_optimizer(DEFAULT_MODULE_ID).zero_grad(set_to_none=True)
-
-    def _count_skipped(self, finite: bool) -> None:
-        if finite:
-            self._skipped_in_a_row = 0
-            return
-        self._skipped_in_a_row += 1
-        self.metrics.log_value((DEFAULT_MODULE_ID, "skipped_minibatches"), 1, reduce="sum")
-        if self._skipped_in_a_row >= self.config.max_nonfinite_minibatches:
-            raise NonFiniteLossError(
-                f"The loss was NaN or infinite in {self._skipped_in_a_row} minibatches in a row "
-                f"(max_nonfinite_minibatches={self.config.max_nonfinite_minibatches}). Look for "
-                "rewards or observations that are not finite; else lower lr or raise kl_coeff."
-            )
-
-    # ---------------------------------------------------------------- helpers
-
-    @torch.no_grad()
-    def _evaluate(self, batch: FragmentBatch, last_image: Tensor, last_first: Tensor) -> Evaluation:
-        """Log-probabilities and values of recorded steps under today's weights."""
-        state = batch.state_in
-        logp, value = [], []
-        for chunk in batch.chunks(self.config.context_length):
-            out = self._forward(self.vpt, chunk.image, chunk.first, state)
-            action = {name: tokens.unsqueeze(-1) for name, tokens in chunk.action.items()}
-            logp.append(heads.log_prob(out[LOGITS], action))
-            value.append(out[Columns.VF_PREDS])
-            state = out[Columns.STATE_OUT]
-        last = self._forward(self.vpt, last_image[:, None], last_first[:, None], state)
-        return Evaluation(
-            torch.cat(logp, dim=1), torch.cat(value, dim=1), last[Columns.VF_PREDS][:, 0]
-        )
-
-    @staticmethod
-    def _forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[str, Any]:
-        return module.forward_train(
-            {Columns.OBS: {"image": image}, FIRST: first, Columns.STATE_IN: state}
-        )
-
-    def _build_prior(self) -> Prior | None:
-        config = self.config
-        if config.prior is None:
-            return None
-        network = copy.deepcopy(self.vpt.network)
-        if config.prior != INITIAL_PRIOR:
-            load_weights(network, config.prior)
-        keeps = config.replay_buffer["max_reuse"] > 1
-        return Prior(
-            network,
-            context_length=config.context_length,
-            carry_state=config.carry_prior_state,
-            cache_size=config.replay_buffer["max_fragments"] if keeps else 0,
-        )
-
-    def _log(self, fragments: Sequence[Fragment], statistics: TargetStatistics) -> None:
-        """Log the means over the iteration; the one place where the device is waited for."""
-        steps = sum(len(fragment) for fragment in fragments)
-        age = [self._weights_seq_no - 1 - f.weights_version_min for f in fragments]
-        scalars = {name: float(torch.stack(values).mean()) for name, values in self._sums.items()}
-        self._sums.clear()
-        scalars |= {
+    def _log(self, batch: TrainingBatch) -> None:
+        """Hand the iteration's numbers to RLlib; the one place where the device is waited for."""
+        scalars = {
+            **self._collected.results(),
             "kl_coeff": self._coefficients.kl,
-            "explained_variance": float(
-                losses.explained_variance(statistics.value, statistics.value_target)
-            ),
-            "value_mean": float(statistics.value.mean()),
-            "value_target_mean": float(statistics.value_target.mean()),
-            "importance_weight_mean": statistics.importance_weight_mean,
-            "recomputed_fragments": statistics.recomputed_fragments,
-            "staleness_mean": sum(age) / len(age),
             "weights_version": self._weights_seq_no,
         }
         for name, scalar in scalars.items():
             self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
+        for name, count in self._collected.counts.items():
+            self.metrics.log_value((DEFAULT_MODULE_ID, name), count, reduce="sum")
+        steps = int(batch.mask.count_nonzero())
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), steps, reduce="sum")
         self.metrics.log_value(
             (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), steps, reduce="lifetime_sum"
@@ -293,7 +241,16 @@ class MineStudioPPOLearner(TorchLearner):
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """RLlib's state, and the prior's weights where nothing else could bring them back."""
+        """RLlib's state, and the prior's weights where nothing else could bring them back.
+
+        Everything that is saved or published comes from here.
+
+        Raises:
+            NonFiniteWeightsError: The weights are not fit for either.
+        """
+        require_finite(
+            self.vpt.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
+        )
         state = super().get_state(components, not_components=not_components, **kwargs)
         prior = self._own_prior()
         if prior is not None and self._check_component(COMPONENT_PRIOR, components, not_components):
@@ -305,6 +262,9 @@ class MineStudioPPOLearner(TorchLearner):
         """Restore; unlike RLlib's, also to older weights than the present ones."""
         self._weights_seq_no = 0
         super().set_state(state)
+        self._published_version = self._weights_seq_no
+        if self._prior is not None:
+            self._prior.forget()
         prior = self._own_prior()
         if prior is not None and COMPONENT_PRIOR in state:
             prior.network.load_state_dict(

@@ -1,7 +1,9 @@
 """The terms of the MineStudioPPO loss: pure functions of tensors.
 
-Every function takes tensors of one shape, usually (B, T); losses are means over all elements.
-`objective.py` puts the terms together.
+Every function takes tensors of one shape, usually (B, T). Losses are means over all elements of
+the term times `mask`, which is 0 where a step does not count and elsewhere as large as it takes to
+make that the mean over the steps that do (`TrainingBatch.mask`). What a masked step holds does not
+matter, as long as it is finite. `objective.py` puts the terms together.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rllib_minestudio.algorithms.distributed import Total, alone
+
 
 class PolicyLoss(NamedTuple):
     """The clipped surrogate and what is worth watching about it; all are scalars."""
@@ -18,6 +22,11 @@ class PolicyLoss(NamedTuple):
     loss: Tensor
     approximate_kl: Tensor
     clip_fraction: Tensor
+
+
+def masked_mean(term: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the steps that count, a scalar; both tensors have one shape."""
+    return (term * mask).mean()
 
 
 def importance_weight(
@@ -44,6 +53,7 @@ def policy_loss(
     proximal_logp: Tensor,
     advantage: Tensor,
     weight: Tensor,
+    mask: Tensor,
     *,
     clip_param: float,
     log_ratio_clamp: float,
@@ -60,6 +70,7 @@ def policy_loss(
         proximal_logp: log pi_prox(a|s).
         advantage: Normalised advantages.
         weight: From `importance_weight`; ones where the data are on-policy.
+        mask: See above.
         clip_param: Half-width of the trust region for the ratio.
         log_ratio_clamp: Upper bound of log(pi / pi_prox) before the exponential, which keeps a
             ratio finite (MineStudio's `log_ratio_range`).
@@ -71,41 +82,73 @@ def policy_loss(
     log_ratio = (logp - proximal_logp).clamp(max=log_ratio_clamp)
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1.0 - clip_param, 1.0 + clip_param)
-    loss = -(weight * torch.minimum(advantage * ratio, advantage * clipped)).mean()
+    loss = -masked_mean(weight * torch.minimum(advantage * ratio, advantage * clipped), mask)
     with torch.no_grad():
-        approximate_kl = (ratio - 1.0 - log_ratio).mean()
-        clip_fraction = ((ratio - 1.0).abs() > clip_param).float().mean()
+        approximate_kl = masked_mean(ratio - 1.0 - log_ratio, mask)
+        clip_fraction = masked_mean(((ratio - 1.0).abs() > clip_param).float(), mask)
     return PolicyLoss(loss, approximate_kl, clip_fraction)
 
 
-def value_loss(value: Tensor, target: Tensor) -> Tensor:
+def value_loss(value: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     """Half the mean squared error, in the value head's normalised space.
 
     Args:
         value: Predictions in normalised space, with gradient.
         target: Targets normalised by the head's running statistics.
+        mask: See above.
 
     Returns:
         0.5 * mean((value - target)^2); MineStudio's `vf_loss`.
     """
-    return 0.5 * (value - target).square().mean()
+    return 0.5 * masked_mean((value - target).square(), mask)
 
 
-def normalise_advantage(advantage: Tensor, epsilon: float = 1e-8) -> Tensor:
-    """Zero mean and unit standard deviation over all elements (MineStudio: over the iteration).
+def normalise_advantage(
+    advantage: Tensor, usable: Tensor, *, total: Total = alone, epsilon: float = 1e-8
+) -> Tensor:
+    """Zero mean and unit standard deviation over all usable elements (MineStudio: likewise).
 
     Args:
-        advantage: At least two elements, any shape.
+        advantage: Any shape, finite.
+        usable: Whether an element counts, same shape, bool. Where not, the result is 0.
+        total: Sums over the learners that share the iteration.
         epsilon: Added to the standard deviation.
     """
-    return (advantage - advantage.mean()) / (advantage.std() + epsilon)
+    count, mean, variance = moments(advantage, usable, total=total)
+    unbiased = variance * count / (count - 1.0).clamp(min=1.0)
+    normalised = (advantage - mean) / (unbiased.sqrt() + epsilon)
+    return (normalised * usable).to(advantage.dtype)
 
 
-def explained_variance(value: Tensor, target: Tensor) -> Tensor:
+def moments(x: Tensor, usable: Tensor, *, total: Total = alone) -> tuple[Tensor, Tensor, Tensor]:
+    """Count, mean and (biased) variance of the usable elements of all learners, in float64.
+
+    Args:
+        x: Any shape, finite.
+        usable: Whether an element counts, same shape, bool.
+        total: Sums over the learners that share the iteration.
+    """
+    x, counts = x.double(), usable.double()
+    count, total_x = total(torch.stack([counts.sum(), (x * counts).sum()]))
+    mean = total_x / count.clamp(min=1.0)
+    squares = total(((x - mean).square() * counts).sum())
+    return count, mean, squares / count.clamp(min=1.0)
+
+
+def explained_variance(
+    value: Tensor, target: Tensor, usable: Tensor, *, total: Total = alone
+) -> Tensor:
     """1 - Var(target - value) / Var(target): 1 is perfect, 0 no better than a constant.
+
+    Args:
+        value: Predictions, any shape, finite.
+        target: What they should have been, same shape.
+        usable: Whether an element counts, same shape, bool.
+        total: Sums over the learners that share the iteration.
 
     Returns:
         A scalar; NaN where the targets do not vary.
     """
-    variance = target.var()
-    return torch.where(variance > 0, 1.0 - (target - value).var() / variance, torch.nan)
+    variance = moments(target, usable, total=total)[2]
+    residual = moments(target - value, usable, total=total)[2]
+    return torch.where(variance > 0, 1.0 - residual / variance, torch.nan)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms import losses
 from rllib_minestudio.algorithms.batch import Tensors, TrainingBatch
+from rllib_minestudio.algorithms.distributed import Total, alone
 from rllib_minestudio.algorithms.schedule import LossCoefficients
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt.value_head import ValueHead
@@ -42,6 +43,7 @@ def objective(
     prior_logits: Tensors | None,
     coefficients: LossCoefficients,
     options: ObjectiveOptions,
+    total: Total = alone,
 ) -> Objective:
     """Compute the loss of one chunk.
 
@@ -56,6 +58,7 @@ def objective(
         prior_logits: Log-probabilities of the prior, or None without one.
         coefficients: Of this iteration.
         options: Those that do not change.
+        total: Sums over the learners, which all enter their chunk's targets into the statistics.
     """
     action = {name: tokens.unsqueeze(-1) for name, tokens in batch.action.items()}
     policy = losses.policy_loss(
@@ -63,14 +66,14 @@ def objective(
         batch.proximal_logp,
         batch.advantage,
         batch.weight,
+        batch.mask,
         clip_param=options.clip_param,
         log_ratio_clamp=options.log_ratio_clamp,
     )
-    # One bad target would stay in the statistics for ever; the loss itself is checked later.
-    if torch.isfinite(batch.value_target).all():
-        value_head.update_statistics(batch.value_target)
-    value_loss = losses.value_loss(value, value_head.normalize(batch.value_target))
-    entropy = heads.entropy(logits).mean()
+    _update_statistics(value_head, batch, total)
+    value_target = value_head.normalize(batch.value_target)
+    value_loss = losses.value_loss(value, value_target, batch.mask)
+    entropy = losses.masked_mean(heads.entropy(logits), batch.mask)
     loss = coefficients.policy * policy.loss + options.vf_coeff * value_loss
     if options.entropy_coeff:
         loss = loss - options.entropy_coeff * entropy
@@ -82,6 +85,19 @@ def objective(
         "clip_fraction": policy.clip_fraction,
     }
     if prior_logits is not None:
-        parts["kl_to_prior"] = heads.kl_divergence(logits, prior_logits).mean()
+        parts["kl_to_prior"] = losses.masked_mean(
+            heads.kl_divergence(logits, prior_logits), batch.mask
+        )
         loss = loss + coefficients.kl * parts["kl_to_prior"]
     return Objective(loss, {name: part.detach() for name, part in parts.items()})
+
+
+def _update_statistics(value_head: ValueHead, batch: TrainingBatch, total: Total) -> None:
+    """Enter the chunk's usable targets, those of all learners together, into the statistics."""
+    usable = (batch.mask > 0).float()
+    target = batch.value_target
+    count, sum_x, sum_squares = total(
+        torch.stack([usable.sum(), (target * usable).sum(), (target.square() * usable).sum()])
+    )
+    some = count.clamp(min=1.0)
+    value_head.normalizer.update(sum_x / some, sum_squares / some, present=count > 0)

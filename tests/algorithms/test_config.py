@@ -21,7 +21,7 @@ from tests.algorithms.toy_envs import tiny_model
         ({"off_policy_correction": "decoupeld"}, r"Did you mean 'decoupled'"),
         ({"replay_buffer": {"max_ruse": 3}}, r"max_ruse is unknown. Did you mean 'max_reuse'"),
         ({"replay_buffer": {"max_fragments": 8}}, r"make it at least 16"),
-        ({"fragments_per_minibatch": 9}, r"more than fragments_per_iteration=8"),
+        ({"fragments_per_minibatch": 9}, r"more than fragments_per_iteration=8 holds"),
         ({"model": {"hidsize": -3}}, r"hidsize must be at least 1"),
         ({"lr_factors": {"nett.*": 0.1}}, r"'nett.\*' picks no parameter"),
         ({"lr_factors": {"net.*": -1}}, r"must be a positive number"),

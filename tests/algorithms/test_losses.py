@@ -18,6 +18,7 @@ def policy_loss(log_ratio, advantage, weight=1.0, clip_param=0.2, log_ratio_clam
         torch.zeros(1),
         torch.tensor([advantage]),
         torch.tensor([weight]),
+        torch.ones(1),
         clip_param=clip_param,
         log_ratio_clamp=log_ratio_clamp,
     )
@@ -78,18 +79,47 @@ def test_importance_weight_is_truncated_and_has_no_gradient():
 
 
 def test_value_loss_is_half_the_mean_square():
-    loss = losses.value_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    loss = losses.value_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), torch.ones(2))
     assert loss.item() == pytest.approx(0.5 * (1 + 4) / 2)
 
 
+def test_what_a_masked_step_holds_does_not_matter():
+    """Means are those over the other steps, and nothing flows back."""
+    mask = torch.tensor([0.0, 1.5, 1.5])
+    good = torch.tensor([0.3, -0.2])
+    spoilt = torch.cat([torch.tensor([1e6]), good]).requires_grad_()
+    ones = torch.ones(3)
+    policy = losses.policy_loss(
+        spoilt, torch.zeros(3), ones, ones, mask, clip_param=0.2, log_ratio_clamp=50.0
+    )
+    alone = losses.policy_loss(
+        good, torch.zeros(2), ones[1:], ones[1:], ones[1:], clip_param=0.2, log_ratio_clamp=50.0
+    )
+    for masked, expected in zip(policy, alone, strict=True):
+        torch.testing.assert_close(masked, expected)
+    value = losses.value_loss(spoilt, torch.zeros(3), mask)
+    torch.testing.assert_close(value, losses.value_loss(good, torch.zeros(2), ones[1:]))
+    (gradient,) = torch.autograd.grad(policy.loss + value, spoilt)
+    assert gradient[0] == 0.0 and gradient[1] != 0.0
+
+
 def test_normalised_advantages_have_mean_zero_and_deviation_one():
-    advantage = losses.normalise_advantage(torch.arange(12.0).reshape(3, 4))
-    assert advantage.mean().item() == pytest.approx(0.0, abs=1e-6)
-    assert advantage.std().item() == pytest.approx(1.0)
+    advantage = torch.arange(12.0).reshape(3, 4)
+    everything = torch.ones(3, 4, dtype=torch.bool)
+    normalised = losses.normalise_advantage(advantage, everything)
+    assert normalised.mean().item() == pytest.approx(0.0, abs=1e-6)
+    assert normalised.std().item() == pytest.approx(1.0)
+
+
+def test_unusable_steps_have_no_part_in_normalising():
+    usable = torch.tensor([True, True, False])
+    normalised = losses.normalise_advantage(torch.tensor([1.0, 3.0, 1e9]), usable)
+    expected = losses.normalise_advantage(torch.tensor([1.0, 3.0]), usable[:2])
+    torch.testing.assert_close(normalised, torch.cat([expected, torch.zeros(1)]))
 
 
 def test_explained_variance_knows_its_landmarks():
-    target = torch.tensor([1.0, 2.0, 3.0])
-    assert losses.explained_variance(target, target).item() == pytest.approx(1.0)
-    assert losses.explained_variance(torch.zeros(3), target).item() == pytest.approx(0.0)
-    assert math.isnan(losses.explained_variance(target, torch.ones(3)).item())
+    target, usable = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3, dtype=torch.bool)
+    assert losses.explained_variance(target, target, usable).item() == pytest.approx(1.0)
+    assert losses.explained_variance(torch.zeros(3), target, usable).item() == pytest.approx(0.0)
+    assert math.isnan(losses.explained_variance(target, torch.ones(3), usable).item())

@@ -51,6 +51,10 @@ def make_fragments(count):
     return fragments
 
 
+def make_prior(network, **options):
+    return Prior(network, context_length=5, batch_size=2, max_memories=4, **options)
+
+
 def latents(prior, fragments):
     return prior.latents(fragments, stack_fragments(fragments, "cpu"))
 
@@ -67,7 +71,7 @@ def whole_pass(network, fragments, env_id):
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
 def test_memory_is_carried_from_fragment_to_fragment(network, together):
     fragments = make_fragments(2)
-    prior = Prior(network, context_length=5, carry_state=True, cache_size=0)
+    prior = make_prior(network, carry_state=True, cache_size=0)
     if together:  # in any order within the batch
         order = [3, 0, 2, 1]
         result = latents(prior, [fragments[i] for i in order])
@@ -83,7 +87,7 @@ def test_memory_is_carried_from_fragment_to_fragment(network, together):
 
 def test_without_carrying_each_fragment_stands_alone(network):
     fragments = make_fragments(2)
-    prior = Prior(network, context_length=5, carry_state=False, cache_size=0)
+    prior = make_prior(network, carry_state=False, cache_size=0)
     latents(prior, fragments[:2])
     second = latents(prior, fragments[2:])
     alone = whole_pass(network, fragments[2:], "b")
@@ -92,7 +96,7 @@ def test_without_carrying_each_fragment_stands_alone(network):
 
 def test_a_missing_fragment_means_an_empty_memory(network):
     fragments = make_fragments(3)
-    prior = Prior(network, context_length=5, carry_state=True, cache_size=0)
+    prior = make_prior(network, carry_state=True, cache_size=0)
     latents(prior, fragments[:2])
     third = latents(prior, fragments[4:])
     torch.testing.assert_close(third[1], whole_pass(network, fragments[4:], "b"), rtol=0, atol=2e-5)
@@ -100,8 +104,39 @@ def test_a_missing_fragment_means_an_empty_memory(network):
 
 def test_reused_fragments_come_from_the_cache(network):
     fragments = make_fragments(1)
-    prior = Prior(network, context_length=5, carry_state=True, cache_size=2)
+    prior = make_prior(network, carry_state=True, cache_size=2)
     first = latents(prior, fragments)
     with torch.no_grad():
         next(network.parameters()).zero_()
     torch.testing.assert_close(latents(prior, fragments), first, rtol=0, atol=0)
+
+
+def test_fragments_joined_to_a_row_give_the_same_latents(network):
+    fragments = sorted(make_fragments(2), key=lambda fragment: fragment.key)
+    prior = make_prior(network, carry_state=True, cache_size=0)
+    rows = prior.latents(fragments, stack_fragments(fragments, "cpu", join=2))
+    for row, env_id in zip(rows, "ab", strict=True):
+        expected = whole_pass(network, fragments, env_id)
+        torch.testing.assert_close(row, expected, rtol=0, atol=2e-5)
+
+
+def test_following_the_policy_forgets_what_the_old_weights_remembered(network):
+    fragments = make_fragments(2)
+    policy = VPTNetwork(VPTConfig.from_options(tiny_model()))
+    prior = make_prior(network, carry_state=True, cache_size=8)
+    latents(prior, fragments[:2])
+    prior.follow(policy)
+    again = latents(prior, fragments[:2])
+    torch.testing.assert_close(again[0], whole_pass(policy, fragments[:2], "a"), rtol=0, atol=2e-5)
+    second = latents(prior, fragments[2:])
+    expected = whole_pass(policy, fragments, "b")[LENGTH:]
+    torch.testing.assert_close(second[1], expected, rtol=0, atol=2e-5)
+
+
+def test_memories_of_environments_not_met_for_long_are_dropped(network):
+    fragments = make_fragments(1)
+    prior = Prior(
+        network, context_length=5, batch_size=1, max_memories=1, carry_state=True, cache_size=0
+    )
+    latents(prior, fragments)
+    assert list(prior._memories) == ["b"]

@@ -44,14 +44,24 @@ class RunningStatistics(nn.Module):
         return mean, variance.sqrt()
 
     @torch.no_grad()
-    def update(self, mean: Tensor, mean_sq: Tensor) -> None:
+    def update(self, mean: Tensor, mean_sq: Tensor, *, present: Tensor | None = None) -> None:
         """Takes in one batch, given as its mean and mean square (scalars).
 
         Passing moments rather than data lets several learners average theirs first.
+
+        Args:
+            mean: Of the batch.
+            mean_sq: Of the batch.
+            present: Bool scalar; False for an empty batch, which changes nothing. A tensor, so
+                that a GPU need not be waited for.
         """
-        self.running_mean.mul_(DECAY).add_(mean * (1.0 - DECAY))
-        self.running_mean_sq.mul_(DECAY).add_(mean_sq * (1.0 - DECAY))
-        self.debiasing_term.mul_(DECAY).add_(1.0 - DECAY)
+        for buffer, moment in (
+            (self.running_mean, mean),
+            (self.running_mean_sq, mean_sq),
+            (self.debiasing_term, 1.0),
+        ):
+            updated = buffer * DECAY + moment * (1.0 - DECAY)
+            buffer.copy_(updated if present is None else torch.where(present, updated, buffer))
 
 
 class ValueHead(nn.Module):

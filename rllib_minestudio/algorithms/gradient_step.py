@@ -1,0 +1,137 @@
+"""One optimizer step: agreed on by all learners, clipped, or left out when a number is not finite.
+
+Gradients are averaged by DistributedDataParallel, so a NaN in one learner's share reaches all of
+them; whether a *loss* was finite is exchanged. Nothing is ever decided by one learner alone, so
+none can wait for others that have gone on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rllib_minestudio.algorithms.distributed import Peers
+from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
+from rllib_minestudio.models.vpt.fine_tuning import WeightAverage
+
+
+@dataclass(frozen=True)
+class Step:
+    """What became of a step.
+
+    Attributes:
+        taken: Whether the weights changed.
+        gradient_norm: Global norm before clipping, a scalar.
+    """
+
+    taken: bool
+    gradient_norm: Tensor
+
+
+class GradientStep:
+    """Steps an optimizer, unless that would spoil the weights.
+
+    Args:
+        network: Whose weights they are.
+        optimizer: Its groups hold all learning parameters.
+        clip: Largest global norm of a gradient; None: no limit.
+        max_nonfinite: Minibatches in a row that may be skipped for a NaN or infinite number.
+        peers: The learners that step together.
+        average: Follows the weights, or None.
+    """
+
+    def __init__(
+        self,
+        network: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        clip: float | None,
+        max_nonfinite: int,
+        peers: Peers,
+        average: WeightAverage | None = None,
+    ) -> None:
+        """Start with no minibatch skipped."""
+        self._network = network
+        self._optimizer = optimizer
+        self._clip = math.inf if clip is None else clip
+        self._max_nonfinite = max_nonfinite
+        self._peers = peers
+        self._skipped_in_a_row = 0
+        self.average = average
+
+    def step(
+        self,
+        *,
+        loss: Tensor,
+        usable: Tensor,
+        nonfinite: Tensor,
+        minibatches: int,
+    ) -> Step:
+        """Take the step that gradients were accumulated for, and zero them.
+
+        Args:
+            loss: Sum of this learner's losses since the last step.
+            usable: How many steps of this learner's the gradients come from, a scalar; masked
+                ones do not count.
+            nonfinite: How many of its rows were masked because a number in them is not finite.
+            minibatches: Of all learners, since the last step.
+
+        Raises:
+            NonFiniteLossError: Too many minibatches in a row were skipped for such numbers.
+        """
+        parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
+        norm = torch.nn.utils.clip_grad_norm_(
+            [p for p in parameters if p.grad is not None], self._clip
+        )
+        # AdamW keeps squares: a gradient whose square overflows would stay in its moments.
+        broken = ~(norm.square().isfinite() & loss.isfinite())
+        any_broken, any_usable, any_nonfinite = self._peers.total(
+            torch.stack([broken.float(), usable.float(), nonfinite.float()])
+        ).tolist()
+        taken = bool(any_usable) and not any_broken
+        if taken:
+            self._optimizer.step()
+            if self.average is not None:
+                self.average.update(self._network)
+        self._optimizer.zero_grad(set_to_none=True)
+        if taken:
+            self._skipped_in_a_row = 0
+        elif any_broken or any_nonfinite:
+            self._count(minibatches)
+        return Step(taken, norm)
+
+    def _count(self, minibatches: int) -> None:
+        self._skipped_in_a_row += minibatches
+        if self._skipped_in_a_row >= self._max_nonfinite:
+            raise NonFiniteLossError(
+                f"A number was NaN or infinite in {self._skipped_in_a_row} minibatches in a row "
+                f"(max_nonfinite_minibatches={self._max_nonfinite}). Look for rewards that are "
+                "not finite; else lower lr or raise kl_coeff."
+            )
+
+
+def require_finite(network: torch.nn.Module, optimizer: torch.optim.Optimizer, update: int) -> None:
+    """Refuse weights and moments that must be neither saved nor published.
+
+    Args:
+        network: With its buffers.
+        optimizer: Of its parameters.
+        update: How many updates made them; for the message.
+
+    Raises:
+        NonFiniteWeightsError: One of them is NaN or infinite.
+    """
+    tensors = list(network.state_dict().values())
+    for moments in optimizer.state.values():
+        tensors += [moment for moment in moments.values() if isinstance(moment, Tensor)]
+    device = tensors[0].device  # AdamW's step counts are on the CPU
+    finite = [t.isfinite().all().to(device) for t in tensors if t.is_floating_point()]
+    if not torch.stack(finite).all():  # one look at the device
+        raise NonFiniteWeightsError(
+            f"After update {update} the weights or the optimizer's moments are NaN or infinite; "
+            "they are neither published nor saved. Go on from the last checkpoint with a lower lr "
+            "or a smaller grad_clip."
+        )

@@ -1,0 +1,112 @@
+"""What the learner reports of an iteration; `docs/metrics.md` explains every name.
+
+Scalars are collected as tensors and read once, at the end, so that a GPU is waited for only then.
+Where a number is about the whole iteration it is made from the sums of all learners.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from rllib_minestudio.algorithms import losses
+from rllib_minestudio.algorithms.batch import Tensors
+from rllib_minestudio.algorithms.distributed import Peers
+from rllib_minestudio.algorithms.targets import TargetStatistics
+
+STALENESS_BUCKETS = 8
+"""Staleness from this on is counted together in the histogram."""
+
+
+class IterationMetrics:
+    """Collects the numbers of one iteration.
+
+    Losses are collected minibatch by minibatch and count only once the step they led to is taken:
+    a NaN that was skipped does not hide what the others gave.
+
+    Args:
+        peers: The learners that share the iteration.
+    """
+
+    def __init__(self, peers: Peers) -> None:
+        """Start empty."""
+        self._peers = peers
+        self._pending: list[tuple[Mapping[str, Tensor], float]] = []
+        self._sums: dict[str, list[Tensor]] = defaultdict(list)
+        self._weights: dict[str, float] = defaultdict(float)
+        self.scalars: dict[str, float] = {}
+        self.counts: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the time spent in the block to a stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - started
+
+    def add(self, parts: Tensors, weight: float) -> None:
+        """Collect scalars of a chunk.
+
+        Args:
+            parts: Means over the chunk.
+            weight: The chunk's share of its minibatch.
+        """
+        self._pending.append((parts, weight))
+
+    def finish_step(self, *, taken: bool, gradient_norm: Tensor, minibatches: int) -> None:
+        """Keep what was collected since the last step, or drop it if the step was not taken."""
+        if taken:
+            self.add({"gradient_norm": gradient_norm}, 1.0)
+            for parts, weight in self._pending:
+                for name, part in parts.items():
+                    self._sums[name].append(part * weight)
+                    self._weights[name] += weight
+        else:
+            self.counts["skipped_minibatches"] += minibatches
+        self._pending.clear()
+
+    def add_targets(self, statistics: TargetStatistics) -> None:
+        """What the values, their targets and the importance weights are like."""
+        usable, total = statistics.usable, self._peers.total
+        for name, tensor in (
+            ("value", statistics.value),
+            ("value_target", statistics.value_target),
+            ("importance_weight", statistics.weight),
+        ):
+            _, mean, variance = losses.moments(tensor, usable, total=total)
+            self.scalars[f"{name}_mean"] = float(mean)
+            self.scalars[f"{name}_std"] = float(variance.sqrt())
+        self.scalars["explained_variance"] = float(
+            losses.explained_variance(
+                statistics.value, statistics.value_target, usable, total=total
+            )
+        )
+
+    def add_staleness(self, staleness: Sequence[int]) -> None:
+        """How many versions of weights lie between acting and training, for each fragment."""
+        everywhere = list(chain.from_iterable(self._peers.gather(list(staleness))))
+        if not everywhere:
+            return
+        self.scalars["staleness_mean"] = sum(everywhere) / len(everywhere)
+        self.scalars["staleness_max"] = max(everywhere)
+        histogram = Counter(min(s, STALENESS_BUCKETS) for s in everywhere)
+        for bucket in range(STALENESS_BUCKETS + 1):
+            self.scalars[f"staleness_histogram/{bucket}"] = histogram[bucket] / len(everywhere)
+
+    def results(self) -> dict[str, float]:
+        """All scalars, losses as means over the iteration. Waits for the device."""
+        means = {
+            name: float(torch.stack(parts).sum()) / self._weights[name]
+            for name, parts in self._sums.items()
+        }
+        seconds = {f"{stage}_seconds": value for stage, value in self.seconds.items()}
+        return {**means, **self.scalars, **seconds}
