@@ -1,4 +1,7 @@
-"""The game behind the simulator: the protocol, and the embedded engine's side of it."""
+"""The game behind the simulator: the protocol, and the embedded engine's side of it.
+
+The real game's side is `minecraft.backend`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import numpy as np
 from rllib_minestudio.env.actions import KEYS, EnvAction
 from rllib_minestudio.env.checks import Problems
 from rllib_minestudio.env.options import EnvOptions
-from rllib_minestudio.errors import EngineError
 
 _NAMESPACE = "minecraft:"
 
@@ -23,7 +25,7 @@ _logger = logging.getLogger(__name__)
 RawObs = dict[str, Any]
 """What a backend observes: `pov`, the frame, uint8 (H, W, 3)."""
 RawStep = tuple[RawObs, float, bool, dict[str, Any]]
-"""Observation, reward (always 0: callbacks pay), done (the player has died), info."""
+"""Observation, reward (0 but for missions that pay), done (the player has died), info."""
 
 
 class KeySpace:
@@ -52,6 +54,9 @@ class Backend(Protocol):
 
     def seed(self, seed: int) -> None:
         """Set what the worlds of the coming hard resets derive from."""
+
+    def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
+        """Return the frame of what was observed at the size of observations."""
 
     def render(self, size: tuple[int, int]) -> np.ndarray:
         """Return the present view, uint8 (height, width, 3), for a (width, height) in pixels."""
@@ -114,6 +119,10 @@ class VoxelBackend:
         """Set the seed of the coming worlds."""
         self._seed = seed
 
+    def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
+        """Return the frame, which has been rendered at the size of observations."""
+        return raw_obs["pov"]
+
     def render(self, size: tuple[int, int]) -> np.ndarray:
         """Return the present view at another size."""
         return self.engine.render(frame_size=size)
@@ -159,11 +168,15 @@ def make_backend(options: EnvOptions) -> Backend:
     """Build the backend that `options.engine` names.
 
     Raises:
-        EngineError: If it is not available.
+        EngineError: If it is not available; lists what is missing, each with what would fix it.
     """
     if options.engine == "minecraft":
-        raise EngineError(
-            "engine='minecraft' is not available in this version of rllib_minestudio; "
-            "use the embedded engine, engine='voxel'."
-        )
+        # Imported late and in this order: the backend cannot be imported without the package.
+        from rllib_minestudio.env.minecraft import compat, findings
+
+        findings.require(options.minecraft)
+        compat.import_minestudio(options.minecraft.root)
+        from rllib_minestudio.env.minecraft.backend import MinecraftBackend
+
+        return MinecraftBackend(options)
     return VoxelBackend(options)

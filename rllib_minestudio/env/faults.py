@@ -1,11 +1,14 @@
 """How often an engine may fail in a row before the environment gives up."""
 
+import time
+
 from rllib_minestudio.errors import EngineError
 
 MAX_REBUILDS = 3
 """Rebuilds in a row after which a failing engine is an error, not bad luck."""
 HEALTHY_STEPS = 200
 """Steps without a failure after which earlier ones no longer count."""
+_FIRST_PAUSE_S = 1.0
 
 
 class FaultCounter:
@@ -14,8 +17,14 @@ class FaultCounter:
     A failure counts until an episode has ended normally or `HEALTHY_STEPS` steps have gone well.
     """
 
-    def __init__(self) -> None:
-        """Start without failures."""
+    def __init__(self, *, pauses: bool = False) -> None:
+        """Start without failures.
+
+        Args:
+            pauses: Whether `before_rebuild` waits: a game that has just failed to start, perhaps
+                because the machine is busy or short of memory, does better a little later.
+        """
+        self._pauses = pauses
         self._failures = 0
         self._healthy_steps = 0
 
@@ -24,6 +33,11 @@ class FaultCounter:
         self._healthy_steps += 1
         if episode_ended or self._healthy_steps >= HEALTHY_STEPS:
             self._failures = 0
+
+    def before_rebuild(self) -> None:
+        """Wait 1, 2, 4, ... s after the second, third, ... failure in a row."""
+        if self._pauses and self._failures > 1:
+            time.sleep(_FIRST_PAUSE_S * 2 ** (self._failures - 2))
 
     def note_failure(self, error: Exception) -> None:
         """Note a failure.

@@ -89,7 +89,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._last_info: Info = {}
         self._needs_rebuild = False
         self._closed = False
-        self._faults = FaultCounter()
+        self._faults = FaultCounter(pauses=self.options.engine == "minecraft")
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
@@ -176,6 +176,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
     def _rebuild(self) -> None:
         """Replace the simulator by a new one."""
+        self._faults.before_rebuild()
         try:
             self.sim.close()
         except Exception:

@@ -7,6 +7,7 @@ from typing import Any
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.callbacks import build_callbacks
 from rllib_minestudio.env.checks import Problems, is_integer, is_list
+from rllib_minestudio.env.minecraft.options import MinecraftOptions
 from rllib_minestudio.errors import InvalidOptionsError
 
 ENGINES = ("voxel", "minecraft")
@@ -24,10 +25,11 @@ class EnvOptions:
     """Everything that defines an environment.
 
     Attributes:
-        engine: "voxel", the embedded engine.
+        engine: "voxel", the embedded engine, or "minecraft", the real game.
         action_type: "agent" for VPT's tokens, "env" for keys and degrees.
         obs_size: (width, height) of observations in pixels.
-        render_size: (width, height) of frames returned by `render()`.
+        render_size: (width, height) of frames returned by `render()`; the real game draws at
+            this size, and observations are scaled from it.
         seed: What all episodes derive from that are not seeded by `reset(seed=...)`.
         inventory: What the player holds after a hard reset: slot 0-40 -> `{"type": name,
             "quantity": n}`.
@@ -36,6 +38,7 @@ class EnvOptions:
         callbacks: What `build_callbacks` takes: names, mappings or objects.
         camera_config: The camera's bins, as a CameraConfig or a mapping of its fields.
         render_mode: "rgb_array", or None if `render()` will not be used.
+        minecraft: How the real game is launched; see `MinecraftOptions`.
         worker_index: Which of several workers with the same options this one is. Together with
             `vector_index` it decides the episodes; RLlib sets both.
         vector_index: Which environment of that worker this one is.
@@ -52,6 +55,7 @@ class EnvOptions:
     callbacks: tuple[Any, ...] = ()
     camera_config: CameraConfig = field(default_factory=CameraConfig)
     render_mode: str | None = "rgb_array"
+    minecraft: MinecraftOptions = field(default_factory=MinecraftOptions)
     worker_index: int = 0
     vector_index: int = 0
 
@@ -72,6 +76,7 @@ class EnvOptions:
             if is_list(known.get(name)):
                 known[name] = tuple(known[name])
         known["camera_config"] = _camera_config(problems, known.get("camera_config"))
+        known["minecraft"] = _minecraft_options(problems, known.get("minecraft"))
         known["inventory"] = {} if (given := known.get("inventory")) is None else given
         checked = cls(**known)
         _check(problems, checked)
@@ -96,6 +101,15 @@ def _camera_config(problems: Problems, given: Any) -> CameraConfig:
     except InvalidOptionsError as error:
         problems.include(error)
         return CameraConfig()
+
+
+def _minecraft_options(problems: Problems, given: Any) -> MinecraftOptions:
+    """Return the MinecraftOptions that a user means by None, a mapping, or the thing itself."""
+    try:
+        return MinecraftOptions.from_mapping({} if given is None else given)
+    except InvalidOptionsError as error:
+        problems.include(error)
+        return MinecraftOptions()
 
 
 def _check(problems: Problems, options: EnvOptions) -> None:

@@ -163,5 +163,5 @@ class MinecraftSim:
         """
         self.info = {**self.info, **raw_info, **raw_obs}
         # Some of MineStudio's callbacks wrap what was wrapped before.
-        self.obs = {"image": raw_obs["pov"] if "pov" in raw_obs else raw_obs["image"]}
+        self.obs = {"image": self.env.image(raw_obs) if "pov" in raw_obs else raw_obs["image"]}
         return self.obs, dict(self.info)

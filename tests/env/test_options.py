@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_minestudio.env import CameraConfig, EnvOptions, MineStudioEnv
-from rllib_minestudio.errors import EngineError, InvalidOptionsError
+from rllib_minestudio.errors import InvalidOptionsError
 
 
 def test_defaults_are_minestudios():
@@ -68,8 +68,3 @@ def test_all_mistakes_are_reported_together():
 def test_names_the_engine_does_not_know(options, message):
     with pytest.raises(InvalidOptionsError, match=message):
         MineStudioEnv(options)
-
-
-def test_the_minecraft_engine_is_announced_as_missing():
-    with pytest.raises(EngineError, match=r"not available in this version.*engine='voxel'"):
-        MineStudioEnv(engine="minecraft")

@@ -11,10 +11,12 @@ from rllib_minestudio.env.callbacks.base import HOOKS
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
+from rllib_minestudio.env.callbacks.foreign import adapt
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
+from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
 from rllib_minestudio.env.checks import Problems, is_list
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
@@ -30,6 +32,7 @@ CALLBACKS: dict[str, type] = {
         MaskActionsCallback,
         RewardsCallback,
         SummonMobsCallback,
+        TaskFileCallback,
     )
 }
 """Built-in callbacks by short name; `<name>Callback` means the same."""
@@ -42,8 +45,8 @@ def build_callbacks(specs: Sequence[Any]) -> list[Any]:
         specs: Each is a name (`"FastReset"`, `"FastResetCallback"` or an import path such as
             `"my_package.my_module.MyCallback"`), a mapping of one name to its arguments
             (`{"JudgeReset": {"time_limit": 600}}`; anything but a mapping is taken as the only
-            argument: `{"JudgeReset": 600}`), or an object that has callback hooks, which is
-            used as it is. `Compose` takes such a list as its `callbacks`.
+            argument: `{"JudgeReset": 600}`), or an object that has callback hooks. `Compose`
+            takes such a list as its `callbacks`. MineStudio's own come as `ForeignCallback`.
 
     Returns:
         One object per spec.
@@ -107,7 +110,7 @@ def _construct(name: Any, arguments: Any) -> Any:
         ) from error
     if not _has_hooks(callback):
         raise InvalidOptionsError(f"{name}: has none of the hooks {', '.join(HOOKS)}.")
-    return callback
+    return adapt(callback)
 
 
 def _resolve(name: Any) -> Callable[..., Any]:

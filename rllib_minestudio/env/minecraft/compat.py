@@ -1,0 +1,55 @@
+"""The package `minestudio`: whether it is there, and what it needs to be importable today."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import logging
+import os
+from pathlib import Path
+
+from rllib_minestudio.errors import EngineError
+
+INSTALL = "pip install --no-deps -r requirements-minecraft.txt"
+"""The command that installs it, in a checkout of this project."""
+
+_NEEDED = ("env._singleagent", "herobraine.env_specs.human_survival_specs")
+_NOISY_LOGGERS = ("minestudio", "process_watcher")
+
+
+def is_installed() -> bool:
+    """Return whether the package can be found; does not import it."""
+    return importlib.util.find_spec("minestudio") is not None
+
+
+def import_minestudio(directory: Path | None = None) -> None:
+    """Import MineStudio's simulator such that it works beside current packages.
+
+    Args:
+        directory: MineStudio's directory, for the files that its import opens. A directory that
+            the environment already names wins if None.
+
+    Raises:
+        EngineError: If the package or something it needs is not installed.
+    """
+    import numpy as np
+
+    if directory is not None:
+        os.environ["MINESTUDIO_DIR"] = str(directory)
+    # MineStudio 1.1.6 was written for NumPy 1, which called it so.
+    if not hasattr(np, "unicode_"):
+        np.unicode_ = np.str_  # type: ignore[attr-defined]
+    try:
+        # gym 0.26, which it imports, prints an advertisement for its successor.
+        with contextlib.redirect_stderr(io.StringIO()):
+            for module in _NEEDED:
+                importlib.import_module(f"minestudio.simulator.minerl.{module}")
+    except ImportError as error:
+        raise EngineError(
+            f"engine='minecraft' needs the package minestudio 1.1.6: {error}. Install it with\n"
+            f"    {INSTALL}\n(see docs/minecraft.md), or use the embedded engine, engine='voxel'."
+        ) from error
+    for name in _NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,100 @@
+"""The released minestudio package against the embedded engine behind its wire protocol."""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rllib_minestudio.env.voxel.server import launcher
+
+FAULTY_ENGINE = Path(__file__).parents[1] / "server" / "faulty_engine.py"
+
+QUICK = {"launch_timeout_s": 60.0, "reset_timeout_s": 30.0, "step_timeout_s": 30.0}
+
+
+class Engine:
+    """An engine directory of a test's own, and the faults that its engines shall have."""
+
+    def __init__(self, directory, set_variable):
+        self.directory = directory
+        self.state = directory / "launches"
+        self._set_variable = set_variable
+        launcher.install(directory, start=[sys.executable, str(FAULTY_ENGINE)])
+        set_variable("ENGINE_FAULTS_STATE", str(self.state))
+
+    @property
+    def options(self):
+        """What `env_config` needs."""
+        # Test runs on one machine get out of each other's way.
+        first_port = 10000 + os.getpid() % 400 * 50
+        minecraft = {**QUICK, "directory": str(self.directory), "first_port": first_port}
+        return {"engine": "minecraft", "minecraft": minecraft, "render_size": [128, 128]}
+
+    def with_limits(self, **seconds):
+        """The options with other limits, `step_timeout_s=1.0` for one."""
+        options = self.options
+        return {**options, "minecraft": {**options["minecraft"], **seconds}}
+
+    def fail(self, at, kind, **details):
+        """Plan a fault for the engines that are launched from now on."""
+        planned = json.loads(os.environ.get("ENGINE_FAULTS", "[]"))
+        fault = {"at": at, "kind": kind, **details}
+        self._set_variable("ENGINE_FAULTS", json.dumps([*planned, fault]))
+
+    @property
+    def launches(self):
+        """Processes of the engines that have been launched so far."""
+        return [int(pid) for pid in self.state.read_text().split()] if self.state.exists() else []
+
+    def living(self):
+        """Those of them that still run."""
+        return [pid for pid in self.launches if _runs(pid)]
+
+
+def _runs(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """An engine directory and temporary folder of this test's own."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.delenv("ENGINE_FAULTS", raising=False)
+    monkeypatch.delenv("MINESTUDIO_GPU_RENDER", raising=False)
+    engine = Engine(tmp_path / "MineStudio", monkeypatch.setenv)
+    yield engine
+    assert engine.living() == []
+
+
+@pytest.fixture
+def make_env(engine):
+    """Make environments that are closed after the test."""
+    from rllib_minestudio.env import MineStudioEnv
+
+    envs = []
+
+    def make(**options):
+        envs.append(MineStudioEnv({"num_empty_frames": 1, **engine.options, **options}))
+        return envs[-1]
+
+    yield make
+    for env in envs:
+        env.close()
+
+
+@pytest.fixture
+def cow_task():
+    """The environment of the tuned example: MineStudio's quick start."""
+    example = Path(__file__).parents[2] / "tuned_examples" / "cow.yaml"
+    return yaml.safe_load(example.read_text())["cow"]["config"]["env_config"]
