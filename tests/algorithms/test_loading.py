@@ -1,0 +1,130 @@
+"""Batches come from the thread only when they are the ones announced, and its errors come along."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import ray
+import torch
+from ray.rllib.core.learner.training_data import TrainingData
+
+from rllib_minestudio.algorithms import loading
+from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.loading import FragmentLoader
+from rllib_minestudio.errors import FragmentsLostError
+
+STEPS = 4
+
+
+def make_fragment(number, size=2):
+    floats, flags = np.full(STEPS, number, np.float32), np.zeros(STEPS, bool)
+    return Fragment(
+        obs=np.full((STEPS, size, size, 3), number, np.uint8),
+        action={"buttons": np.zeros(STEPS, np.int64), "camera": np.zeros(STEPS, np.int64)},
+        reward=floats,
+        first=flags,
+        terminated=flags,
+        truncated=flags,
+        logp=floats,
+        value=floats,
+        bootstrap_value=floats,
+        state_in={"keys": np.full(3, number, np.float32)},
+        last_obs=np.zeros((2, 2, 3), np.uint8),
+        last_first=False,
+        last_value=0.0,
+        weights_version_min=number,
+        weights_version_max=number,
+        env_id="a",
+        index=number,
+    )
+
+
+class Owner:
+    """Owns an object, which is lost when it dies (small ones Ray would copy into the answer)."""
+
+    def put(self, number):
+        return [ray.put(make_fragment(number, size=200))]
+
+
+def wait_until_lost(reference):
+    """Ray drops an object some moments after its owner's death."""
+    for _ in range(200):
+        try:
+            ray.get(reference)
+        except ray.exceptions.ObjectLostError:
+            return
+        time.sleep(0.05)
+    pytest.fail("Ray still has the object")
+
+
+@pytest.fixture
+def loader():
+    loader = FragmentLoader(torch.device("cpu"), join=2)
+    yield loader
+    loader.close()
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Names of the threads in which batches were stacked."""
+    names = []
+    stack = loading.stack_fragments
+
+    def watched(*args, **kwargs):
+        names.append(threading.current_thread().name)
+        return stack(*args, **kwargs)
+
+    monkeypatch.setattr(loading, "stack_fragments", watched)
+    return names
+
+
+def numbers(loaded):
+    return loaded.batch.logp[:, 0].tolist()
+
+
+def test_an_announced_batch_is_loaded_in_the_thread(loader, threads):
+    fragments = [make_fragment(i) for i in range(4)]
+    loader.prefetch(TrainingData(episodes=fragments))
+    loaded = loader.load(TrainingData(episodes=list(fragments)))
+    assert threads == ["prefetch_0"]
+    assert numbers(loaded) == [0, 2]
+    assert loaded.batch.logp.shape == (2, 2 * STEPS)
+    assert loaded.batch.state_in["keys"][:, 0].tolist() == [0, 2], "only the first one's counts"
+    assert loaded.staleness(5) == [[5, 4], [3, 2]]
+
+
+def test_another_batch_is_loaded_at_once(loader, threads):
+    fragments = [make_fragment(i) for i in range(4)]
+    loader.prefetch(TrainingData(episodes=fragments))
+    other = [make_fragment(i) for i in range(4, 8)]
+    assert numbers(loader.load(TrainingData(episodes=other))) == [4, 6]
+    assert threading.current_thread().name in threads
+    assert numbers(loader.load(TrainingData(episodes=fragments))) == [0, 2]
+
+
+def test_references_are_recognised_and_lost_ones_replaced(loader, local_ray, threads):
+    references = [ray.put(make_fragment(i)) for i in range(4)]
+    loader.prefetch(TrainingData(episodes_refs=references))
+    loaded = loader.load(TrainingData(episodes_refs=list(references)))
+    assert (numbers(loaded), loaded.lost) == ([0, 2], [False, False])
+    assert threads == ["prefetch_0"]
+
+    owner = ray.remote(num_cpus=0)(Owner).remote()
+    short_lived = ray.get(owner.put.remote(4))
+    ray.kill(owner)
+    wait_until_lost(*short_lived)
+    loaded = loader.load(TrainingData(episodes_refs=[*short_lived, *references[1:]]))
+    assert (numbers(loaded), loaded.lost) == ([2, 2], [True, False])
+    with pytest.raises(FragmentsLostError, match="all 2 fragments"):
+        loader.load(TrainingData(episodes_refs=[*short_lived, references[0]]))
+
+
+def test_what_goes_wrong_in_the_thread_is_raised_by_load(loader):
+    fragments = [make_fragment(0), replace(make_fragment(1), logp=np.zeros(1, np.float32))]
+    loader.prefetch(TrainingData(episodes=fragments))
+    with pytest.raises(ValueError, match="same shape"):
+        loader.load(TrainingData(episodes=fragments))
