@@ -15,7 +15,7 @@ from rllib_minestudio.models.vpt.checkpoint import (
     config_from_options,
     weights_problems,
 )
-from rllib_minestudio.models.vpt.fine_tuning import freeze, parameter_groups
+from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _INTEGERS = {
     "vf_warmup_iterations": 0,
     "decorrelation_steps": 0,
     "max_nonfinite_minibatches": 1,
+    "prior_update_interval": 0,
 }
 _REPLAY_BUFFER = {"max_fragments": 1, "max_reuse": 1, "max_staleness": 0}
 
@@ -113,6 +114,11 @@ def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
             f"prior is null but kl_coeff is {config.kl_coeff}: set kl_coeff to 0, or prior to "
             "'initial' or a path to weights."
         )
+    if config.prior is None and config.prior_update_interval:
+        problems.append(
+            f"prior_update_interval is {config.prior_update_interval} but prior is null: there is "
+            "nothing to update; set prior to 'initial', or leave the interval out."
+        )
     if config.evaluation_interval:
         problems.append(
             f"evaluation_interval is {config.evaluation_interval}: this version has no evaluation "
@@ -142,6 +148,8 @@ def _model_problems(config: MineStudioPPOConfig) -> list[str]:
         if weights not in (None, "initial"):
             problems += weights_problems(network_config, weights)
     network = blank_network(network_config)
+    if (decay := config.ema_decay) is not None:
+        problems += _caught(lambda: WeightAverage(network, decay))
     problems += _caught(lambda: freeze(network, options.get("freeze", ())))
     problems += _caught(lambda: parameter_groups(network, config.lr_factors))
     return problems

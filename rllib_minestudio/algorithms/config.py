@@ -70,6 +70,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.kl_coeff = 0.2
         self.kl_decay = 0.9995
         self.carry_prior_state = True
+        self.prior_update_interval = 0
 
         # The other terms of the loss.
         self.clip_param = 0.2
@@ -97,6 +98,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.lr_factors: dict[str, float] = {}
         self.weight_decay = 0.04
         self.adam_eps = 1.0e-8
+        self.ema_decay: float | None = None
         self.max_nonfinite_minibatches = 10
 
     def training(
@@ -107,6 +109,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         kl_coeff: float = NotProvided,
         kl_decay: float = NotProvided,
         carry_prior_state: bool = NotProvided,
+        prior_update_interval: int = NotProvided,
         clip_param: float = NotProvided,
         vf_coeff: float = NotProvided,
         entropy_coeff: float = NotProvided,
@@ -127,6 +130,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
         adam_eps: float = NotProvided,
+        ema_decay: float | None = NotProvided,
         max_nonfinite_minibatches: int = NotProvided,
         **kwargs: Any,
     ) -> MineStudioPPOConfig:
@@ -140,6 +144,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
             kl_coeff: Initial weight of KL(pi || prior), in nats.
             kl_decay: Factor on `kl_coeff` per iteration.
             carry_prior_state: Whether the prior remembers what was before a fragment.
+            prior_update_interval: Every so many iterations the prior takes over the policy's
+                weights; 0: never. (MineStudio's `enable_ref_update` does it whenever the
+                iteration's reward is the highest so far.)
             clip_param: Half-width of PPO's trust region.
             vf_coeff: Weight of the value loss.
             entropy_coeff: Weight of the entropy bonus.
@@ -171,6 +178,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
                 counts. To keep parts from learning at all, see the model's option `freeze`.
             weight_decay: Of AdamW.
             adam_eps: Of AdamW.
+            ema_decay: Keep a moving average of the weights with this decay per optimizer step
+                (such as 0.999), to evaluate and export; None: none. Checkpoints hold it as
+                `learner_group/learner/weight_average`.
             max_nonfinite_minibatches: So many minibatches in a row with a NaN or infinite loss
                 end the run; fewer are skipped and counted.
             kwargs: `lr`, `gamma`, `grad_clip`, `num_epochs`, ... (`AlgorithmConfig.training`).

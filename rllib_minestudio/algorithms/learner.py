@@ -20,14 +20,16 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED
 from torch import Tensor
 
 from rllib_minestudio.algorithms.allocator import keep_freed_memory
+from rllib_minestudio.algorithms.averaging import AveragedModule
 from rllib_minestudio.algorithms.batch import TrainingBatch
 from rllib_minestudio.algorithms.distributed import Peers
 from rllib_minestudio.algorithms.forward import evaluate
 from rllib_minestudio.algorithms.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.learner_metrics import IterationMetrics
+from rllib_minestudio.algorithms.learner_state import ExtraState
 from rllib_minestudio.algorithms.loading import FragmentLoader, LoadedBatch
 from rllib_minestudio.algorithms.objective import Objective, objective
-from rllib_minestudio.algorithms.prior import INITIAL_PRIOR, Prior, build_prior
+from rllib_minestudio.algorithms.prior import build_prior, is_nowhere_else
 from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.targets import add_targets
 from rllib_minestudio.algorithms.training_pass import TrainingPass
@@ -35,7 +37,6 @@ from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
 
 ITERATION = "training_iteration"
-COMPONENT_PRIOR = "prior"
 
 
 class MineStudioPPOLearner(TorchLearner):
@@ -50,12 +51,16 @@ class MineStudioPPOLearner(TorchLearner):
         self._peers = Peers(config.num_learners)
         self._prior = build_prior(config, self.vpt.network, self._peers)
         self._loader = FragmentLoader(self._device, join=config.fragments_per_chunk)
+        decay = config.ema_decay
+        averaged = None if decay is None else AveragedModule(self.vpt, decay)
+        self._extra_state = ExtraState(self._prior if is_nowhere_else(config) else None, averaged)
         gradient_step = GradientStep(
             self.vpt.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
             clip=config.grad_clip or None,
             max_nonfinite=config.max_nonfinite_minibatches,
             peers=self._peers,
+            average=averaged.average if averaged else None,
         )
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
@@ -142,6 +147,7 @@ class MineStudioPPOLearner(TorchLearner):
             self._passes.run(batch, nonfinite, self._chunk_loss, self._collected)
         if self._coefficients.publish:
             self._published_version = self._weights_seq_no
+        self._update_prior(timesteps[ITERATION] + 1)
         self._log(batch)
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
@@ -215,6 +221,12 @@ class MineStudioPPOLearner(TorchLearner):
         """RLlib's name for the loss of one chunk, a scalar."""
         return self._chunk_loss(batch, fwd_out).loss
 
+    def _update_prior(self, iterations: int) -> None:
+        """Let the prior follow the policy every `prior_update_interval` iterations."""
+        interval = self.config.prior_update_interval
+        if self._prior is not None and interval and iterations % interval == 0:
+            self._prior.follow(self.vpt.network)
+
     def _log(self, batch: TrainingBatch) -> None:
         """Hand the iteration's numbers to RLlib; the one place where the device is waited for."""
         scalars = {
@@ -241,7 +253,7 @@ class MineStudioPPOLearner(TorchLearner):
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """RLlib's state, and the prior's weights where nothing else could bring them back.
+        """RLlib's state, the averaged weights, and the prior's if nothing else brings them back.
 
         Everything that is saved or published comes from here.
 
@@ -252,11 +264,15 @@ class MineStudioPPOLearner(TorchLearner):
             self.vpt.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
         )
         state = super().get_state(components, not_components=not_components, **kwargs)
-        prior = self._own_prior()
-        if prior is not None and self._check_component(COMPONENT_PRIOR, components, not_components):
-            weights = prior.network.state_dict()
-            state[COMPONENT_PRIOR] = {name: t.cpu().numpy() for name, t in weights.items()}
+        self._extra_state.add_to(
+            state,
+            partial(self._check_component, components=components, not_components=not_components),
+        )
         return state
+
+    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
+        """RLlib's and ours: a checkpoint holds each in a folder of its own."""
+        return super().get_checkpointable_components() + self._extra_state.components()
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore; unlike RLlib's, also to older weights than the present ones."""
@@ -265,13 +281,4 @@ class MineStudioPPOLearner(TorchLearner):
         self._published_version = self._weights_seq_no
         if self._prior is not None:
             self._prior.forget()
-        prior = self._own_prior()
-        if prior is not None and COMPONENT_PRIOR in state:
-            prior.network.load_state_dict(
-                {name: torch.as_tensor(array) for name, array in state[COMPONENT_PRIOR].items()}
-            )
-
-    def _own_prior(self) -> Prior | None:
-        """The prior, if it was drawn at random: then it exists nowhere but here."""
-        at_random = not self.config.model_config.get("weights")
-        return self._prior if self.config.prior == INITIAL_PRIOR and at_random else None
+        self._extra_state.restore(state)

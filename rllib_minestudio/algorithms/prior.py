@@ -233,3 +233,9 @@ def build_prior(config: Any, network: VPTNetwork, peers: Peers) -> Prior | None:
         cache_size=config.replay_buffer["max_fragments"] if keeps else 0,
         peers=peers,
     )
+
+
+def is_nowhere_else(config: Any) -> bool:
+    """Whether no file holds the prior's weights: it was drawn at random, or follows the policy."""
+    at_random = not config.model_config.get("weights")
+    return bool(config.prior_update_interval) or (config.prior == INITIAL_PRIOR and at_random)

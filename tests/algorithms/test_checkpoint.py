@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPO
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.checkpoint import load_weights
+from tests.algorithms.toy_envs import tiny_model
 
 RESTORE_AND_TRAIN = """
 import sys
@@ -30,6 +33,8 @@ def fingerprint(algorithm: MineStudioPPO) -> dict[str, np.ndarray]:
     optimizer = learner["optimizer"]["default_policy_default_optimizer"]["state"]
     numbers = {f"weights/{k}": v for k, v in learner["rl_module"]["default_policy"].items()}
     numbers |= {f"prior/{k}": v for k, v in learner["prior"].items()}
+    numbers |= {f"average/{k}": v for k, v in learner.get("weight_average", {}).items()}
+    numbers["averaged_updates"] = np.array(learner.get("averaged_updates", 0))
     for parameter, moments in optimizer["state"].items():
         numbers |= {f"optimizer/{parameter}/{k}": np.asarray(v) for k, v in moments.items()}
     acting = algorithm.env_runner.module.get_state()
@@ -70,8 +75,18 @@ def test_a_fresh_process_goes_on_where_this_one_stopped(local_ray, make_config, 
     assert trained[statistics] != saved[statistics]
 
 
-def test_a_run_can_be_rolled_back(local_ray, make_config, tmp_path):
-    algorithm = make_config().build_algo()
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"model": tiny_model(precision="bfloat16")},
+        {"ema_decay": 0.9},
+        {"prior_update_interval": 1},
+    ],
+    ids=["plain", "bfloat16", "averaged", "prior that follows"],
+)
+def test_a_run_can_be_rolled_back(local_ray, make_config, tmp_path, options):
+    algorithm = make_config(**options).build_algo()
     algorithm.train()
     saved = fingerprint(algorithm)
     checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
@@ -81,3 +96,19 @@ def test_a_run_can_be_rolled_back(local_ray, make_config, tmp_path):
         np.testing.assert_array_equal(value, saved[name], err_msg=name)
     assert len(algorithm.replay_buffer) == 0
     algorithm.stop()
+
+
+def test_the_averaged_weights_of_a_checkpoint_can_be_loaded(local_ray, make_config, tmp_path):
+    algorithm = make_config(ema_decay=0.9).build_algo()
+    algorithm.train()
+    learner = algorithm.learner_group.get_state()["learner"]
+    checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.stop()
+    assert learner["averaged_updates"] == 4, "2 epochs of 2 minibatches"
+
+    network = VPTNetwork(VPTConfig.from_options(tiny_model()))
+    load_weights(network, Path(checkpoint) / "learner_group/learner/weight_average")
+    name = "net.lastlayer.layer.weight"
+    loaded = network.state_dict()[name].numpy()
+    np.testing.assert_array_equal(loaded, learner["weight_average"][name])
+    assert np.any(loaded != learner["rl_module"]["default_policy"][name])

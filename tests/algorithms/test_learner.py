@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.errors import NonFiniteLossError
+from rllib_minestudio.algorithms.batch import stack_fragments
+from rllib_minestudio.algorithms.forward import evaluate
+from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
+from tests.algorithms.toy_envs import tiny_model
 
 
 def learner_of(algorithm):
@@ -35,12 +38,17 @@ def test_warmup_trains_the_value_function_and_publishes_nothing(local_ray, make_
     algorithm.stop()
 
 
-def test_a_nan_reward_is_skipped_counted_and_leaves_no_trace(local_ray, make_config):
+def test_nan_rewards_are_left_out_counted_and_leave_no_trace(local_ray, make_config):
+    """Every fragment of the first iteration holds one."""
     algorithm = make_config({"nan_reward_at": 3}).build_algo()
-    algorithm.train()  # every fragment of this iteration holds one
-    state = learner_of(algorithm).get_state()["rl_module"]["default_policy"]
-    assert all(np.isfinite(array).all() for array in state.values())
+    before = weights_of(learner_of(algorithm).vpt)
     metrics = algorithm.train()["learners"]["default_policy"]
+    assert metrics["dropped_nonfinite"] == 8
+    assert metrics["skipped_minibatches"] == 4
+    for name, array in weights_of(learner_of(algorithm).vpt).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    metrics = algorithm.train()["learners"]["default_policy"]
+    assert metrics["dropped_nonfinite"] == 0
     assert math.isfinite(metrics["policy_loss"])
     algorithm.stop()
 
@@ -49,6 +57,48 @@ def test_persistent_nans_end_the_run(local_ray, make_config):
     algorithm = make_config({"nan_reward_at": -1}, max_nonfinite_minibatches=3).build_algo()
     with pytest.raises(NonFiniteLossError, match="3 minibatches in a row"):
         algorithm.train()
+    algorithm.stop()
+
+
+@pytest.mark.parametrize("number", [np.nan, 1e30], ids=["NaN", "too large to square"])
+def test_a_spoilt_gradient_costs_one_step(local_ray, make_config, number):
+    """Neither weights nor the optimizer's moments notice."""
+    algorithm = make_config(grad_clip=None).build_algo()
+    learner = learner_of(algorithm)
+    spoil = iter([number])
+    weight = learner.vpt.network.net.lastlayer.layer.weight
+    weight.register_hook(lambda gradient: gradient * next(spoil, 1.0))
+    metrics = algorithm.train()["learners"]["default_policy"]
+    assert metrics["skipped_minibatches"] == 1
+    assert all(math.isfinite(metrics[name]) for name in ("policy_loss", "gradient_norm"))
+    moments = learner.get_optimizer("default_policy").state[weight]
+    assert moments["step"] == 3, "of the iteration's four"
+    assert all(moment.isfinite().all() for moment in moments.values())
+    algorithm.stop()
+
+
+def test_weights_that_are_not_finite_are_neither_published_nor_saved(
+    local_ray, make_config, tmp_path
+):
+    algorithm = make_config().build_algo()
+    with torch.no_grad():
+        learner_of(algorithm).vpt.network.net.final_ln.weight[0] = math.nan
+    with pytest.raises(NonFiniteWeightsError, match="neither published nor saved"):
+        algorithm.train()
+    with pytest.raises(NonFiniteWeightsError):
+        algorithm.save_to_path(tmp_path / "checkpoint")
+    for name, array in weights_of(algorithm.env_runner.module).items():
+        assert np.isfinite(array).all(), name
+    algorithm.stop()
+
+
+def test_moments_that_are_not_finite_are_not_saved(local_ray, make_config, tmp_path):
+    algorithm = make_config().build_algo()
+    algorithm.train()
+    moments = next(iter(learner_of(algorithm).get_optimizer("default_policy").state.values()))
+    moments["exp_avg"].view(-1)[0] = math.inf
+    with pytest.raises(NonFiniteWeightsError, match="optimizer's moments"):
+        algorithm.save_to_path(tmp_path / "checkpoint")
     algorithm.stop()
 
 
@@ -66,6 +116,43 @@ def test_the_prior_stays_frozen(local_ray, make_config):
     algorithm.stop()
 
 
+def test_the_prior_can_follow_the_policy(local_ray, make_config):
+    algorithm = make_config(prior_update_interval=2).build_algo()
+    learner = learner_of(algorithm)
+    algorithm.train()
+    assert weights_differ(learner), "not yet"
+    algorithm.train()
+    assert not weights_differ(learner)
+    algorithm.train()
+    assert weights_differ(learner), "it stands still in between"
+    algorithm.stop()
+
+
+def weights_differ(learner):
+    prior = learner._prior.network.state_dict()
+    return any(not t.equal(prior[name]) for name, t in learner.vpt.network.named_parameters())
+
+
+def test_reduced_precision_is_for_the_network_only(local_ray, make_config):
+    """Weights, moments, statistics and losses stay in float32, and it learns."""
+    algorithm = make_config(model=tiny_model(precision="bfloat16")).build_algo()
+    learner = learner_of(algorithm)
+    dtypes = set()
+    learner.vpt.network.net.lastlayer.layer.register_forward_hook(
+        lambda module, inputs, output: dtypes.add(output.dtype)
+    )
+    before = weights_of(learner.vpt)
+    metrics = algorithm.train()["learners"]["default_policy"]
+    assert dtypes == {torch.bfloat16}
+    assert math.isfinite(metrics["policy_loss"])
+    after = weights_of(learner.vpt)
+    assert {array.dtype for array in after.values()} == {np.dtype(np.float32)}
+    assert all(np.any(after[name] != array) for name, array in before.items() if "r_layer" in name)
+    moments = learner.get_optimizer("default_policy").state.values()
+    assert {m.dtype for state in moments for m in state.values()} == {torch.float32}
+    algorithm.stop()
+
+
 def test_a_strong_kl_term_holds_the_policy_to_the_prior(local_ray, make_config):
     distances = []
     for kl_coeff in (0.0, 30.0):
@@ -76,3 +163,24 @@ def test_a_strong_kl_term_holds_the_policy_to_the_prior(local_ray, make_config):
         algorithm.stop()
     free, held = distances
     assert held < 0.2 * free
+
+
+def test_joined_fragments_are_evaluated_as_they_were_played(local_ray, make_config):
+    """Memory runs through their border, episodes' ends included, without being stored there."""
+    algorithm = make_config().build_algo()
+    played = [*algorithm.env_runner.sample().fragments, *algorithm.env_runner.sample().fragments]
+    fragments = sorted(played, key=lambda fragment: fragment.key)
+    last = fragments[1::2]
+    evaluation = evaluate(
+        learner_of(algorithm).vpt,
+        stack_fragments(fragments, "cpu", join=2),
+        torch.from_numpy(np.stack([f.last_obs for f in last])),
+        torch.tensor([f.last_first for f in last]),
+        context_length=16,
+        batch_size=3,
+    )
+    for name, actual in (("logp", evaluation.logp_bt), ("value", evaluation.value_bt)):
+        expected = np.stack([getattr(f, name) for f in fragments]).reshape(8, 64)
+        np.testing.assert_allclose(actual, expected, atol=2e-5, err_msg=name)
+    np.testing.assert_allclose(evaluation.last_value_b, [f.last_value for f in last], atol=2e-5)
+    algorithm.stop()
