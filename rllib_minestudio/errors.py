@@ -81,9 +81,13 @@ class EnvRunnersLostError(MineStudioError, RuntimeError):
     """No env runner delivered experience in time."""
 
 
-class ServiceLostError(MineStudioError, RuntimeError):
-    """An actor that the training loop needs was lost too often to go on."""
-
-
 class EnvPoolError(MineStudioError, RuntimeError):
     """An environment failed so often that trying again is pointless."""
+
+
+class PartLostError(MineStudioError, RuntimeError):
+    """A part of the training system died or hung too often to go on."""
+
+
+class FragmentsLostError(MineStudioError, RuntimeError):
+    """Fragments cannot be read any more, because the node that held them is gone."""

@@ -3,6 +3,9 @@
 It holds payloads (fragments, or references to fragments in Ray's object store) together with
 their metadata, and knows nothing of either: a plain data structure that Ray, torch and the
 network need not be imported for.
+
+Fragments are handed out in *chunks* of `fragments_per_chunk` that follow each other in one
+environment. A chunk is grown fragment by fragment, and can be sampled once it is whole.
 """
 
 from __future__ import annotations
@@ -13,23 +16,29 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+from rllib_minestudio.algorithms.shelves import Shelves
 from rllib_minestudio.errors import ReplayBufferError
 
 Payload = TypeVar("Payload")
+
+FragmentKey = tuple[str, int]
+"""Name of an environment, and which of its fragments: consecutive numbers are contiguous."""
 
 
 @dataclass
 class BufferCounts:
     """What became of every fragment that was ever added.
 
-    added == occupancy + evicted + dropped_stale + used_up at all times.
+    added == occupancy + evicted + dropped_stale + used_up + lost + broken at all times.
 
     Attributes:
         added: Fragments handed to `add`.
         sampled: Fragments handed out by `sample`, reuses counted.
-        evicted: Removed unused-up because the buffer was full.
+        evicted: Removed though still usable: the buffer was full, or cleared.
         dropped_stale: Removed because the weights had moved on too far.
         used_up: Removed because they had been sampled `max_reuse` times.
+        lost: Removed because their data are gone.
+        broken: Removed because the rest of their chunk never came.
     """
 
     added: int = 0
@@ -37,34 +46,61 @@ class BufferCounts:
     evicted: int = 0
     dropped_stale: int = 0
     used_up: int = 0
+    lost: int = 0
+    broken: int = 0
 
 
 class Sample(NamedTuple, Generic[Payload]):
-    """A sampled payload, how stale it is (in weight versions) and which use of it this is."""
+    """A sampled fragment.
+
+    Attributes:
+        payload: The fragment or a reference to it.
+        staleness: Its age in weight versions when it will be trained on.
+        use: Which use of it this is, from 1.
+        chunk: Key of the first fragment of its chunk, for `discard`.
+    """
 
     payload: Payload
     staleness: int
     use: int
+    chunk: FragmentKey
+
+
+class _Piece(NamedTuple, Generic[Payload]):
+    """A fragment in the buffer."""
+
+    payload: Payload
+    key: FragmentKey
+    weights_version: int
 
 
 @dataclass
-class _Entry(Generic[Payload]):
-    payload: Payload
-    weights_version: int
+class _Chunk(Generic[Payload]):
+    """Contiguous fragments that are sampled together."""
+
+    pieces: list[_Piece[Payload]]
     uses: int = 0
+
+    @property
+    def weights_version(self) -> int:
+        """Of the oldest weights that acted in it."""
+        return min(piece.weights_version for piece in self.pieces)
 
 
 class ReplayBuffer(Generic[Payload]):
     """A bounded store that never hands out a fragment too stale or used too often.
 
-    Staleness is the number of published weight versions between the oldest weights that acted in
-    a fragment and the newest published ones (MineStudio's `max_staleness`, `max_reuse`; its
+    Staleness is the number of weight versions between the oldest weights that acted in a chunk
+    and the newest published ones (MineStudio's `max_staleness`, `max_reuse`; its
     `online/rollout/replay_buffer`).
+
+    Every operation takes time in proportion to the fragments it touches, not to those it holds.
 
     Args:
         max_fragments: Capacity; adding beyond it evicts the oldest.
         max_reuse: How many times a fragment may be sampled, at least 1.
         max_staleness: The greatest staleness a sampled fragment may have, at least 0.
+        fragments_per_chunk: Contiguous fragments that are sampled together.
         seed: Of the order in which equally used fragments are sampled.
 
     Raises:
@@ -72,90 +108,179 @@ class ReplayBuffer(Generic[Payload]):
     """
 
     def __init__(
-        self, *, max_fragments: int, max_reuse: int, max_staleness: int, seed: int = 0
+        self,
+        *,
+        max_fragments: int,
+        max_reuse: int,
+        max_staleness: int,
+        fragments_per_chunk: int = 1,
+        seed: int = 0,
     ) -> None:
         """Create an empty buffer at weights version 0."""
         for name, limit, least in (
             ("max_fragments", max_fragments, 1),
             ("max_reuse", max_reuse, 1),
             ("max_staleness", max_staleness, 0),
+            ("fragments_per_chunk", fragments_per_chunk, 1),
         ):
             if limit < least:
                 raise ReplayBufferError(f"replay_buffer.{name} is {limit}: it must be >= {least}")
+        if max_fragments < fragments_per_chunk:
+            raise ReplayBufferError(
+                f"replay_buffer.max_fragments is {max_fragments}: it must hold one chunk of "
+                f"fragments_per_chunk={fragments_per_chunk}"
+            )
         self.max_fragments = max_fragments
         self.max_reuse = max_reuse
         self.max_staleness = max_staleness
+        self.fragments_per_chunk = fragments_per_chunk
         self.counts = BufferCounts()
-        self._entries: OrderedDict[int, _Entry[Payload]] = OrderedDict()
+        self._chunks: OrderedDict[FragmentKey, _Chunk[Payload]] = OrderedDict()
+        self._shelves: Shelves[FragmentKey] = Shelves()
+        self._growing: OrderedDict[str, list[_Piece[Payload]]] = OrderedDict()
+        self._num_growing = 0
         self._version = 0
-        self._next_key = 0
         self._random = random.Random(seed)
 
     def __len__(self) -> int:
-        """The number of fragments that can be sampled now."""
-        return len(self._entries)
+        """The number of fragments held, those of unfinished chunks included."""
+        return len(self._chunks) * self.fragments_per_chunk + self._num_growing
 
-    def add(self, payload: Payload, *, weights_version: int) -> None:
+    def available(self, lead: int = 0) -> int:
+        """The number of fragments that `sample` could hand out now."""
+        return self._shelves.count(self._oldest_version(lead)) * self.fragments_per_chunk
+
+    # ---------------------------------------------------------------- in
+
+    def add(self, payload: Payload, *, key: FragmentKey, weights_version: int) -> None:
         """Store a fragment, evicting the oldest if the buffer is full.
 
         Args:
             payload: The fragment or a reference to it.
+            key: Its environment and number, unique.
             weights_version: The oldest version of the weights that acted in it.
+
+        Raises:
+            ReplayBufferError: If the key is that of a fragment it holds.
         """
+        if key in self._chunks:
+            raise ReplayBufferError(f"the replay buffer holds a fragment {key} already")
         self.counts.added += 1
-        if self._version - weights_version > self.max_staleness:
+        pieces = self._growing.pop(key[0], [])
+        if pieces and pieces[-1].key[1] + 1 != key[1]:
+            self._num_growing -= len(pieces)
+            self.counts.broken += len(pieces)
+            pieces = []
+        if weights_version < self._oldest_version():
+            self._num_growing -= len(pieces)
+            self.counts.broken += len(pieces)
             self.counts.dropped_stale += 1
             return
-        if len(self._entries) >= self.max_fragments:
-            self._entries.popitem(last=False)
-            self.counts.evicted += 1
-        self._entries[self._next_key] = _Entry(payload, weights_version)
-        self._next_key += 1
+        if len(self) >= self.max_fragments:
+            self._evict()
+        pieces.append(_Piece(payload, key, weights_version))
+        self._num_growing += 1
+        if len(pieces) == self.fragments_per_chunk:
+            self._num_growing -= len(pieces)
+            self._chunks[pieces[0].key] = chunk = _Chunk(pieces)
+            self._shelves.put(pieces[0].key, uses=0, version=chunk.weights_version)
+        else:
+            self._growing[key[0]] = pieces
 
     def set_version(self, version: int) -> None:
         """Tell the version of the newest published weights, and drop what is now too stale."""
         self._version = version
-        self._drop(
-            key
-            for key, entry in self._entries.items()
-            if version - entry.weights_version > self.max_staleness
-        )
+        oldest = self._oldest_version()
+        for name in self._shelves.take_older(oldest):
+            del self._chunks[name]
+            self.counts.dropped_stale += self.fragments_per_chunk
+        for env_id, pieces in list(self._growing.items()):
+            stale = [i for i, piece in enumerate(pieces) if piece.weights_version < oldest]
+            if stale:
+                kept = pieces[stale[-1] + 1 :]
+                self.counts.dropped_stale += len(stale)
+                self.counts.broken += len(pieces) - len(kept) - len(stale)
+                self._num_growing -= len(pieces) - len(kept)
+                self._growing[env_id] = kept
 
-    def sample(self, count: int) -> list[Sample[Payload]]:
+    # ---------------------------------------------------------------- out
+
+    def sample(self, count: int, lead: int = 0) -> list[Sample[Payload]]:
         """Take `count` different fragments, least used first, at random among equals.
 
+        Args:
+            count: Fragments, a multiple of `fragments_per_chunk`.
+            lead: How many weight versions further on the weights will be when the fragments are
+                trained on; staleness counts from there.
+
+        Returns:
+            Chunk after chunk, the fragments of each in the order of time.
+
         Raises:
-            ReplayBufferError: If fewer than `count` fragments can be sampled.
+            ReplayBufferError: If fewer than `count` fragments can be sampled, or `count` does not
+                consist of whole chunks.
         """
-        if count > len(self._entries):
+        size = self.fragments_per_chunk
+        if count % size:
             raise ReplayBufferError(
-                f"{count} fragments were asked of a replay buffer that holds {len(self._entries)}"
+                f"{count} fragments were asked of a replay buffer that hands out "
+                f"fragments_per_chunk={size} at a time"
             )
-        keys = list(self._entries)
-        self._random.shuffle(keys)
-        keys.sort(key=lambda key: self._entries[key].uses)
-        samples = [self._use(key) for key in keys[:count]]
-        self.counts.sampled += count
-        return samples
+        if count > self.available(lead):
+            raise ReplayBufferError(
+                f"{count} fragments were asked of a replay buffer that holds {self.available(lead)}"
+            )
+        oldest = self._oldest_version(lead)
+        chosen = list(self._shelves.choose(count // size, oldest=oldest, rng=self._random))
+        return [sample for name in chosen for sample in self._use(name, lead)]
+
+    def discard(self, chunks: Iterable[FragmentKey]) -> None:
+        """Forget chunks whose data are gone, if they are still here."""
+        for chunk in chunks:
+            if chunk in self._chunks:
+                self._shelves.take(chunk)
+                del self._chunks[chunk]
+                self.counts.lost += self.fragments_per_chunk
 
     def clear(self) -> None:
         """Forget all fragments; they count as evicted."""
-        self.counts.evicted += len(self._entries)
-        self._entries.clear()
+        self.counts.evicted += len(self)
+        self._chunks.clear()
+        self._shelves.clear()
+        self._growing.clear()
+        self._num_growing = 0
 
     def metrics(self) -> dict[str, int]:
         """Occupancy and the counts since the start."""
-        return {"occupancy": len(self._entries), **asdict(self.counts)}
+        return {"occupancy": len(self), **asdict(self.counts)}
 
-    def _use(self, key: int) -> Sample[Payload]:
-        entry = self._entries[key]
-        entry.uses += 1
-        if entry.uses >= self.max_reuse:
-            del self._entries[key]
-            self.counts.used_up += 1
-        return Sample(entry.payload, self._version - entry.weights_version, entry.uses)
+    # ---------------------------------------------------------------- inside
 
-    def _drop(self, keys: Iterable[int]) -> None:
-        for key in list(keys):
-            del self._entries[key]
-            self.counts.dropped_stale += 1
+    def _oldest_version(self, lead: int = 0) -> int:
+        """The oldest version that is not too stale."""
+        return self._version + lead - self.max_staleness
+
+    def _use(self, name: FragmentKey, lead: int) -> list[Sample[Payload]]:
+        chunk = self._chunks[name]
+        self._shelves.take(name)
+        chunk.uses += 1
+        self.counts.sampled += len(chunk.pieces)
+        if chunk.uses < self.max_reuse:
+            self._shelves.put(name, uses=chunk.uses, version=chunk.weights_version)
+        else:
+            del self._chunks[name]
+            self.counts.used_up += len(chunk.pieces)
+        staleness = self._version + lead - chunk.weights_version
+        return [Sample(piece.payload, staleness, chunk.uses, name) for piece in chunk.pieces]
+
+    def _evict(self) -> None:
+        """Make room by the oldest chunk, or else the oldest unfinished one."""
+        if self._chunks:
+            name = next(iter(self._chunks))
+            self._shelves.take(name)
+            del self._chunks[name]
+            self.counts.evicted += self.fragments_per_chunk
+        elif self._growing:
+            _, pieces = self._growing.popitem(last=False)
+            self._num_growing -= len(pieces)
+            self.counts.evicted += len(pieces)

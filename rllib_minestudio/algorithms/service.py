@@ -7,9 +7,6 @@ answer to every failure is the same: end it, start another, count it, say so.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,25 +14,20 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rllib_minestudio.errors import ServiceLostError
-
-logger = logging.getLogger(__name__)
+from rllib_minestudio.algorithms.failures import DIED, HUNG, FailureBudget
 
 ANSWER_WITHIN_S = 10.0
-"""A service that has not answered for so long hangs; its methods take well under a millisecond."""
+"""A service that has not answered for so long hangs; its methods take milliseconds."""
 
 START_WITHIN_S = 60.0
 """How long its process may take to start; longer on a busy machine than anything it does later."""
-
-RESTARTS_PER_HOUR = 60
-"""More failures than this within an hour are no accident."""
 
 
 class Service:
     """A handle on an actor without state of its own worth keeping.
 
     Args:
-        name: What logs and metrics call it.
+        failures: Its budget, which also names it.
         actor_class: A plain class, which becomes an actor on this node.
         arguments: Of the class's constructor, by name.
         on_replaced: Called after a replacement, to tell the new actor what it has to know.
@@ -44,7 +36,7 @@ class Service:
 
     def __init__(
         self,
-        name: str,
+        failures: FailureBudget,
         actor_class: type,
         arguments: Mapping[str, Any] | None = None,
         *,
@@ -52,13 +44,11 @@ class Service:
         answer_within_s: float = ANSWER_WITHIN_S,
     ) -> None:
         """Start the actor."""
-        self.name = name
-        self.restarts: Counter[str] = Counter()
+        self.failures = failures
+        self.answer_within_s = answer_within_s
         self._actor_class = actor_class
         self._arguments = dict(arguments or {})
         self._on_replaced = on_replaced
-        self.answer_within_s = answer_within_s
-        self._replaced_at: list[float] = []
         self._has_answered = False
         self.actor = self._start()
 
@@ -66,7 +56,7 @@ class Service:
         """Call a method and wait for what it returns, replacing the actor until one answers.
 
         Raises:
-            ServiceLostError: If the replacements fail as well, too often within an hour.
+            PartLostError: If the replacements fail as well, too often within an hour.
         """
         while True:
             try:
@@ -76,9 +66,9 @@ class Service:
                 self._has_answered = True
                 return answer
             except GetTimeoutError:
-                self._replace("hung")
+                self._replace(HUNG)
             except RayActorError:
-                self._replace("died")
+                self._replace(DIED)
 
     def stop(self) -> None:
         """End the actor."""
@@ -98,15 +88,9 @@ class Service:
         )
 
     def _replace(self, cause: str) -> None:
-        now = time.monotonic()
-        self._replaced_at = [at for at in self._replaced_at if now - at < 3600.0] + [now]
-        if len(self._replaced_at) > RESTARTS_PER_HOUR:
-            raise ServiceLostError(
-                f"The {self.name} actor was lost {len(self._replaced_at)} times within an hour, "
-                f"last because it {cause}: see Ray's logs for what ends it (memory, for one)."
-            )
-        logger.warning("The %s actor %s; another takes its place.", self.name, cause)
-        self.restarts[cause] += 1
+        self.failures.note(
+            cause, f"The {self.failures.part} actor {cause}; another takes its place."
+        )
         ray.kill(self.actor)
         self._has_answered = False
         self.actor = self._start()

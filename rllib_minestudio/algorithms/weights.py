@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import RayError
 
+from rllib_minestudio.algorithms.failures import FailureBudget
 from rllib_minestudio.algorithms.service import Service
 
 PULL_WITHIN_S = 3.0
@@ -93,13 +94,18 @@ class WeightsSource:
 
 
 class WeightsPublisher:
-    """The driver's end: puts weights into the object store and announces them."""
+    """The driver's end: puts weights into the object store and announces them.
 
-    def __init__(self) -> None:
+    Args:
+        max_restarts_per_hour: How often the actor may fail.
+    """
+
+    def __init__(self, max_restarts_per_hour: int) -> None:
         """Start the actor."""
         self._number = 0
         self._newest: _Announcement | None = None
-        self.service = Service("weights", _Board, on_replaced=self._announce)
+        failures = FailureBudget("weights", max_restarts_per_hour)
+        self.service = Service(failures, _Board, on_replaced=self._announce)
 
     def publish(self, version: int, state: dict[str, Any]) -> None:
         """Make `state` the newest weights.

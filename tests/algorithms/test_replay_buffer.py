@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -12,70 +13,118 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer
 from rllib_minestudio.errors import ReplayBufferError
 
-MAX_FRAGMENTS, MAX_REUSE, MAX_STALENESS = 6, 2, 1
+MAX_FRAGMENTS, MAX_REUSE, MAX_STALENESS = 6, 2, 2
+
+
+class Fragment(NamedTuple):
+    """What the tests store: where it comes from, so that every sample can be judged."""
+
+    env_id: str
+    index: int
+    version: int
 
 
 class BufferMachine(RuleBasedStateMachine):
-    """Adds, samples and publishes in any order; payloads remember the version they came from."""
+    """Two environments add, lose pieces, and weights are published, rolled back, in any order."""
+
+    fragments_per_chunk = 1
 
     def __init__(self) -> None:
         super().__init__()
-        self.buffer: ReplayBuffer[tuple[int, int]] = ReplayBuffer(
-            max_fragments=MAX_FRAGMENTS, max_reuse=MAX_REUSE, max_staleness=MAX_STALENESS
+        self.buffer: ReplayBuffer[Fragment] = ReplayBuffer(
+            max_fragments=MAX_FRAGMENTS,
+            max_reuse=MAX_REUSE,
+            max_staleness=MAX_STALENESS,
+            fragments_per_chunk=self.fragments_per_chunk,
         )
         self.version = 0
         self.added = 0
-        self.uses: Counter[tuple[int, int]] = Counter()
+        self.next_index = Counter({"a": 0, "b": 0})
+        self.uses: Counter[Fragment] = Counter()
+        self.sampled_chunks: list[tuple[str, int]] = []
 
-    @rule(age=st.integers(0, 3))
-    def add(self, age: int) -> None:
-        version = max(0, self.version - age)
-        self.buffer.add((self.added, version), weights_version=version)
+    @rule(env_id=st.sampled_from("ab"), age=st.integers(0, 3), gap=st.sampled_from([0, 0, 0, 1]))
+    def add(self, env_id: str, age: int, gap: int) -> None:
+        self.next_index[env_id] += 1 + gap
+        fragment = Fragment(env_id, self.next_index[env_id], max(0, self.version - age))
+        self.buffer.add(fragment, key=fragment[:2], weights_version=fragment.version)
         self.added += 1
 
-    @rule()
-    def publish(self) -> None:
-        self.version += 1
+    @rule(step=st.integers(1, 2))
+    def publish(self, step: int) -> None:
+        self.version += step
         self.buffer.set_version(self.version)
 
-    @precondition(lambda self: len(self.buffer) > 0)
-    @rule(data=st.data())
-    def sample(self, data: st.DataObject) -> None:
-        count = data.draw(st.integers(1, len(self.buffer)))
-        samples = self.buffer.sample(count)
-        assert len({s.payload for s in samples}) == count
+    @rule()
+    def roll_back(self) -> None:
+        self.version = max(0, self.version - 2)
+        self.buffer.clear()
+        self.buffer.set_version(self.version)
+
+    @rule(data=st.data(), lead=st.integers(0, 3))
+    def sample(self, data: st.DataObject, lead: int) -> None:
+        size = self.fragments_per_chunk
+        chunks = data.draw(st.integers(0, self.buffer.available(lead) // size))
+        samples = self.buffer.sample(chunks * size, lead)
+        fragments = [sample.payload for sample in samples]
+        assert len(set(fragments)) == len(samples) == chunks * size
+        for start in range(0, len(samples), size):
+            chunk = fragments[start : start + size]
+            assert {f.env_id for f in chunk} == {chunk[0].env_id}
+            assert [f.index - chunk[0].index for f in chunk] == list(range(size))
         for sample in samples:
             self.uses[sample.payload] += 1
-            assert sample.staleness == self.version - sample.payload[1] <= MAX_STALENESS
+            assert self.version + lead - sample.payload.version <= sample.staleness
+            assert sample.staleness <= MAX_STALENESS
+            assert sample.chunk[0] == sample.payload.env_id
             assert sample.use == self.uses[sample.payload] <= MAX_REUSE
+        self.sampled_chunks += [sample.chunk for sample in samples]
+
+    @precondition(lambda self: self.sampled_chunks)
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        self.buffer.discard([data.draw(st.sampled_from(self.sampled_chunks))])
 
     @invariant()
     def every_fragment_is_accounted_for(self) -> None:
         counts = self.buffer.counts
+        assert self.buffer.available(1) <= self.buffer.available() <= len(self.buffer)
         assert len(self.buffer) <= MAX_FRAGMENTS
         assert counts.added == self.added
         assert counts.sampled == sum(self.uses.values())
-        gone = counts.evicted + counts.dropped_stale + counts.used_up
+        gone = counts.evicted + counts.dropped_stale + counts.used_up + counts.lost + counts.broken
         assert counts.added == len(self.buffer) + gone
+
+
+class ChunksMachine(BufferMachine):
+    """The same with chunks of three fragments."""
+
+    fragments_per_chunk = 3
 
 
 TestBuffer = BufferMachine.TestCase
 TestBuffer.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestBufferOfChunks = ChunksMachine.TestCase
+TestBufferOfChunks.settings = TestBuffer.settings
+
+
+def add(buffer: ReplayBuffer, *names: str, version: int = 0) -> None:
+    for name in names:
+        buffer.add(name, key=(name, 0), weights_version=version)
 
 
 def test_capacity_evicts_the_oldest():
     buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0)
-    for name in "abc":
-        buffer.add(name, weights_version=0)
+    add(buffer, *"abc")
     assert {s.payload for s in buffer.sample(2)} == {"b", "c"}
     assert buffer.counts.evicted == 1
 
 
 def test_least_used_fragments_come_first():
     buffer = ReplayBuffer(max_fragments=8, max_reuse=3, max_staleness=0)
-    buffer.add("old", weights_version=0)
+    add(buffer, "old")
     buffer.sample(1)
-    buffer.add("new", weights_version=0)
+    add(buffer, "new")
     assert buffer.sample(1)[0].payload == "new"
 
 
@@ -84,8 +133,7 @@ def test_least_used_fragments_come_first():
 def test_the_order_follows_from_the_seed(seed):
     def order():
         buffer = ReplayBuffer(max_fragments=20, max_reuse=1, max_staleness=0, seed=seed)
-        for i in range(20):
-            buffer.add(i, weights_version=0)
+        add(buffer, *map(str, range(20)))
         return [s.payload for s in buffer.sample(20)]
 
     assert order() == order()
@@ -94,6 +142,36 @@ def test_the_order_follows_from_the_seed(seed):
 def test_asking_for_more_than_there_is_says_so():
     buffer = ReplayBuffer(max_fragments=2, max_reuse=1, max_staleness=0)
     with pytest.raises(ReplayBufferError, match=r"1 fragments were asked .* holds 0"):
+        buffer.sample(1)
+
+
+def test_a_lead_leaves_out_what_will_be_too_stale_when_it_is_trained_on():
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=1)
+    buffer.set_version(5)
+    add(buffer, "older", version=4)
+    add(buffer, "newer", version=5)
+    assert buffer.available() == 2
+    assert [s.payload for s in buffer.sample(buffer.available(1), lead=1)] == ["newer"]
+
+
+def test_a_fragment_is_not_taken_in_twice():
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=2, max_staleness=1)
+    add(buffer, "a")
+    with pytest.raises(ReplayBufferError, match=r"holds a fragment \('a', 0\) already"):
+        add(buffer, "a")
+
+
+def test_pieces_of_chunks_are_not_sampled_alone():
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_chunk=2)
+    buffer.add("a0", key=("a", 0), weights_version=0)
+    buffer.add("b0", key=("b", 0), weights_version=0)
+    assert buffer.available() == 0
+    assert len(buffer) == 2
+    buffer.add("a1", key=("a", 1), weights_version=0)
+    assert [s.payload for s in buffer.sample(2)] == ["a0", "a1"]
+    buffer.add("b2", key=("b", 2), weights_version=0)  # b1 never came
+    assert buffer.counts.broken == 1
+    with pytest.raises(ReplayBufferError, match="fragments_per_chunk=2 at a time"):
         buffer.sample(1)
 
 

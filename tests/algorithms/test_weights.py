@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import ray
 
+from rllib_minestudio.algorithms.failures import FailureBudget
 from rllib_minestudio.algorithms.service import Service
 from rllib_minestudio.algorithms.weights import WeightsPublisher
-from rllib_minestudio.errors import ServiceLostError
+from rllib_minestudio.errors import PartLostError
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
 
 
 @pytest.fixture(scope="module")
 def publisher(local_ray):
-    publisher = WeightsPublisher()
+    publisher = WeightsPublisher(max_restarts_per_hour=5)
     yield publisher
     publisher.stop()
 
@@ -52,7 +53,7 @@ def test_another_process_pulls(publisher):
 
 @pytest.mark.parametrize(("stop", "cause"), [(kill, "died"), (freeze, "hung")])
 def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, stop, cause):
-    publisher = WeightsPublisher()
+    publisher = WeightsPublisher(max_restarts_per_hour=5)
     publisher.service.answer_within_s = 0.5
     publisher.publish(1, state(1))
     source = publisher.source()
@@ -63,7 +64,7 @@ def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, s
     with caplog.at_level(logging.WARNING):
         publisher.publish(2, state(2))
     assert f"The weights actor {cause}" in caplog.text
-    assert publisher.service.restarts == {cause: 1}
+    assert publisher.service.failures.counts == {cause: 1}
     source = publisher.source()
     assert source.pull(after_number=0).version == 2
     assert source.reachable
@@ -79,8 +80,7 @@ class Unwilling:
         """Never gets so far."""
 
 
-def test_an_actor_that_never_lives_ends_the_run_with_a_clear_error(local_ray, monkeypatch):
-    monkeypatch.setattr("rllib_minestudio.algorithms.service.RESTARTS_PER_HOUR", 1)
-    service = Service("unwilling", Unwilling)
-    with pytest.raises(ServiceLostError, match="unwilling actor was lost 2 times within an hour"):
+def test_an_actor_that_never_lives_ends_the_run_with_a_clear_error(local_ray):
+    service = Service(FailureBudget("unwilling", max_per_hour=1), Unwilling)
+    with pytest.raises(PartLostError, match=r"failed 2 times .* max_restarts_per_hour=1"):
         service.call("answer")

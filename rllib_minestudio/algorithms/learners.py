@@ -1,0 +1,261 @@
+"""The learner group as the training loop sees it: it updates, may be lost, and is rebuilt.
+
+After each update a remote learner's whole state (weights, optimizer, value statistics, prior) is
+fetched into the object store of this node. If a learner dies or hangs, the group is built anew
+from the newest of these states, and the update that was under way is done again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import ray
+from ray.exceptions import ObjectLostError, RayActorError, RayError, RayTaskError
+from ray.rllib.core import COMPONENT_RL_MODULE
+from ray.rllib.core.learner.learner_group import LearnerGroup
+from ray.rllib.core.learner.training_data import TrainingData
+
+from rllib_minestudio.algorithms.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.errors import FragmentsLostError, PartLostError
+
+Result = TypeVar("Result")
+State = dict[str, Any]
+
+TICK_S = 0.02
+"""How often a waiting loop looks whether an update in this process is done."""
+
+
+class _LearnerLostError(Exception):
+    """A remote learner died or hung; its argument tells which."""
+
+
+class Learners:
+    """Updates, also in the background, with a deadline for learners in other processes.
+
+    Args:
+        group: RLlib's learner group, freshly built.
+        timeout_s: How long an update, or anything else asked of a remote learner, may take.
+        max_restarts_per_hour: How often the group may be rebuilt.
+
+    Attributes:
+        group: RLlib's learner group; another object after a rebuild.
+    """
+
+    def __init__(
+        self, group: LearnerGroup, *, timeout_s: float, max_restarts_per_hour: int
+    ) -> None:
+        """Take over a group."""
+        self.group = group
+        self.failures = FailureBudget("learner", max_restarts_per_hour)
+        self._timeout_s = timeout_s
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
+        self._state: State | None = None
+        self._newer_state: Future[State] | None = None
+        self.remember()
+
+    # ---------------------------------------------------------------- what the loop asks for
+
+    def update(
+        self,
+        payloads: Sequence[Any],
+        timesteps: dict[str, Any],
+        meanwhile: Callable[[float], Any] | None = None,
+    ) -> list[State]:
+        """Train one iteration.
+
+        Args:
+            payloads: Fragments, or references to them.
+            timesteps: For `MineStudioPPOLearner.update`.
+            meanwhile: Called again and again while a learner trains, with the seconds it may take.
+                Without it, a learner in this process trains in this thread.
+
+        Returns:
+            The metrics of each learner.
+
+        Raises:
+            FragmentsLostError: If fragments cannot be read because their node is gone. The
+                learners are as they were before.
+            PartLostError: If learners are lost too often.
+        """
+        if self.group.is_local:
+            return self._update_here(payloads, timesteps, meanwhile)
+
+        def update() -> list[State]:
+            return self._all(self._calls("update", payloads, timesteps=timesteps), meanwhile)
+
+        try:
+            results = self._insist(update)
+        except RayTaskError as error:
+            if not _is_loss_of_data(error):
+                raise
+            if len(self.group) > 1:
+                self._rebuild()  # the others wait for the one that failed
+            raise FragmentsLostError("Fragments of an iteration were lost with a node.") from error
+        self.remember()
+        return results
+
+    def prefetch(self, payloads: Sequence[Any]) -> None:
+        """Let learners fetch the next batch but one; their next `update` is of the one before."""
+        if self.group.is_local:
+            self.group._learner.prefetch(_training_data(payloads))
+        else:
+            self._calls("prefetch", payloads)
+
+    def weights(self) -> State:
+        """What env runners need: the module's state, and the version of the weights."""
+        components = dict(components=COMPONENT_RL_MODULE, inference_only=True)
+        if self.group.is_local:
+            return self.group._learner.get_state(**components)
+        return self._insist(
+            lambda: self._all([self.group._workers[0].get_state.remote(**components)])[0]
+        )
+
+    def remember(self) -> None:
+        """Fetch the state that a rebuild goes back to; to be called after every change."""
+        if self.group.is_remote:
+            self._settle()
+            state = self.group._workers[0].get_state.remote()
+            self._newer_state = self._thread.submit(ray.get, state)
+
+    def make_sure(self) -> None:
+        """Rebuild the group now if a learner does not answer."""
+        if self.group.is_remote:
+            self._insist(
+                lambda: self._all(
+                    [worker.__ray_call__.remote(bool) for worker in self.group._workers]
+                )
+            )
+
+    def stop(self) -> None:
+        """End remote learners at once, and the thread."""
+        if self.group.is_remote:
+            self._end(self.group)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    # ---------------------------------------------------------------- in this process
+
+    def _update_here(
+        self,
+        payloads: Sequence[Any],
+        timesteps: dict[str, Any],
+        meanwhile: Callable[[float], Any] | None,
+    ) -> list[State]:
+        data = _training_data(payloads)
+        try:
+            if meanwhile is None:
+                return self.group.update(training_data=data, timesteps=timesteps)
+            future = self._thread.submit(self.group.update, training_data=data, timesteps=timesteps)
+            while not future.done():
+                meanwhile(TICK_S)
+            return future.result()
+        except RayError as error:
+            if not _is_loss_of_data(error):
+                raise
+            raise FragmentsLostError("Fragments of an iteration were lost with a node.") from error
+
+    # ---------------------------------------------------------------- in other processes
+
+    def _calls(self, method: str, payloads: Sequence[Any], **arguments: Any) -> list[ray.ObjectRef]:
+        """Call a method of all learners, each with its shard of the fragments."""
+        shards = _training_data(payloads).shard(num_shards=len(self.group))
+        pairs = zip(self.group._workers, shards, strict=True)
+        return [
+            getattr(worker, method).remote(training_data=shard, **arguments)
+            for worker, (shard, _) in pairs
+        ]
+
+    def _all(
+        self, calls: list[ray.ObjectRef], meanwhile: Callable[[float], Any] | None = None
+    ) -> list[Any]:
+        """The results of calls to learners, in time.
+
+        Raises:
+            _LearnerLostError: If one died or did not answer.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        waiting = calls
+        while waiting:
+            if time.monotonic() > deadline:
+                raise _LearnerLostError(HUNG)
+            timeout = 0 if meanwhile else deadline - time.monotonic()
+            ready, waiting = ray.wait(waiting, num_returns=1, timeout=timeout)
+            try:
+                ray.get(ready)
+            except RayActorError as error:
+                raise _LearnerLostError(DIED) from error
+            if meanwhile and not ready:
+                meanwhile(TICK_S)
+        return ray.get(calls)
+
+    def _insist(self, ask: Callable[[], Result]) -> Result:
+        """Ask, and rebuild the group and ask again while a learner is lost over it."""
+        while True:
+            try:
+                return ask()
+            except _LearnerLostError as lost:
+                (cause,) = lost.args
+                took = f" ({self._timeout_s:g} s without an answer)" if cause == HUNG else ""
+                self.failures.note(
+                    cause,
+                    f"A learner {cause}{took}; all learners are rebuilt from the newest state, and "
+                    "the iteration under way is done again.",
+                )
+                self._rebuild()
+
+    def _rebuild(self) -> None:
+        old = self.group
+        self._end(old)
+        self._settle()
+        building: Future[LearnerGroup] = Future()
+
+        def build() -> None:
+            try:
+                building.set_result(LearnerGroup(config=old.config, module_spec=old._module_spec))
+            except Exception as error:
+                building.set_exception(error)
+
+        # A daemon thread, because it may wait for a GPU that the cluster no longer has.
+        threading.Thread(target=build, daemon=True).start()
+        try:
+            self.group = building.result(self._timeout_s)
+        except FutureTimeoutError as error:
+            raise PartLostError(
+                f"No learner could be started within learner_timeout_s={self._timeout_s:g} after "
+                "one was lost: see whether the cluster still has the CPUs and GPUs they ask for."
+            ) from error
+        state = ray.put(self._state)
+        self._all([worker.set_state.remote(state) for worker in self.group._workers])
+
+    def _settle(self) -> None:
+        """Take over the state fetched last, if it arrived."""
+        if self._newer_state is not None:
+            # If its learner was lost before it had answered, the state before it counts.
+            with suppress(RayError, FutureTimeoutError):
+                self._state = self._newer_state.result(self._timeout_s)
+            self._newer_state = None
+
+    @staticmethod
+    def _end(group: LearnerGroup) -> None:
+        for worker in group._workers:
+            ray.kill(worker)
+        group._backend_executor.shutdown(graceful_termination=False)
+        group._is_shut_down = True
+
+
+def _training_data(payloads: Sequence[Any]) -> TrainingData:
+    if isinstance(payloads[0], ray.ObjectRef):
+        return TrainingData(episodes_refs=list(payloads))
+    return TrainingData(episodes=list(payloads))
+
+
+def _is_loss_of_data(error: Exception) -> bool:
+    """Whether an object is gone, rather than someone's mistake."""
+    return isinstance(error, ObjectLostError) or (
+        isinstance(error, RayTaskError) and isinstance(error.cause, ObjectLostError)
+    )

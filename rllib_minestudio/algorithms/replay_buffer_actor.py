@@ -1,0 +1,143 @@
+"""The replay buffer in an actor of its own, and the driver's handle on it.
+
+The actor holds references and metadata; the fragments themselves stay in Ray's object store on the
+node they were played on, owned by the driver as results of its rollout calls, so that neither the
+death of the runner that made them nor that of this actor takes data away that someone still needs.
+If the actor is lost, an empty one with the right weights version takes its place; what it held is
+counted as lost, and the env runners' next fragments fill it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import NamedTuple
+
+import ray
+
+from rllib_minestudio.algorithms.failures import FailureBudget
+from rllib_minestudio.algorithms.replay_buffer import (
+    BufferCounts,
+    FragmentKey,
+    ReplayBuffer,
+    Sample,
+)
+from rllib_minestudio.algorithms.service import Service
+
+
+class StoredFragment(NamedTuple):
+    """A fragment on its way into the buffer.
+
+    Attributes:
+        reference: To the fragment.
+        key: Its environment and number.
+        weights_version: The oldest version of the weights that acted in it.
+    """
+
+    reference: ray.ObjectRef
+    key: FragmentKey
+    weights_version: int
+
+
+class _Stock(NamedTuple):
+    """How the buffer stands after a call."""
+
+    occupancy: int
+    counts: BufferCounts
+
+
+class _Keeper:
+    """The actor. Every method answers with the stock, so that the handle need not ask for it."""
+
+    def __init__(self, **limits: int) -> None:
+        self._buffer: ReplayBuffer[ray.ObjectRef] = ReplayBuffer(**limits)
+
+    def add(self, fragments: list[StoredFragment]) -> _Stock:
+        for reference, key, version in fragments:
+            self._buffer.add(reference, key=key, weights_version=version)
+        return self._stock()
+
+    def take(self, count: int, lead: int) -> tuple[list[Sample[ray.ObjectRef]], _Stock]:
+        """A sample, or nothing if there are too few."""
+        enough = self._buffer.available(lead) >= count
+        return self._buffer.sample(count, lead) if enough else [], self._stock()
+
+    def set_version(self, version: int) -> _Stock:
+        self._buffer.set_version(version)
+        return self._stock()
+
+    def discard(self, chunks: set[FragmentKey]) -> _Stock:
+        self._buffer.discard(chunks)
+        return self._stock()
+
+    def clear(self) -> _Stock:
+        self._buffer.clear()
+        return self._stock()
+
+    def _stock(self) -> _Stock:
+        return _Stock(len(self._buffer), self._buffer.counts)
+
+
+class RemoteReplayBuffer:
+    """The driver's handle; the methods are those of `ReplayBuffer`, for references.
+
+    Args:
+        limits: What `ReplayBuffer` takes.
+        max_restarts_per_hour: How often the actor may fail.
+    """
+
+    def __init__(self, limits: dict[str, int], max_restarts_per_hour: int) -> None:
+        """Start the actor."""
+        self.max_fragments = limits["max_fragments"]
+        self._version = 0
+        self._past = BufferCounts()
+        self._stock = _Stock(0, BufferCounts())
+        failures = FailureBudget("replay buffer", max_restarts_per_hour)
+        self.service = Service(failures, _Keeper, limits, on_replaced=self._begin_anew)
+
+    def __len__(self) -> int:
+        """Fragments held when the actor last answered."""
+        return self._stock.occupancy
+
+    def add(self, fragments: list[StoredFragment]) -> None:
+        """Store fragments, evicting the oldest if the buffer is full."""
+        self._stock = self.service.call("add", fragments)
+
+    def sample(self, count: int, lead: int = 0) -> list[Sample[ray.ObjectRef]]:
+        """Take `count` fragments as `ReplayBuffer.sample` does, or none if there are too few."""
+        samples, self._stock = self.service.call("take", count, lead)
+        return samples
+
+    def set_version(self, version: int) -> None:
+        """Tell the version of the newest published weights."""
+        self._version = version
+        self._stock = self.service.call("set_version", version)
+
+    def discard(self, chunks: set[FragmentKey]) -> None:
+        """Forget chunks whose data are gone."""
+        self._stock = self.service.call("discard", chunks)
+
+    def clear(self) -> None:
+        """Forget all fragments; they count as evicted."""
+        self._stock = self.service.call("clear")
+
+    def metrics(self) -> dict[str, int]:
+        """Occupancy and the counts since the start, those of lost actors included."""
+        counts = _sum(self._past, self._stock.counts)
+        return {"occupancy": len(self), **asdict(counts)}
+
+    def stop(self) -> None:
+        """End the actor."""
+        self.service.stop()
+
+    def _begin_anew(self) -> None:
+        """What the actor held is lost; the new one gets the version before anything else."""
+        self._past = _sum(self._past, self._stock.counts)
+        self._past.lost += self._stock.occupancy
+        self._stock = _Stock(0, BufferCounts())
+        self.service.actor.set_version.remote(self._version)
+
+
+def _sum(first: BufferCounts, second: BufferCounts) -> BufferCounts:
+    return BufferCounts(
+        **{name: value + asdict(second)[name] for name, value in asdict(first).items()}
+    )

@@ -1,0 +1,238 @@
+"""Rollout calls under way at remote env runners: sent ahead, harvested, given up.
+
+A rollout call has one result per fragment, all owned by this process: a fragment survives the
+death of the runner that made it. A runner that dies is brought back by Ray; one that does not
+answer in time is ended first. Either way its calls under way are lost, and the others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
+
+from rllib_minestudio.algorithms.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.replay_buffer_actor import StoredFragment
+from rllib_minestudio.algorithms.rollout import RolloutReport
+from rllib_minestudio.algorithms.weights import WeightsSource
+from rllib_minestudio.errors import EnvRunnersLostError
+
+SECONDS_BETWEEN_PINGS = 0.5
+STOP_WITHIN_S = 10.0
+"""How long runners have to close their environments before they are killed."""
+
+
+class Harvest(NamedTuple):
+    """What came back from one rollout call."""
+
+    report: RolloutReport
+    fragments: list[StoredFragment]
+
+
+@dataclass
+class _Call:
+    """References to the results of one call.
+
+    `void` if it was sent before the weights were rolled back: what it brings is of no use.
+    """
+
+    report: ray.ObjectRef
+    fragments: list[ray.ObjectRef]
+    void: bool = False
+
+
+@dataclass
+class _Runner:
+    """A remote env runner as it appears from here.
+
+    Attributes:
+        index: As RLlib counts them, from 1.
+        calls: Under way, oldest first.
+        since: When the oldest began, or when the runner was lost.
+        returning: While it is lost: a call it will answer when it is back.
+    """
+
+    index: int
+    actor: Any
+    calls: deque[_Call] = field(default_factory=deque)
+    since: float = 0.0
+    returning: ray.ObjectRef | None = None
+
+
+class RolloutRequests:
+    """Keeps rollout calls going at every runner that is well.
+
+    Args:
+        actors: The runners by index.
+        num_envs: Environments, and so fragments per call, of each.
+        max_in_flight: Calls sent ahead to each.
+        timeout_s: How long a call may take before its runner counts as hung.
+        restore_timeout_s: How long to wait while no runner at all is well.
+        max_restarts_per_hour: Failures of runners, taken together, that are put up with.
+    """
+
+    def __init__(
+        self,
+        actors: dict[int, Any],
+        *,
+        num_envs: int,
+        max_in_flight: int,
+        timeout_s: float,
+        restore_timeout_s: float,
+        max_restarts_per_hour: int,
+    ) -> None:
+        """Begin without calls."""
+        self._runners = [_Runner(index, actor) for index, actor in actors.items()]
+        self._num_envs = num_envs
+        self._max_in_flight = max_in_flight
+        self._timeout_s = timeout_s
+        self._restore_timeout_s = restore_timeout_s
+        self._last_well = time.monotonic()
+        self.failures = FailureBudget("env runner", max_restarts_per_hour)
+        self.lost_calls = 0
+        self.void_calls = 0
+
+    @property
+    def num_well(self) -> int:
+        """Runners that are not lost."""
+        return sum(runner.returning is None for runner in self._runners)
+
+    @property
+    def fragments_under_way(self) -> int:
+        """Fragments that the calls under way will bring."""
+        return self._num_envs * sum(len(runner.calls) for runner in self._runners)
+
+    # ---------------------------------------------------------------- calls
+
+    def send(self, weights: WeightsSource, *, room: int, aligned: bool) -> None:
+        """Send calls to whoever has the fewest, while there is room for what they will bring.
+
+        Args:
+            weights: Where the runners pull their weights from.
+            room: Fragments that may yet be asked for.
+            aligned: As `MineStudioEnvRunner.rollout` takes it.
+        """
+        for depth in range(self._max_in_flight):
+            for runner in self._runners:
+                if runner.returning is None and len(runner.calls) == depth:
+                    if room < self._num_envs:
+                        return
+                    room -= self._num_envs
+                    self._send(runner, weights, aligned)
+
+    def harvest(self, timeout_s: float) -> list[Harvest]:
+        """What has come back; waits up to `timeout_s` if that is nothing yet.
+
+        Raises:
+            EnvRunnersLostError: If no runner has been well for too long.
+            PartLostError: If runners fail too often.
+        """
+        self._look_after_lost()
+        reports = [call.report for runner in self._runners for call in runner.calls]
+        if reports:
+            ray.wait(reports, num_returns=1, timeout=timeout_s)
+            ready = set(ray.wait(reports, num_returns=len(reports), timeout=0)[0])
+        else:
+            time.sleep(timeout_s)
+            ready = set()
+        return [harvest for runner in self._runners for harvest in self._harvest(runner, ready)]
+
+    def make_void(self) -> None:
+        """Do away with what the calls under way will bring."""
+        for runner in self._runners:
+            for call in runner.calls:
+                call.void = True
+
+    def stop(self) -> None:
+        """Let the runners close their environments, and end those that do not in time."""
+        for runner in self._runners:
+            for call in list(runner.calls)[1:]:
+                ray.cancel(call.report)
+        stopping = {runner.actor.stop.remote(): runner for runner in self._runners}
+        _, late = ray.wait(list(stopping), num_returns=len(stopping), timeout=STOP_WITHIN_S)
+        for call in late:
+            ray.kill(stopping[call].actor)
+        self._runners.clear()
+
+    # ---------------------------------------------------------------- inside
+
+    def _send(self, runner: _Runner, weights: WeightsSource, aligned: bool) -> None:
+        if not runner.calls:
+            runner.since = time.monotonic()
+        rollout = runner.actor.rollout.options(num_returns=self._num_envs + 1)
+        report, *fragments = rollout.remote(weights, aligned)
+        runner.calls.append(_Call(report, fragments))
+
+    def _harvest(self, runner: _Runner, ready: set[ray.ObjectRef]) -> Iterator[Harvest]:
+        while runner.calls and runner.calls[0].report in ready:
+            call = runner.calls[0]
+            try:
+                report = ray.get(call.report)
+            except RayTaskError:  # its own mistake, which would only be made again
+                raise
+            except RayActorError:
+                self._lose(runner, DIED)
+                return
+            except RayError:  # the report was lost with its node
+                report = None
+            runner.calls.popleft()
+            runner.since = time.monotonic()
+            self._last_well = runner.since
+            if report is None:
+                self.lost_calls += 1
+            elif call.void:
+                self.void_calls += 1
+            else:
+                yield Harvest(report, self._stored(report, call))
+        if runner.calls and time.monotonic() - runner.since > self._timeout_s:
+            self._lose(runner, HUNG)
+
+    @staticmethod
+    def _stored(report: RolloutReport, call: _Call) -> list[StoredFragment]:
+        pairs = zip(report.fragments, call.fragments, strict=True)
+        return [StoredFragment(ref, meta.key, meta.weights_version_min) for meta, ref in pairs]
+
+    def _lose(self, runner: _Runner, cause: str) -> None:
+        lost = len(runner.calls)
+        self.lost_calls += lost
+        runner.calls.clear()
+        if cause == HUNG:
+            ray.kill(runner.actor, no_restart=False)
+        runner.returning = runner.actor.ping.remote()
+        runner.since = time.monotonic()
+        took = f" ({self._timeout_s:g} s for a rollout)" if cause == HUNG else ""
+        self.failures.note(
+            cause,
+            f"Env runner {runner.index} {cause}{took} and is restarted; {lost} rollouts under way "
+            f"are lost, {self.num_well} of {len(self._runners)} env runners go on.",
+        )
+
+    def _look_after_lost(self) -> None:
+        """See which lost runners are back."""
+        now = time.monotonic()
+        for runner in self._runners:
+            if runner.returning is None or not ray.wait([runner.returning], timeout=0)[0]:
+                continue
+            try:
+                ray.get(runner.returning)
+                runner.returning = None
+                self._last_well = now
+            except ActorUnavailableError:
+                if now - runner.since > SECONDS_BETWEEN_PINGS:
+                    runner.returning = runner.actor.ping.remote()
+                    runner.since = now
+            except RayActorError as error:
+                raise EnvRunnersLostError(
+                    f"Env runner {runner.index} cannot be restarted: {error}"
+                ) from error
+        if not self.num_well and now - self._last_well > self._restore_timeout_s:
+            raise EnvRunnersLostError(
+                f"None of the {len(self._runners)} env runners came back within "
+                f"env_runner_restore_timeout_s={self._restore_timeout_s:g}: see their logs, and "
+                "whether the cluster still has the CPUs and GPUs they ask for."
+            )
