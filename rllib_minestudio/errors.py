@@ -87,7 +87,3 @@ class EnvPoolError(MineStudioError, RuntimeError):
 
 class PartLostError(MineStudioError, RuntimeError):
     """A part of the training system died or hung too often to go on."""
-
-
-class FragmentsLostError(MineStudioError, RuntimeError):
-    """Fragments cannot be read any more, because the node that held them is gone."""

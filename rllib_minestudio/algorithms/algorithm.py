@@ -1,8 +1,9 @@
 """MineStudioPPO: the training loop, as an RLlib Algorithm.
 
-One iteration: env runners play a fragment each per environment until the replay buffer holds
-`fragments_per_iteration` of them that are fresh enough; the learner trains on those; the env
-runners get the new weights with their version.
+One iteration: as soon as the replay buffer holds `fragments_per_iteration` fragments that are
+fresh enough, the learner trains on them; the env runners get the new weights with their version.
+Runners in other processes play on meanwhile (`experience.py`), and whatever dies or hangs is
+replaced: runners in `rollout_requests.py`, learners in `learners.py`, the rest in `service.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import ray
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE
-from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.core.learner.learner_group import LearnerGroup
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     ENV_RUNNER_SAMPLING_TIMER,
@@ -27,20 +28,28 @@ from ray.rllib.utils.metrics import (
 
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
-from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner import ITERATION
-from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer
-from rllib_minestudio.algorithms.schedule import loss_coefficients
-from rllib_minestudio.errors import EnvRunnersLostError
+from rllib_minestudio.algorithms.experience import Experience, PlayedElsewhere, PlayedHere
+from rllib_minestudio.algorithms.learner import (
+    ITERATION,
+    PUBLISHED_VERSION,
+)
+from rllib_minestudio.algorithms.learners import Learners
+from rllib_minestudio.algorithms.loop_metrics import BusyTimes, sample_metrics
+from rllib_minestudio.algorithms.replay_buffer import Sample
+from rllib_minestudio.algorithms.rollout import RolloutReport
+from rllib_minestudio.algorithms.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
+from rllib_minestudio.errors import FragmentsLostError
 
-REPLAY_BUFFER_RESULTS = "replay_buffer"
 EPISODE_STATISTICS = "episode_statistics"
+LOST_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "lost")
 
 
 class MineStudioPPO(Algorithm):
     """PPO with a KL term to a frozen prior, on fragments of recurrent experience."""
 
     config: MineStudioPPOConfig
+    learner_group: LearnerGroup
 
     @classmethod
     def get_default_config(cls) -> MineStudioPPOConfig:
@@ -48,87 +57,148 @@ class MineStudioPPO(Algorithm):
         return MineStudioPPOConfig(algo_class=cls)
 
     def setup(self, config: MineStudioPPOConfig) -> None:
-        """Build env runners and learner (RLlib), and the replay buffer."""
+        """Build env runners and learner (RLlib), and what stands between them."""
         super().setup(config)
-        self.replay_buffer: ReplayBuffer[Fragment | ray.ObjectRef] = ReplayBuffer(
-            **self.config.replay_buffer, seed=self.config.seed or 0
-        )
         self.episode_statistics = EpisodeStatistics(self.config.metrics_num_episodes_for_smoothing)
-        self.weights_version = 0
+        self.busy_times = BusyTimes(max(1, self.config.num_env_runners))
+        self.learners = Learners(
+            self.learner_group,
+            timeout_s=self.config.learner_timeout_s,
+            max_restarts_per_hour=self.config.max_restarts_per_hour,
+        )
+        self.experience = self._make_experience()
+        self.weights_version = self._updates = 0
+        self._next_samples: list[Sample[Any]] = []
         self._publish_weights()
+
+    @property
+    def replay_buffer(self) -> Any:
+        """What was played and may still be trained on."""
+        return self.experience.replay_buffer
+
+    # ---------------------------------------------------------------- the iteration
 
     def training_step(self) -> None:
         """One iteration; RLlib collects the metrics."""
-        config, metrics = self.config, self.metrics
-        with metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            while len(self.replay_buffer) < config.fragments_per_iteration:
-                self._collect()
-        samples = self.replay_buffer.sample(config.fragments_per_iteration)
-        with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            payloads = [sample.payload for sample in samples]
-            results = self.learner_group.update(
-                training_data=self._training_data(payloads),
-                timesteps={
-                    ITERATION: self.iteration,
-                    NUM_ENV_STEPS_SAMPLED_LIFETIME: metrics.peek(
-                        (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME), default=0
-                    ),
-                },
-            )
-            metrics.aggregate(results, key=LEARNER_RESULTS)
-        coefficients = loss_coefficients(
+        metrics = self.metrics
+        samples: list[Sample[Any]] = []
+        while not samples:
+            with metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+                samples = self._next_samples or self.experience.sample(
+                    self.config.fragments_per_iteration
+                )
+                self._next_samples = []
+            with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)), self.busy_times.learning():
+                samples = self._train_on(samples)
+        with metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+            if self._coefficients().publish:
+                self._publish_weights()
+        self._log(samples)
+
+    def _train_on(self, samples: list[Sample[Any]]) -> list[Sample[Any]]:
+        """Update the learner; returns the samples, or none if there was no training on them."""
+        self._look_ahead()
+        timesteps = {
+            ITERATION: self.iteration,
+            PUBLISHED_VERSION: self.weights_version,
+            NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(
+                (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME), default=0
+            ),
+        }
+        payloads = [sample.payload for sample in samples]
+        try:
+            results = self.learners.update(payloads, timesteps, self.experience.meanwhile)
+        except FragmentsLostError:
+            self.experience.discard_lost(samples)
+            return []
+        finally:
+            self.learner_group = self.learners.group
+        self._updates += 1
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        if self.metrics.peek(LOST_FRAGMENTS, default=0):
+            self.experience.discard_lost(samples)
+        return samples
+
+    def _look_ahead(self) -> None:
+        """Let the learner fetch the next batch while it trains on this one, if there is one."""
+        if self._next_samples:
+            return
+        count = self.config.fragments_per_iteration
+        lead = self._updates + 1 - self.weights_version if self._coefficients().publish else 0
+        self._next_samples = self.experience.sample_ahead(count, lead)
+        if self._next_samples:
+            self.learners.prefetch([sample.payload for sample in self._next_samples])
+
+    def _coefficients(self) -> LossCoefficients:
+        config = self.config
+        return loss_coefficients(
             self.iteration,
             kl_coeff=config.kl_coeff,
             kl_decay=config.kl_decay,
             vf_warmup_iterations=config.vf_warmup_iterations,
         )
-        if coefficients.publish:
-            with metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-                self._publish_weights()
-        self._log_replay_buffer([s.staleness for s in samples], [s.use for s in samples])
-        for name, value in self.episode_statistics.metrics().items():
-            metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
 
-    # ---------------------------------------------------------------- data
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        """Training's own runners are brought back by `RolloutRequests`; this tells which were."""
+        if env_runner_group is not self.env_runner_group:
+            return super().restore_env_runners(env_runner_group)
+        return self.experience.take_restored()
 
-    def _collect(self) -> None:
-        """One fragment from every environment into the replay buffer."""
-        group = self.env_runner_group
+    # ---------------------------------------------------------------- beginning and end
+
+    def _make_experience(self) -> Experience:
+        config, group = self.config, self.env_runner_group
+        limits = {**config.replay_buffer, "seed": config.seed or 0}
         if group.num_remote_env_runners() == 0:
-            rollouts = [self.env_runner.sample()]
-        else:
-            rollouts = group.foreach_env_runner(
-                "sample",
-                local_env_runner=False,
-                timeout_seconds=self.config.sample_timeout_s,
+            return PlayedHere(
+                self.env_runner,
+                limits,
+                self._note_report,
+                learns_here=self.learner_group.is_local,
             )
-            if not rollouts and not self.restore_env_runners(group):
-                raise EnvRunnersLostError(
-                    f"None of the {self.config.num_env_runners} env runners returned a fragment "
-                    f"within sample_timeout_s={self.config.sample_timeout_s}: see their logs, or "
-                    "raise the timeout if the environment is that slow."
-                )
-        for rollout in rollouts:
-            self.metrics.aggregate([rollout.report.metrics], key=ENV_RUNNER_RESULTS)
-            self.episode_statistics.add(rollout.report.episodes)
-            for fragment in rollout.fragments:
-                payload = ray.put(fragment) if self.learner_group.is_remote else fragment
-                self.replay_buffer.add(payload, weights_version=fragment.weights_version_min)
+        requests = RolloutRequests(
+            group._worker_manager.actors(),
+            num_envs=config.num_envs_per_env_runner,
+            max_in_flight=config.max_requests_in_flight_per_env_runner,
+            timeout_s=config.sample_timeout_s,
+            restore_timeout_s=config.env_runner_restore_timeout_s,
+            max_restarts_per_hour=config.max_restarts_per_hour,
+        )
+        return PlayedElsewhere(
+            requests,
+            limits,
+            self._note_report,
+            fragments_per_iteration=config.fragments_per_iteration,
+            max_restarts_per_hour=config.max_restarts_per_hour,
+        )
 
-    def _training_data(self, payloads: list[Any]) -> TrainingData:
-        if self.learner_group.is_remote:
-            return TrainingData(episodes_refs=payloads)
-        return TrainingData(episodes=payloads)
+    def cleanup(self) -> None:
+        """End everything, also what hangs: RLlib would wait for it."""
+        if hasattr(self, "experience"):
+            self.experience.stop()
+            self.env_runner_group._worker_manager.clear()
+            self.learners.stop()
+        super().cleanup()
 
-    def _log_replay_buffer(self, staleness: list[int], uses: list[int]) -> None:
-        measured: dict[str, float] = {
-            **self.replay_buffer.metrics(),
-            "staleness_mean": sum(staleness) / len(staleness),
-            "staleness_max": max(staleness),
-            "reuse_mean": sum(uses) / len(uses),
+    # ---------------------------------------------------------------- metrics
+
+    def _note_report(self, report: RolloutReport) -> None:
+        self.metrics.aggregate([report.metrics], key=ENV_RUNNER_RESULTS)
+        self.episode_statistics.add(report.episodes)
+        self.busy_times.note_rollout(report)
+
+    def _log(self, samples: list[Sample[Any]]) -> None:
+        measured: dict[tuple[str, ...], float] = {
+            **self.experience.metrics(),
+            **self.learners.metrics(),
+            **sample_metrics(samples, self.config.replay_buffer),
+            **self.busy_times.take(),
         }
+        for name, value in self.episode_statistics.metrics().items():
+            key = (ENV_RUNNER_RESULTS, *name)
+            measured[key] = value
         for name, value in measured.items():
-            self.metrics.log_value((REPLAY_BUFFER_RESULTS, name), value, window=1)
+            self.metrics.log_value(name, value, window=1)
 
     # ---------------------------------------------------------------- weights
 
@@ -137,22 +207,10 @@ class MineStudioPPO(Algorithm):
 
         The version is the number of updates behind the weights.
         """
-        state = self.learner_group.get_state(
-            components=f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}", inference_only=True
-        )[COMPONENT_LEARNER]
-        self.weights_version = state[WEIGHTS_SEQ_NO]
-        self.replay_buffer.set_version(self.weights_version)
-        published = {
-            COMPONENT_RL_MODULE: state[COMPONENT_RL_MODULE],
-            WEIGHTS_SEQ_NO: self.weights_version,
-        }
-        if self.env_runner_group.num_remote_env_runners() == 0:
-            self.env_runner.set_state(published)
-            return
-        reference = ray.put(published)
-        self.env_runner_group.foreach_env_runner(
-            lambda runner: runner.set_state(ray.get(reference)), local_env_runner=False
-        )
+        state = self.learners.weights()
+        self.learner_group = self.learners.group
+        self.weights_version = self._updates = state[WEIGHTS_SEQ_NO]
+        self.experience.publish(self.weights_version, state[COMPONENT_RL_MODULE])
 
     # ---------------------------------------------------------------- checkpoints
 
@@ -174,8 +232,16 @@ class MineStudioPPO(Algorithm):
         if EPISODE_STATISTICS in state:
             self.episode_statistics.set_state(state[EPISODE_STATISTICS])
 
+    def save_to_path(self, *args: Any, **kwargs: Any) -> str:
+        """Save; a learner that was lost meanwhile is rebuilt first."""
+        self.learners.make_sure()
+        self.learner_group = self.learners.group
+        return super().save_to_path(*args, **kwargs)
+
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; experience from before is of another policy and is forgotten."""
         super().restore_from_path(path, *args, **kwargs)
-        self.replay_buffer.clear()
+        self.learners.remember()
+        self.experience.forget()
+        self._next_samples = []
         self._publish_weights()

@@ -33,8 +33,15 @@ _INTEGERS = {
     "decorrelation_steps": 0,
     "max_nonfinite_minibatches": 1,
     "prior_update_interval": 0,
+    "max_requests_in_flight_per_env_runner": 1,
+    "max_restarts_per_hour": 0,
 }
-_REPLAY_BUFFER = {"max_fragments": 1, "max_reuse": 1, "max_staleness": 0}
+_REPLAY_BUFFER = {
+    "max_fragments": 1,
+    "max_reuse": 1,
+    "max_staleness": 0,
+    "fragments_per_chunk": 1,
+}
 
 _Rule = tuple[Callable[[float], bool], str]
 _NOT_NEGATIVE: _Rule = (lambda x: x >= 0, "at least 0")
@@ -52,6 +59,8 @@ _NUMBERS: dict[str, _Rule] = {
     "adam_eps": _POSITIVE,
     "log_ratio_clamp": _POSITIVE,
     "importance_weight_truncation": _POSITIVE,
+    "sample_timeout_s": _POSITIVE,
+    "learner_timeout_s": _POSITIVE,
 }
 
 
@@ -165,13 +174,15 @@ def _env_problems(config: MineStudioPPOConfig) -> list[str]:
 def _size_problems(config: MineStudioPPOConfig) -> list[str]:
     """Problems between options that are each right on their own."""
     problems = []
-    collected = config.num_envs_per_env_runner * max(1, config.num_env_runners)
+    num_envs = config.num_envs_per_env_runner * max(1, config.num_env_runners)
+    collected = num_envs * config.fragments_per_chunk
     capacity = config.replay_buffer["max_fragments"]
     if capacity < config.fragments_per_iteration + collected:
         problems.append(
             f"replay_buffer.max_fragments is {capacity}, too few for fragments_per_iteration="
-            f"{config.fragments_per_iteration} while {collected} environments add one fragment "
-            f"each: make it at least {config.fragments_per_iteration + collected}."
+            f"{config.fragments_per_iteration} while the environments add a chunk of fragments "
+            f"each, {collected} in all: make it at least "
+            f"{config.fragments_per_iteration + collected}."
         )
     return problems + _sharing_problems(config)
 

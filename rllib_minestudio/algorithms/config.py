@@ -21,7 +21,12 @@ from rllib_minestudio.algorithms.prior import INITIAL_PRIOR
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
-REPLAY_BUFFER_DEFAULTS = {"max_fragments": 4800, "max_reuse": 1, "max_staleness": 2}
+REPLAY_BUFFER_DEFAULTS = {
+    "max_fragments": 4800,
+    "max_reuse": 1,
+    "max_staleness": 2,
+    "fragments_per_chunk": 1,
+}
 
 
 class MineStudioPPOConfig(AlgorithmConfig):
@@ -55,6 +60,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.num_envs_per_env_runner = 8
         self.rollout_fragment_length = 256
         self.sample_timeout_s = 600.0
+        self.max_requests_in_flight_per_env_runner = 2
         self.lr = 2.0e-5
         self.gamma = 0.999
         self.grad_clip = 5.0
@@ -91,8 +97,11 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.replay_buffer: dict[str, int] = dict(REPLAY_BUFFER_DEFAULTS)
         self.off_policy_correction = "decoupled"
         self.importance_weight_truncation = 2.0
-
         self.reuse_stored_values = False
+
+        # What is put up with.
+        self.learner_timeout_s = 1800.0
+        self.max_restarts_per_hour = 60
 
         # The optimizer.
         self.lr_factors: dict[str, float] = {}
@@ -127,6 +136,8 @@ class MineStudioPPOConfig(AlgorithmConfig):
         off_policy_correction: str = NotProvided,
         importance_weight_truncation: float = NotProvided,
         reuse_stored_values: bool = NotProvided,
+        learner_timeout_s: float = NotProvided,
+        max_restarts_per_hour: int = NotProvided,
         lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
         adam_eps: float = NotProvided,
@@ -166,14 +177,20 @@ class MineStudioPPOConfig(AlgorithmConfig):
             gradient_accumulation: Minibatches per optimizer step, of all learners together: the
                 step is the same however many learners share its work.
             context_length: Steps per chunk of truncated backpropagation through time.
-            replay_buffer: `max_fragments`, `max_reuse`, `max_staleness` (in weight versions).
-                Given keys are added to the defaults.
+            replay_buffer: `max_fragments`, `max_reuse`, `max_staleness` (in weight versions),
+                `fragments_per_chunk` (contiguous fragments of one environment that are sampled
+                together). Given keys are added to the defaults.
             off_policy_correction: `decoupled` (importance weights against the behaviour policy),
                 `recompute` (MineStudio's: the behaviour policy is forgotten), or `none` (PPO's
                 ratio is taken to the behaviour policy itself, however old it is).
             importance_weight_truncation: Upper bound of those weights.
             reuse_stored_values: With `none`, take also the values of stale fragments as recorded:
                 then nothing is evaluated before training.
+            learner_timeout_s: A remote learner that takes longer over an update hangs, and is
+                replaced. (For env runners, see `sample_timeout_s`.)
+            max_restarts_per_hour: How often within an hour each part (all env runners, all
+                learners, the replay buffer, the weights' actor) may die or hang before the run
+                ends with an error.
             lr_factors: Shell pattern on parameter names to factor on `lr`; the first that fits
                 counts. To keep parts from learning at all, see the model's option `freeze`.
             weight_decay: Of AdamW.
@@ -240,7 +257,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
     @property
     def fragments_per_chunk(self) -> int:
         """Contiguous fragments of one environment that are trained on as one row."""
-        return self.replay_buffer.get("fragments_per_chunk", 1)
+        return self.replay_buffer["fragments_per_chunk"]
 
     @property
     def env_steps_per_iteration(self) -> int:

@@ -37,6 +37,8 @@ from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
 
 ITERATION = "training_iteration"
+PUBLISHED_VERSION = "published_version"
+"""Keys of the `timesteps` that come with an update."""
 
 
 class MineStudioPPOLearner(TorchLearner):
@@ -118,8 +120,10 @@ class MineStudioPPOLearner(TorchLearner):
             training_data: Fragments, or references to them, in chunk-major order:
                 `fragments_per_chunk` consecutive ones are contiguous in time. All learners get
                 equally many.
-            timesteps: Holds `training_iteration`, the iterations finished so far, and RLlib's
-                count of environment steps for the learning rate's schedule.
+            timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
+                environment steps for the learning rate's schedule, and `published_version`, the
+                version of the weights that env runners act with (left out: what this learner's
+                own updates imply).
 
         Returns:
             The metrics of the iteration.
@@ -140,6 +144,7 @@ class MineStudioPPOLearner(TorchLearner):
             kl_decay=config.kl_decay,
             vf_warmup_iterations=config.vf_warmup_iterations,
         )
+        self._published_version = timesteps.get(PUBLISHED_VERSION, self._published_version)
         with self._collected.timed("targets"):
             batch, nonfinite = self._prepare(loaded)
         self._weights_seq_no += 1

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import ObjectLostError, RayActorError, RayError, RayTaskError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
@@ -26,6 +26,9 @@ from rllib_minestudio.errors import FragmentsLostError, PartLostError
 
 Result = TypeVar("Result")
 State = dict[str, Any]
+
+START_WITHIN_S = 600.0
+"""How long new learners may take to start: to find CPUs and GPUs, and to load their weights."""
 
 TICK_S = 0.02
 """How often a waiting loop looks whether an update in this process is done."""
@@ -79,7 +82,7 @@ class Learners:
             The metrics of each learner.
 
         Raises:
-            FragmentsLostError: If fragments cannot be read because their node is gone. The
+            FragmentsLostError: If no fragment can be read because their nodes are gone. The
                 learners are as they were before.
             PartLostError: If learners are lost too often.
         """
@@ -92,18 +95,18 @@ class Learners:
         try:
             results = self._insist(update)
         except RayTaskError as error:
-            if not _is_loss_of_data(error):
+            if not isinstance(error.cause, FragmentsLostError):
                 raise
             if len(self.group) > 1:
                 self._rebuild()  # the others wait for the one that failed
-            raise FragmentsLostError("Fragments of an iteration were lost with a node.") from error
+            raise error.cause from error
         self.remember()
         return results
 
     def prefetch(self, payloads: Sequence[Any]) -> None:
-        """Let learners fetch the next batch but one; their next `update` is of the one before."""
+        """Let learners fetch a batch while they train on another; call it before that `update`."""
         if self.group.is_local:
-            self.group._learner.prefetch(_training_data(payloads))
+            self.group._learner.prefetch(training_data=_training_data(payloads))
         else:
             self._calls("prefetch", payloads)
 
@@ -132,6 +135,10 @@ class Learners:
                 )
             )
 
+    def metrics(self) -> dict[tuple[str, ...], float]:
+        """Rebuilds by cause."""
+        return {("restarts", name): count for name, count in self.failures.metrics().items()}
+
     def stop(self) -> None:
         """End remote learners at once, and the thread."""
         if self.group.is_remote:
@@ -147,23 +154,18 @@ class Learners:
         meanwhile: Callable[[float], Any] | None,
     ) -> list[State]:
         data = _training_data(payloads)
-        try:
-            if meanwhile is None:
-                return self.group.update(training_data=data, timesteps=timesteps)
-            future = self._thread.submit(self.group.update, training_data=data, timesteps=timesteps)
-            while not future.done():
-                meanwhile(TICK_S)
-            return future.result()
-        except RayError as error:
-            if not _is_loss_of_data(error):
-                raise
-            raise FragmentsLostError("Fragments of an iteration were lost with a node.") from error
+        if meanwhile is None:
+            return self.group.update(training_data=data, timesteps=timesteps)
+        future = self._thread.submit(self.group.update, training_data=data, timesteps=timesteps)
+        while not future.done():
+            meanwhile(TICK_S)
+        return future.result()
 
     # ---------------------------------------------------------------- in other processes
 
     def _calls(self, method: str, payloads: Sequence[Any], **arguments: Any) -> list[ray.ObjectRef]:
         """Call a method of all learners, each with its shard of the fragments."""
-        shards = _training_data(payloads).shard(num_shards=len(self.group))
+        shards = _training_data(payloads).shard(len(self.group))
         pairs = zip(self.group._workers, shards, strict=True)
         return [
             getattr(worker, method).remote(training_data=shard, **arguments)
@@ -223,11 +225,11 @@ class Learners:
         # A daemon thread, because it may wait for a GPU that the cluster no longer has.
         threading.Thread(target=build, daemon=True).start()
         try:
-            self.group = building.result(self._timeout_s)
+            self.group = building.result(START_WITHIN_S)
         except FutureTimeoutError as error:
             raise PartLostError(
-                f"No learner could be started within learner_timeout_s={self._timeout_s:g} after "
-                "one was lost: see whether the cluster still has the CPUs and GPUs they ask for."
+                f"No learners could be started within {START_WITHIN_S:g} s after one was lost: see "
+                "whether the cluster still has the CPUs and GPUs they ask for."
             ) from error
         state = ray.put(self._state)
         self._all([worker.set_state.remote(state) for worker in self.group._workers])
@@ -252,10 +254,3 @@ def _training_data(payloads: Sequence[Any]) -> TrainingData:
     if isinstance(payloads[0], ray.ObjectRef):
         return TrainingData(episodes_refs=list(payloads))
     return TrainingData(episodes=list(payloads))
-
-
-def _is_loss_of_data(error: Exception) -> bool:
-    """Whether an object is gone, rather than someone's mistake."""
-    return isinstance(error, ObjectLostError) or (
-        isinstance(error, RayTaskError) and isinstance(error.cause, ObjectLostError)
-    )

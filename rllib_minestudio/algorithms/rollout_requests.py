@@ -74,6 +74,11 @@ class RolloutRequests:
         timeout_s: How long a call may take before its runner counts as hung.
         restore_timeout_s: How long to wait while no runner at all is well.
         max_restarts_per_hour: Failures of runners, taken together, that are put up with.
+
+    Attributes:
+        restored: Indices of runners that were lost and are back; whoever reads it empties it.
+        lost_calls: Rollouts that were lost with their runner.
+        void_calls: Rollouts that came back after a rollback.
     """
 
     def __init__(
@@ -88,12 +93,13 @@ class RolloutRequests:
     ) -> None:
         """Begin without calls."""
         self._runners = [_Runner(index, actor) for index, actor in actors.items()]
-        self._num_envs = num_envs
+        self.num_envs = num_envs
         self._max_in_flight = max_in_flight
         self._timeout_s = timeout_s
         self._restore_timeout_s = restore_timeout_s
         self._last_well = time.monotonic()
         self.failures = FailureBudget("env runner", max_restarts_per_hour)
+        self.restored: list[int] = []
         self.lost_calls = 0
         self.void_calls = 0
 
@@ -105,7 +111,7 @@ class RolloutRequests:
     @property
     def fragments_under_way(self) -> int:
         """Fragments that the calls under way will bring."""
-        return self._num_envs * sum(len(runner.calls) for runner in self._runners)
+        return self.num_envs * sum(len(runner.calls) for runner in self._runners)
 
     # ---------------------------------------------------------------- calls
 
@@ -120,9 +126,9 @@ class RolloutRequests:
         for depth in range(self._max_in_flight):
             for runner in self._runners:
                 if runner.returning is None and len(runner.calls) == depth:
-                    if room < self._num_envs:
+                    if room < self.num_envs:
                         return
-                    room -= self._num_envs
+                    room -= self.num_envs
                     self._send(runner, weights, aligned)
 
     def harvest(self, timeout_s: float) -> list[Harvest]:
@@ -164,7 +170,7 @@ class RolloutRequests:
     def _send(self, runner: _Runner, weights: WeightsSource, aligned: bool) -> None:
         if not runner.calls:
             runner.since = time.monotonic()
-        rollout = runner.actor.rollout.options(num_returns=self._num_envs + 1)
+        rollout = runner.actor.rollout.options(num_returns=self.num_envs + 1)
         report, *fragments = rollout.remote(weights, aligned)
         runner.calls.append(_Call(report, fragments))
 
@@ -221,6 +227,7 @@ class RolloutRequests:
             try:
                 ray.get(runner.returning)
                 runner.returning = None
+                self.restored.append(runner.index)
                 self._last_well = now
             except ActorUnavailableError:
                 if now - runner.since > SECONDS_BETWEEN_PINGS:

@@ -4,18 +4,55 @@ from __future__ import annotations
 
 import pytest
 
+from tests.algorithms.actors import wait_until
+
+
+def accounted_for(counts: dict[str, float]) -> bool:
+    ends = ("evicted", "dropped_stale", "used_up", "lost", "broken")
+    return counts["added"] == counts["occupancy"] + sum(counts[end] for end in ends)
+
 
 @pytest.mark.slow
-def test_remote_env_runners_and_learner_train_and_get_the_weights(local_ray, make_config):
-    config = make_config().env_runners(num_env_runners=2, num_envs_per_env_runner=4)
+def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config):
+    config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 0})
+    config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=4)
     algorithm = config.learners(num_learners=1, num_cpus_per_learner=1).build_algo()
-    for _ in range(2):
+    for _ in range(3):
         result = algorithm.train()
-    steps = 2 * config.env_steps_per_iteration
+    steps = 3 * config.env_steps_per_iteration
     assert result["env_runners"]["num_env_steps_sampled_lifetime"] == steps
-    assert result["replay_buffer"]["used_up"] == 2 * config.fragments_per_iteration
+    counts = result["replay_buffer"]
+    assert counts["added"] == counts["used_up"] == 3 * config.fragments_per_iteration
+    assert result["learners"]["default_policy"]["weights_version"] == 3
+    assert counts["staleness_max"] == 0
     versions = algorithm.env_runner_group.foreach_env_runner(
         lambda runner: (runner._env_ids[0], runner._weights_seq_no), local_env_runner=False
     )
-    assert sorted(versions) == [("1-0", 2), ("2-0", 2)]
+    assert sorted(versions) == [("1-0", 2), ("2-0", 2)]  # the third awaits their next rollout
     algorithm.stop()
+
+
+@pytest.mark.slow
+def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, make_config):
+    config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 2, "max_reuse": 2})
+    config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=4)
+    algorithm = config.build_algo()
+    for _ in range(10):
+        result = algorithm.train()
+        counts = result["replay_buffer"]
+        assert accounted_for(counts)
+        assert counts["staleness_max"] <= 2
+        assert counts["occupancy"] + counts["fragments_under_way"] <= 64
+        assert sum(counts["staleness"].values()) == pytest.approx(1)
+        assert sum(counts["reuse"].values()) == pytest.approx(1)
+    # The newest weights reach the runners though nobody trains any more.
+    for _ in range(4):
+        algorithm.experience.meanwhile(0.1)
+    assert wait_until(lambda: 10 in acting_versions(algorithm), seconds=10)
+    algorithm.stop()
+
+
+def acting_versions(algorithm):
+    return algorithm.env_runner_group.foreach_env_runner(
+        lambda runner: runner._weights_seq_no, local_env_runner=False
+    )

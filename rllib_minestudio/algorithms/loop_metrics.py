@@ -1,0 +1,100 @@
+"""What the training loop measures of itself: staleness and reuse of samples, and who is busy."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rllib_minestudio.algorithms.replay_buffer import Sample
+from rllib_minestudio.algorithms.rollout import SAMPLING, RolloutReport
+
+REPLAY_BUFFER_RESULTS = "replay_buffer"
+LAST_BIN = 8
+"""Histograms have a bin for each value below this, and one for all from it on."""
+
+
+def sample_metrics(
+    samples: Sequence[Sample[Any]], limits: Mapping[str, int]
+) -> dict[tuple[str, ...], float]:
+    """Staleness and reuse of what was trained on: means, and shares by value.
+
+    Args:
+        samples: One iteration's.
+        limits: Of the replay buffer; they say which bins the histograms have.
+    """
+    staleness = [sample.staleness for sample in samples]
+    uses = [sample.use for sample in samples]
+    measured: dict[tuple[str, ...], float] = {
+        ("staleness_mean",): sum(staleness) / len(staleness),
+        ("staleness_max",): max(staleness),
+        ("reuse_mean",): sum(uses) / len(uses),
+    }
+    for name, values, bins in (
+        ("staleness", staleness, range(limits["max_staleness"] + 1)),
+        ("reuse", uses, range(1, limits["max_reuse"] + 1)),
+    ):
+        measured |= {(name, bin_): share for bin_, share in _histogram(values, bins).items()}
+    return {(REPLAY_BUFFER_RESULTS, *name): value for name, value in measured.items()}
+
+
+def _histogram(values: Sequence[int], possible: Iterable[int]) -> dict[str, float]:
+    """The share of each value; all bins are there, so that columns do not come and go."""
+    bins = dict.fromkeys(map(_bin, possible), 0.0)
+    for name, count in Counter(map(_bin, values)).items():
+        bins[name] = count / len(values)
+    return bins
+
+
+def _bin(value: int) -> str:
+    return str(value) if value < LAST_BIN else f"{LAST_BIN}_or_more"
+
+
+class BusyTimes:
+    """Which share of the time the learner learned and the env runners played.
+
+    Args:
+        num_env_runners: How many there are.
+    """
+
+    def __init__(self, num_env_runners: int) -> None:
+        """Start the clock."""
+        self._num_env_runners = num_env_runners
+        self._learning_s = 0.0
+        self._stages: Counter[Any] = Counter()  # of seconds
+        self._since = time.perf_counter()
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Count a block as time in which the learner learned."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._learning_s += time.perf_counter() - started
+
+    def note_rollout(self, report: RolloutReport) -> None:
+        """Count a rollout's time."""
+        self._stages.update(report.seconds)
+
+    def take(self) -> dict[tuple[str, ...], float]:
+        """The shares since the last call.
+
+        Rollouts count when they come back, so that one iteration's share may exceed 1.
+        """
+        now = time.perf_counter()
+        wall_s = now - self._since
+        measured: dict[tuple[str, ...], float] = {
+            ("busy_fraction", "learner"): self._learning_s / wall_s,
+            ("busy_fraction", "env_runners"): (
+                self._stages[SAMPLING] / wall_s / self._num_env_runners
+            ),
+        }
+        measured |= {
+            ("env_runners", "seconds", stage): seconds for stage, seconds in self._stages.items()
+        }
+        self._since, self._learning_s = now, 0.0
+        self._stages = Counter(dict.fromkeys(self._stages, 0.0))
+        return measured

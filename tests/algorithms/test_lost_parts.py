@@ -1,0 +1,75 @@
+"""Whatever dies or hangs, training goes on: every part is really killed and really stopped."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
+from tests.algorithms.test_remote import accounted_for
+
+
+def find_runner(algorithm):
+    return algorithm.env_runner_group._worker_manager.actors()[1]
+
+
+def find_learner(algorithm):
+    return algorithm.learner_group._workers[0]
+
+
+def find_replay_buffer(algorithm):
+    return algorithm.replay_buffer.service.actor
+
+
+def find_weights(algorithm):
+    return algorithm.experience.weights.service.actor
+
+
+PARTS = {
+    "env runner": find_runner,
+    "learner": find_learner,
+    "replay buffer": find_replay_buffer,
+    "weights": find_weights,
+}
+
+
+@pytest.fixture(scope="module")
+def trained(local_ray):
+    """One training run that all tests of this file torment in turn."""
+    from tests.algorithms.conftest import make_config
+
+    config = make_config.__wrapped__()(replay_buffer={"max_fragments": 64, "max_staleness": 4})
+    config = config.env_runners(
+        num_env_runners=2, num_envs_per_env_runner=4, sample_timeout_s=15
+    ).training(learner_timeout_s=15)
+    algorithm = config.learners(num_learners=1, num_cpus_per_learner=1).build_algo()
+    for service in (algorithm.replay_buffer.service, algorithm.experience.weights.service):
+        service.answer_within_s = 3
+    algorithm.train()
+    yield algorithm
+    algorithm.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("stop", "cause"), [(kill, "died"), (freeze, "hung")])
+def test_training_goes_on_without(trained, caplog, part, stop, cause):
+    counter = f"{part} {cause}".replace(" ", "_")
+    before = trained.train()
+    lost = process_of(PARTS[part](trained))
+    with caplog.at_level(logging.WARNING):
+        stop(lost)
+        result = before
+        while result["restarts"][counter] == before["restarts"][counter]:
+            result = trained.train()
+    assert result["restarts"][counter] == before["restarts"][counter] + 1
+    assert part.replace("_", " ") in caplog.text.lower()
+    for _ in range(2):
+        result = trained.train()
+    assert accounted_for(result["replay_buffer"])
+    learner = result["learners"]["default_policy"]
+    iterations = result["training_iteration"] - before["training_iteration"]
+    assert learner["weights_version"] >= trained.iteration - iterations
+    assert wait_until(lambda: not is_running(lost), seconds=20)
+    assert trained.experience.requests.num_well == 2 or part == "env runner"
