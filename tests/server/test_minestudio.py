@@ -1,0 +1,126 @@
+"""MineStudio's released package, unmodified, on the embedded engine: no Java, no display.
+
+Its programs run in processes of their own: importing MineStudio replaces parts of other packages.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rllib_minestudio.env.voxel import jitcache
+from rllib_minestudio.env.voxel.server import launcher
+
+PROGRAMS = Path(__file__).parent / "programs"
+PATIENCE = 300
+FACTS = "facts: "
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("minestudio") is None, reason="MineStudio is not installed"
+)
+
+
+def processes_of(directory):
+    """Process ids and command lines of whatever runs with MineStudio's directory."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            environ = (process / "environ").read_bytes()
+            command = (process / "cmdline").read_bytes().decode().replace("\0", " ")
+        except OSError:
+            continue
+        if f"MINESTUDIO_DIR={directory}\0".encode() in environ:
+            found[int(process.name)] = command
+    return found
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A function that runs a program on the embedded engine and returns what it found out."""
+    jitcache.warmup()
+    directory = tmp_path / "minestudio"
+    launcher.install(directory)
+    environ = {
+        **os.environ,
+        **launcher.environment(directory),
+        "OMP_NUM_THREADS": "1",
+        "MALMO_MINECRAFT_OUTPUT_LOGDIR": str(tmp_path / "logs"),
+    }
+    environ.pop("DISPLAY", None)
+    output = tmp_path / "output"
+
+    def run_program(name, *arguments):
+        # No pipes: MineStudio's daemon outlives its program for some seconds and holds them open.
+        with output.open("w") as file:
+            done = subprocess.run(
+                [sys.executable, PROGRAMS / name, *map(str, arguments)],
+                env=environ,
+                cwd=tmp_path,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=PATIENCE,
+            )
+        text = output.read_text()
+        assert done.returncode == 0, text[-3000:]
+        assert not [line for line in processes_of(directory).values() if "voxel.server" in line]
+        (facts,) = (line for line in text.splitlines() if line.startswith(FACTS))
+        return json.loads(facts.removeprefix(FACTS))
+
+    yield run_program
+    for pid in processes_of(directory):  # MineStudio's daemon; or what a failed test left
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_the_quick_start_plays_two_episodes(run):
+    first, second = run("quick_start.py")["episodes"]
+    for episode in (first, second):
+        assert episode["steps"] == 40
+        assert episode["image"] == [128, 128, 3]
+        assert episode["frame"] == [360, 640, 3]
+        assert 20 < episode["brightness"] < 235
+        assert episode["held"][0] == "iron_sword"
+    assert first["place"] != second["place"]
+
+
+def test_every_callback_that_needs_no_human_works(run, tmp_path):
+    seen = run("callbacks.py", tmp_path / "record")
+    assert seen["unused"] == []
+    assert seen["given"] == {"type": "dirt", "quantity": 3}
+    assert seen["walked"] > 0
+    assert seen["mobs_after_hard_reset"] == 0
+    assert seen["fast_reset_counts_on"] == 1
+    assert seen["hard_reset_place"] == [100, 7]
+    assert seen["init_inventory"] == [{"type": "stone", "quantity": 2}, "dirt"]
+    assert seen["rewards"] == [0.0, 0.0, 0.0]
+    assert seen["judged"]
+    assert seen["voxels"] == 15**3
+    assert seen["gate_rewards"][0] == pytest.approx(4 - 0.1 * 4)
+    assert seen["gate_rewards"][1] == 0.0
+    assert seen["previous"] == 1
+    assert seen["demonstration"].endswith("reference_videos/dig/human/0.mp4")
+    assert {"episode_1.mp4", "episode_1_action.json", "episode_1_info.json"} <= set(
+        seen["recorded"]
+    )
+    for name in ("Commands", "FastReset", "InitInventory", "PrevAction", "SummonMobs"):
+        assert f"{name}Callback" in seen["loaded"]
+
+
+@pytest.mark.slow
+def test_vpt_plays_through_the_inference_pipeline(run, tmp_path):
+    found = run("inference.py", tmp_path / "episodes")
+    assert found["summary"] == {"num_yes": 2, "num_episodes": 2, "yes_rate": "100.00%"}
+    assert found["files"] == [".mp4"] * 2 + [".pkl"] * 4
+
+
+@pytest.mark.slow
+def test_every_task_of_the_benchmark_can_be_played(run):
+    found = run("benchmark.py")
+    assert found["played"] == {"simple": 76, "hard": 77}
+    assert found["commands"] == 672
+    assert found["executed"] >= 330  # the rest name items, blocks and mobs that it does not have
