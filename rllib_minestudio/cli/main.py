@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import engine, model
+from rllib_minestudio.cli import doctor, engine, model
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -76,6 +76,15 @@ def build_parser() -> argparse.ArgumentParser:
         "needed;\nthis command does it ahead of time, for instance when an image is built.",
     )
     warmup.set_defaults(run=_warmup)
+    doctor.add_parser(
+        _parser(
+            commands.add_parser,
+            "doctor",
+            help="say what works on this machine, and how to fix the rest",
+            description=doctor.DESCRIPTION,
+            epilog=doctor.EXAMPLES,
+        )
+    )
     engine.add_parser(
         _parser(
             commands.add_parser,

@@ -21,7 +21,7 @@ for file in sorted(folder.glob("*/*.yaml")):
     commands += len(words)
     engine.reset(0, "plains")
     executed += sum(engine.execute(command).ok for command in words)
-    sim.callbacks = [CommandsCallback(words), TaskCallback([task])]
+    sim.callbacks = [CommandsCallback(words), TaskCallback(task)]
     obs, info = sim.reset()
     assert obs["task"] == task
     obs, *_ = sim.step(sim.action_space.sample())
