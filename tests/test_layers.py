@@ -22,6 +22,10 @@ FORBIDDEN = {
         *("gymnasium", "ray", "torch"),
         *(f"{OURS}.{layer}" for layer in ("env", "models", "algorithms", "evaluation", "cli")),
     ],
+    "demonstrations": [
+        *("ray", "torch"),
+        *(f"{OURS}.{layer}" for layer in ("models", "algorithms", "evaluation", "cli")),
+    ],
     "evaluation": [f"{OURS}.cli"],
 }
 ALLOWED = {"env/voxel": f"{OURS}.env.voxel"}

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import doctor, engine, model
+from rllib_minestudio.cli import doctor, engine, model, record
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -83,6 +83,15 @@ def build_parser() -> argparse.ArgumentParser:
             help="say what works on this machine, and how to fix the rest",
             description=doctor.DESCRIPTION,
             epilog=doctor.EXAMPLES,
+        )
+    )
+    record.add_parser(
+        _parser(
+            commands.add_parser,
+            "record",
+            help="record demonstrations of a scripted agent",
+            description=record.DESCRIPTION,
+            epilog=record.EXAMPLES,
         )
     )
     engine.add_parser(

@@ -1,6 +1,7 @@
-"""Agents that need no network: a scripted hunter and the random policy."""
+"""Agents that need no network: scripted hunters and the random policy."""
 
+from rllib_minestudio.env.agents.humanlike import HumanlikeHunter, HumanLimits
 from rllib_minestudio.env.agents.hunter import ScriptedHunter
 from rllib_minestudio.env.agents.random_agent import RandomAgent
 
-__all__ = ["RandomAgent", "ScriptedHunter"]
+__all__ = ["HumanLimits", "HumanlikeHunter", "RandomAgent", "ScriptedHunter"]

@@ -1,0 +1,15 @@
+"""Demonstrations: episodes that a scripted agent plays, and what a network learns from them.
+
+`recording` plays and writes them; `windows` cuts recorded episodes into pieces to imitate.
+"""
+
+from rllib_minestudio.demonstrations.windows import (
+    Window,
+    WindowOptions,
+    shuffled,
+    stack,
+    stream,
+    windows,
+)
+
+__all__ = ["Window", "WindowOptions", "shuffled", "stack", "stream", "windows"]

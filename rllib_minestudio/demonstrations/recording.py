@@ -1,0 +1,228 @@
+"""Has a scripted agent play episodes of a task and records them, in several processes.
+
+An episode depends on its seed alone, so it does not matter which process plays it, or when:
+recording goes on where it was interrupted, and gives what it would have given.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium as gym
+
+from rllib_minestudio.env.agents import HumanlikeHunter, RandomAgent, ScriptedHunter
+from rllib_minestudio.env.agents.hunter import BODIES
+from rllib_minestudio.env.recorder import (
+    RECORDING,
+    RECORDING_ERROR,
+    EpisodeRecorder,
+    RecorderOptions,
+)
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
+from rllib_minestudio.recordings.layout import plain
+from rllib_minestudio.recordings.video import LOSSLESS
+
+ORDER_FILE = "demonstrations.json"
+"""Says, in the folder of the recordings, what they are recordings of."""
+
+EPISODES_FOLDER = "episodes"
+
+
+class Agent(Protocol):
+    """A scripted agent: it looks at the environment itself."""
+
+    def reset(self) -> None:
+        """Forget the episode before."""
+
+    def act(self, env: gym.Env) -> Any:
+        """Return the next action for `env`."""
+
+
+AGENTS: dict[str, Callable[[Sequence[str], int], Agent]] = {
+    "hunter": lambda prey, seed: HumanlikeHunter(prey, seed=seed),
+    "perfect-hunter": lambda prey, seed: ScriptedHunter(prey),
+    "random": lambda prey, seed: RandomAgent(seed),
+}
+"""Name of an agent -> how to make one for the episode of a seed."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to record.
+
+    Attributes:
+        task: What the task is called.
+        make_env: Makes the environment out of `env_config`.
+        env_config: Its options.
+        agent: Name of the agent, one of `AGENTS`.
+        prey: What a hunter hunts, names among `hunter.BODIES`.
+        seed: Of the first episode; the next ones count on from it.
+        crf: Quality of the video; 0 keeps every bit.
+    """
+
+    task: str
+    make_env: Callable[[Any], gym.Env]
+    env_config: Mapping[str, Any] = field(default_factory=dict)
+    agent: str = "hunter"
+    prey: tuple[str, ...] = tuple(BODIES)
+    seed: int = 0
+    crf: int = LOSSLESS
+
+    def facts(self) -> dict[str, Any]:
+        """What has to be the same when recording goes on."""
+        facts = {key: value for key, value in asdict(self).items() if key != "make_env"}
+        environment: dict[str, Any] = plain(facts)
+        return environment
+
+
+class Recorded(NamedTuple):
+    """An episode that was recorded."""
+
+    number: int
+    undiscounted_return: float
+    length: int
+
+
+def missing(order: Order, folder: Path, episodes: int) -> list[int]:
+    """Return which of the first `episodes` episodes are not in `folder` yet.
+
+    Raises:
+        InvalidOptionsError: The folder holds demonstrations of something else.
+    """
+    file = folder / ORDER_FILE
+    if file.is_file():
+        try:
+            before = json.loads(file.read_text())
+        except ValueError as error:
+            raise RecordingError(f"{str(file)!r} is damaged: {error}.") from error
+        wanted = order.facts()
+        changed = sorted(key for key in {*before, *wanted} if before.get(key) != wanted.get(key))
+        if changed:
+            raise InvalidOptionsError(
+                f"{str(folder)!r} holds demonstrations that differ in {', '.join(changed)}: "
+                "give another --out, or the options they were recorded with."
+            )
+    done = folder / EPISODES_FOLDER
+    return [index for index in range(episodes) if not (done / _name(index)).is_dir()]
+
+
+def record(order: Order, folder: Path, episodes: int, workers: int = 1) -> Iterator[Recorded]:
+    """Record what is missing of the first `episodes` episodes, and yield each when it is on disk.
+
+    Args:
+        order: What to record.
+        folder: Where to; made if need be.
+        episodes: How many there are to be in the end.
+        workers: Processes that play.
+
+    Raises:
+        InvalidOptionsError: The order is not in order, or the folder holds something else.
+        RecordingError: An episode cannot be written, or a process died. What was recorded stays.
+    """
+    _check(order)
+    indices = missing(order, folder, episodes)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial_file = folder / f".{ORDER_FILE}.{os.getpid()}"
+        partial_file.write_text(json.dumps(order.facts(), indent=2) + "\n")
+        os.replace(partial_file, folder / ORDER_FILE)
+    except OSError as error:
+        raise RecordingError(f"{str(folder)!r} cannot be written: {error.strerror}.") from error
+    if not indices:
+        return
+    # Not forked: the parent may have threads, Ray's or torch's.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        min(workers, len(indices)), context, initializer=_open, initargs=(order, folder)
+    ) as pool:
+        try:
+            for future in as_completed([pool.submit(_play, index) for index in indices]):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise RecordingError(
+                "A recording process died (out of memory?). The episodes that were finished are "
+                "kept; the same command records the rest."
+            ) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _check(order: Order) -> None:
+    problems = []
+    if order.agent not in AGENTS:
+        problems.append(
+            f"agent is {order.agent!r}: it must be one of {', '.join(AGENTS)}."
+            f"{did_you_mean(order.agent, AGENTS)}"
+        )
+    for name in order.prey:
+        if name not in BODIES:
+            problems.append(
+                f"prey is {name!r}: it must be one of {', '.join(BODIES)}."
+                f"{did_you_mean(name, BODIES)}"
+            )
+    if problems:
+        raise InvalidOptionsError(problems)
+
+
+def _name(index: int) -> str:
+    return f"episode-{index:05d}"
+
+
+# ---------------------------------------------------------------- in the processes that play
+
+_given: tuple[Order, Path]
+
+
+def _open(order: Order, folder: Path) -> None:
+    """Remember what is to be played; an error in here would only break the pool."""
+    global _given
+    _given = order, folder
+
+
+def _play(index: int) -> Recorded:
+    order, _ = _given
+    return play_episode(_environment(), order, index)
+
+
+@cache
+def _environment() -> EpisodeRecorder:
+    """Build the environment, once per process."""
+    order, folder = _given
+    options = RecorderOptions(str(folder / EPISODES_FOLDER), crf=order.crf)
+    return EpisodeRecorder(order.make_env(order.env_config), options)
+
+
+def play_episode(env: EpisodeRecorder, order: Order, index: int) -> Recorded:
+    """Play and record one episode.
+
+    Raises:
+        RecordingError: It cannot be written.
+    """
+    seed = order.seed + index
+    agent = AGENTS[order.agent](order.prey, seed)
+    facts = {
+        "name": _name(index),
+        "index": index,
+        "task": order.task,
+        "policy": {"agent": order.agent, "prey": list(order.prey)},
+        "env": plain(dict(order.env_config)),
+    }
+    env.reset(seed=seed, options={RECORDING: facts})
+    total, length, done = 0.0, 0, False
+    while not done:
+        _, reward, terminated, truncated, info = env.step(agent.act(env))
+        total += float(reward)
+        length += 1
+        done = terminated or truncated
+    if RECORDING_ERROR in info:
+        raise RecordingError(str(info[RECORDING_ERROR]))
+    return Recorded(index, total, length)

@@ -1,0 +1,170 @@
+"""Cuts recorded episodes into windows: so many steps to imitate, and what came before them.
+
+VPT remembers. What it is to do in step t depends on the frames before it, so every window begins
+with `burn_in` frames that only rebuild the memory; nothing else has to be carried from window to
+window, and windows can be shuffled and shared out among learners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.actions import N_BUTTON_TOKENS, ActionMapper
+from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.recordings import Recording
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """How episodes are cut.
+
+    Attributes:
+        length: Steps to imitate.
+        burn_in: Frames before them. With the network's memory length, its first layer remembers
+            exactly what it would have remembered when playing; deeper ones nearly.
+        size: (width, height) that frames are scaled to; None keeps the recorded size.
+    """
+
+    length: int
+    burn_in: int
+    size: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """`burn_in + length` consecutive rows of one episode, with padding where it has none.
+
+    Padding before the episode has nothing to do with it: `first` cuts it off. Padding after it has
+    weight 0 and can influence nothing before it.
+
+    Attributes:
+        image: (rows, H, W, 3) uint8, what was seen.
+        buttons: (rows,) int64, the token of what was then done.
+        camera: (rows,) int64.
+        first: (rows,) bool, True where the episode begins.
+        weight: (rows,) float32: 1 for a step to imitate; 0 in burn-in and padding.
+    """
+
+    image: NDArray[np.uint8]
+    buttons: NDArray[np.int64]
+    camera: NDArray[np.int64]
+    first: NDArray[np.bool_]
+    weight: NDArray[np.float32]
+
+
+def windows(recording: Recording, options: WindowOptions) -> Iterator[Window]:
+    """Cut one episode, decoding it once and holding one window of it at a time.
+
+    Args:
+        recording: The episode. If it was recorded as keys and degrees, these become the nearest
+            tokens.
+        options: How to cut.
+
+    Raises:
+        RecordingError: It is damaged, or its frames are not what an agent saw.
+    """
+    tokens = _tokens(recording)
+    steps = len(recording)
+    frames = recording.frames(_scaling(recording, options.size), stop=steps)
+    burn_in, rows = options.burn_in, options.burn_in + options.length
+    before: list[NDArray[np.uint8]] = []
+    for start in range(0, steps, options.length):
+        present = list(islice(frames, options.length))
+        begin, end = burn_in - len(before), burn_in + len(present)
+        shown = [*before, *present]
+        image = np.zeros((rows, *present[0].shape), np.uint8)
+        image[begin:end] = shown
+        columns = np.zeros((len(tokens), rows), np.int64)
+        columns[:, begin:end] = tokens[:, start - len(before) : start + len(present)]
+        first = np.zeros(rows, np.bool_)
+        first[begin] = len(before) == start
+        weight = np.zeros(rows, np.float32)
+        weight[burn_in:end] = 1.0
+        yield Window(image, columns[0], columns[1], first, weight)
+        before = shown[max(0, len(shown) - burn_in) :]
+
+
+def stream(
+    recordings: Sequence[Recording], options: WindowOptions, *, seed: int, shuffle_among: int
+) -> Iterator[Window]:
+    """Yield windows of many episodes for ever, in random order.
+
+    Every window comes once before any comes again. Memory holds `shuffle_among` windows and one
+    episode being decoded.
+
+    Args:
+        recordings: At least one with at least one step.
+        options: How to cut.
+        seed: Decides the order.
+        shuffle_among: From how many windows each is drawn.
+    """
+    random = np.random.default_rng(seed)
+    while True:
+        order = random.permutation(len(recordings))
+        epoch = (window for i in order for window in windows(recordings[i], options))
+        yield from shuffled(epoch, shuffle_among, random)
+
+
+def shuffled(items: Iterable[Item], among: int, random: np.random.Generator) -> Iterator[Item]:
+    """Yield all items in random order, holding `among` of them from which each is drawn."""
+    waiting: list[Item] = []
+    for item in items:
+        waiting.append(item)
+        if len(waiting) > among:
+            yield waiting.pop(int(random.integers(len(waiting))))
+    for i in random.permutation(len(waiting)):
+        yield waiting[i]
+
+
+def stack(batch: Sequence[Window]) -> dict[str, NDArray]:
+    """Stack windows of equal shape: the fields of `Window`, with a leading batch axis."""
+    return {
+        field.name: np.stack([getattr(window, field.name) for window in batch])
+        for field in fields(Window)
+    }
+
+
+def _tokens(recording: Recording) -> NDArray[np.int64]:
+    """Return buttons and camera of every step, (2, N)."""
+    columns, keys = recording.steps, recording.meta.get("keys")
+    mapper = ActionMapper()
+    if keys is None:
+        tokens = np.stack([columns["buttons"], columns["camera"]]).astype(np.int64)
+    else:
+        rows = zip(columns["keys"].tolist(), columns["degrees"], strict=True)
+        pairs = [
+            mapper.from_env({**dict(zip(keys, row, strict=True)), "camera": degrees})
+            for row, degrees in rows
+        ]
+        tokens = np.array(pairs, np.int64).reshape(-1, 2).T
+    limits = (N_BUTTON_TOKENS, mapper.n_camera_tokens)
+    for name, column, limit in zip(("buttons", "camera"), tokens, limits, strict=True):
+        if (column >= limit).any():
+            raise RecordingError(
+                f"{str(recording.path)!r} has a {name} token {column.max()}, but VPT's are below "
+                f"{limit}: it was recorded with another camera_config, or is damaged."
+            )
+    return tokens
+
+
+def _scaling(recording: Recording, size: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the size to scale to, or None where the frames have it already.
+
+    Raises:
+        RecordingError: Text was written over the frames, which no agent sees when it plays.
+    """
+    video = recording.meta.get("video") or {}
+    if video.get("overlay"):
+        raise RecordingError(
+            f"{str(recording.path)!r} shows text over its frames, which an agent does not see: "
+            "record demonstrations without overlay."
+        )
+    return None if size == (video.get("width"), video.get("height")) else size

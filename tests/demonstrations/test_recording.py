@@ -1,0 +1,76 @@
+"""Demonstrations are recorded exactly, in any order, and go on where they were interrupted."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.cli.main import main
+from rllib_minestudio.demonstrations.recording import missing, record
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.recordings import find_recordings
+
+from .conftest import TASK
+
+
+def test_recorded_tokens_lead_through_the_recorded_frames(recordings):
+    recording = recordings[1]
+    env = MineStudioEnv(TASK)
+    obs, _ = env.reset(seed=recording.meta["seed"])
+    seen, rewards = [obs["image"]], []
+    tokens = zip(recording.steps["buttons"], recording.steps["camera"], strict=True)
+    for buttons, camera in tokens:
+        action = {"buttons": int(buttons), "camera": int(camera)}
+        assert env.action_space.contains({k: np.array([v]) for k, v in action.items()})
+        obs, reward, _, truncated, _ = env.step(action)
+        seen.append(obs["image"])
+        rewards.append(reward)
+    assert truncated
+    np.testing.assert_array_equal(np.stack(list(recording.frames())), np.stack(seen))
+    np.testing.assert_array_equal(recording.steps["reward"], np.float32(rewards))
+
+
+def test_recording_goes_on_and_keeps_what_there_is(order, recordings, tmp_path):
+    list(record(order, tmp_path, 1))
+    (first,) = tmp_path.rglob("video.mp4")
+    before = first.stat().st_mtime_ns
+    assert missing(order, tmp_path, 3) == [1, 2]
+    done = list(record(order, tmp_path, 3))
+    assert sorted(episode.number for episode in done) == [1, 2]
+    assert first.stat().st_mtime_ns == before
+    for ours, theirs in zip(find_recordings(tmp_path), recordings, strict=True):
+        np.testing.assert_array_equal(ours.steps["buttons"], theirs.steps["buttons"])
+        assert ours.video_path.read_bytes() == theirs.video_path.read_bytes()
+
+
+def test_a_folder_holds_demonstrations_of_one_kind(order, recordings):
+    folder = recordings[0].path.parents[1]
+    with pytest.raises(InvalidOptionsError, match="differ in crf, seed"):
+        list(record(replace(order, seed=8, crf=23), folder, 3))
+
+
+def test_unknown_agents_and_animals_are_named(order, tmp_path):
+    with pytest.raises(InvalidOptionsError) as caught:
+        list(record(replace(order, agent="hunte", prey=("cwo",)), tmp_path, 1))
+    assert "Did you mean 'hunter'?" in caught.value.problems[0]
+    assert "Did you mean 'cow'?" in caught.value.problems[1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_records_the_task_of_an_experiment_file(tmp_path, capsys):
+    task = tmp_path / "task.yaml"
+    task.write_text("cows: {env: MineStudioEnv, config: {env_config: {callbacks: [{JudgeReset: {time_limit: 5}}]}}}")  # fmt: skip  # noqa: E501
+    arguments = ["record", str(task), "--agent", "random", "--episodes", "2", "--workers", "1"]
+    out = ["--out", str(tmp_path / "out"), "--set", "env_config.obs_size=[32, 32]"]
+    assert main([*arguments, *out]) == 0
+    assert [len(recording) for recording in find_recordings(tmp_path / "out")] == [5, 5]
+    assert main([*arguments, *out]) == 0
+    assert "2 of 2 episodes are recorded already" in capsys.readouterr().out
+
+
+def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):
+    task = tmp_path / "task.yaml"
+    task.write_text("cows: {env: MineStudioEnv, config: {env_config: {obs_sise: [32, 32]}}}")
+    assert main(["record", str(task), "--episodes", "1", "--out", str(tmp_path / "out")]) == 2
+    assert "obs_size" in capsys.readouterr().err
