@@ -32,20 +32,22 @@ exec 3<&0
 game=$!
 trap '' TERM
 ( read -r _ <&3; kill -TERM 0; sleep 2; rm -rf -- "$run_dir"; kill -KILL 0 ) &
+watch=$!
 exec 3<&-
 wait "$game"
 echo "(The game ended with status $?.)"
 rm -rf -- "$run_dir"
+kill -KILL "$watch"
+wait "$watch"
 kill -KILL 0
 """
-"""Leader of the group, a small shell. Its standard input ends when we close it or die, however we
-die; then it ends the game: SIGTERM, on which the game and its virtual screen tidy up, and SIGKILL.
-MineStudio has a Python daemon of 284 MB look for orphans every ten seconds instead.
+"""Leader of the group, a small shell. Its standard input ends when we die, however we die; then it
+ends the game and its files. MineStudio has a Python daemon of 284 MB look for orphans instead.
 """
 
 _LOOK_EVERY_S = 0.02
-_GRACE_S = 4.0
-"""Seconds that a group gets to end by itself; the supervisor allows the game two of them."""
+_GRACE_S = 2.0
+"""Seconds between SIGTERM, on which a game and its virtual screen tidy up, and SIGKILL."""
 _MOST_OUTPUT = 1 << 20
 """Bytes of a log that are looked at, from its beginning or its end."""
 _LINES_IN_ERRORS = 15
@@ -111,11 +113,8 @@ class GameProcess:
         """End the game and everything it has started; may be called twice."""
         stdin = self._popen.stdin
         if stdin is not None and not stdin.closed:
-            stdin.close()  # which the supervisor waits for
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_GRACE_S)
-            end_group(self.pid)
-            self._popen.wait()
+            end_group(self.pid, self._popen)
+            stdin.close()
         self._forget()
 
     def _start(self, options: MinecraftOptions) -> subprocess.Popen[bytes]:
@@ -197,13 +196,18 @@ def command(options: MinecraftOptions, port: int) -> list[str]:
     return prefix + game
 
 
-def end_group(leader: int) -> None:
-    """End every process of a group that has not ended by itself."""
+def end_group(leader: int, child: subprocess.Popen[bytes] | None = None) -> None:
+    """End every process of a group, politely first.
+
+    Args:
+        leader: Its number.
+        child: The leader, if it is a child of ours and has to be waited for.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + _GRACE_S
         with contextlib.suppress(ProcessLookupError):
             os.killpg(leader, number)
-        while _members(leader) and time.monotonic() < deadline:
+        while _is_there(leader, child) and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY_S)
 
 
@@ -226,11 +230,16 @@ def collect_orphans() -> int:
     return collected
 
 
-def _members(leader: int) -> list[int]:
-    """Return the living processes of a group; a zombie is none."""
-    members = []
+def _is_there(leader: int, child: subprocess.Popen[bytes] | None) -> bool:
+    """Return whether a process of the group lives; a zombie does not."""
+    if child is not None:
+        child.poll()
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, ProcessLookupError):
             if os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
-                members.append(process.pid)
-    return members
+                return True
+    return False
