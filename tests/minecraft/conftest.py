@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.voxel.server import launcher
 
 FAULTY_ENGINE = Path(__file__).parents[1] / "server" / "faulty_engine.py"
@@ -63,15 +64,20 @@ def _runs(pid):
     return state != "Z"
 
 
+def isolate(monkeypatch, temporary):
+    """Make this process and its children a node of their own, without faults."""
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    for name in ("ENGINE_FAULTS", "MINESTUDIO_GPU_RENDER", "JAVA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
     """An engine directory and temporary folder of this test's own."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.delenv("ENGINE_FAULTS", raising=False)
-    monkeypatch.delenv("MINESTUDIO_GPU_RENDER", raising=False)
+    isolate(monkeypatch, temporary)
     engine = Engine(tmp_path / "MineStudio", monkeypatch.setenv)
     yield engine
     assert engine.living() == []
@@ -80,8 +86,6 @@ def engine(tmp_path, monkeypatch):
 @pytest.fixture
 def make_env(engine):
     """Make environments that are closed after the test."""
-    from rllib_minestudio.env import MineStudioEnv
-
     envs = []
 
     def make(**options):
@@ -90,6 +94,25 @@ def make_env(engine):
 
     yield make
     for env in envs:
+        env.close()
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """One env for all tests that only look at it; its observations are wider than high."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        isolate(monkeypatch, tmp_path_factory.mktemp("node"))
+        engine = Engine(tmp_path_factory.mktemp("engine"), monkeypatch.setenv)
+        env = MineStudioEnv(
+            {**engine.options, "obs_size": [96, 64], "num_empty_frames": 0},
+            callbacks=[
+                {"Commands": []},
+                {"SummonMobs": {"mobs": []}},
+                {"FastReset": {"biomes": ["plains"], "random_tp_range": 200}},
+                {"JudgeReset": 4},
+            ],
+        )
+        yield env
         env.close()
 
 
