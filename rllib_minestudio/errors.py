@@ -37,6 +37,10 @@ class CheckpointMismatchError(MineStudioError):
     """A checkpoint or weights file does not fit the model it is loaded into."""
 
 
+class CheckpointError(MineStudioError):
+    """A checkpoint is incomplete, damaged, or was written by something else."""
+
+
 class EngineError(MineStudioError, RuntimeError):
     """The game engine crashed, hung, or is not available."""
 

@@ -8,7 +8,9 @@ replaced: runners in `rollout_requests.py`, learners in `learners.py`, the rest 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -26,6 +28,7 @@ from ray.rllib.utils.metrics import (
     WEIGHTS_SEQ_NO,
 )
 
+from rllib_minestudio.algorithms.checkpoint_record import save_whole, write_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
 from rllib_minestudio.algorithms.experience import Experience, PlayedElsewhere, PlayedHere
@@ -232,11 +235,29 @@ class MineStudioPPO(Algorithm):
         if EPISODE_STATISTICS in state:
             self.episode_statistics.set_state(state[EPISODE_STATISTICS])
 
-    def save_to_path(self, *args: Any, **kwargs: Any) -> str:
-        """Save; a learner that was lost meanwhile is rebuilt first."""
+    def save_to_path(self, path: Any = None, **kwargs: Any) -> str:
+        """Save RLlib's checkpoint with its record (`record.yaml`), whole or not at all.
+
+        A learner that was lost meanwhile is rebuilt first.
+
+        Args:
+            path: A new folder, or a checkpoint to replace; None makes a temporary folder.
+            kwargs: RLlib's `state`, `filesystem` (then `path` lies there, saved in RLlib's own
+                way) and `use_msgpack`.
+        """
         self.learners.make_sure()
         self.learner_group = self.learners.group
-        return super().save_to_path(*args, **kwargs)
+        if kwargs.get("filesystem") is not None or "://" in str(path):
+            return super().save_to_path(path, **kwargs)
+        folder = Path(path or tempfile.mkdtemp(prefix="checkpoint_")).resolve()
+
+        def save(partial: Path) -> None:
+            Algorithm.save_to_path(self, str(partial), **kwargs)
+            result = {"training_iteration": self.iteration, **(self._last_result or {})}
+            write_record(partial, self.config, result)
+
+        save_whole(folder, save)
+        return str(folder)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; experience from before is of another policy and is forgotten."""

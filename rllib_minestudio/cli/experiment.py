@@ -7,12 +7,14 @@ A YAML file holds one or more experiments in RLlib's classic layout:
       env: MineStudioEnv
       stop: {time_total_s: 800}
       num_samples: 1
-      checkpoint_config: {checkpoint_frequency: 10}
+      checkpoint_config: {save_interval: 10, keep_interval: 100}
+      record_video_interval: 100
+      trackers: {wandb: {project: cows}}
       summary: {random_policy_episodes: 20, video_episodes: 1}
       config: {lr: 1e-4, env_config: {...}}
 
-A Python file defines `config` (an AlgorithmConfig), optionally `stop`, `num_samples` and
-`checkpoint_config`, or a complete `tuner` (ray.tune.Tuner).
+A Python file defines `config` (an AlgorithmConfig), optionally the keys beside `config` above, or
+a complete `tuner` (ray.tune.Tuner).
 
 This module reads and merges; it does not judge. Keys and values are judged in `plan`.
 """
@@ -31,9 +33,12 @@ from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, di
 
 DEFAULT_ALGORITHM = "MineStudioPPO"
 
+TUNES_SAVE_INTERVAL = "checkpoint_frequency"
+"""Tune's name of `checkpoint_config.save_interval`, which is MineStudio's; both are understood."""
+
 MOVED_KEYS = {
     "checkpoint_at_end": "checkpoint_config.checkpoint_at_end",
-    "checkpoint_freq": "checkpoint_config.checkpoint_frequency",
+    "checkpoint_freq": "checkpoint_config.save_interval",
     "keep_checkpoints_num": "checkpoint_config.num_to_keep",
     "local_dir": "the command line's --out",
     "restore": "the command line's --resume",
@@ -53,7 +58,9 @@ class Experiment:
         stop: Metric name -> value at which training stops; the first one reached ends it.
         config: The algorithm's options; any value may be a search space.
         num_samples: How often Tune repeats the whole search space.
-        checkpoint_config: Arguments of ray.tune.CheckpointConfig.
+        checkpoint_config: Which checkpoints there are; fields of `sections.CheckpointOptions`.
+        record_video_interval: Iterations between two videos of the agent; None for none.
+        trackers: Where results go besides the run's folder; see `runs.trackers`.
         summary: What is measured around the run; fields of `sections.SummaryOptions`.
         algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds
             only what the command line sets on top of it.
@@ -66,13 +73,16 @@ class Experiment:
     config: dict[str, Any] = field(default_factory=dict)
     num_samples: int = 1
     checkpoint_config: dict[str, Any] = field(default_factory=dict)
+    record_video_interval: int | None = None
+    trackers: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     algorithm_config: Any = None
 
 
-EXPERIMENT_KEYS = ("run", "env", "stop", "config", "num_samples", "checkpoint_config", "summary")
-SECTIONS = ("stop", "config", "checkpoint_config", "summary")
+SECTIONS = ("stop", "config", "checkpoint_config", "trackers", "summary")
 """The keys of an experiment whose value is a mapping."""
+
+EXPERIMENT_KEYS = ("run", "env", "num_samples", "record_video_interval", *SECTIONS)
 
 
 def load_experiments(path: Path, overrides: Sequence[str] = ()) -> list[Experiment]:
@@ -145,7 +155,7 @@ def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
     if problems:
         raise InvalidOptionsError(problems)
     return [
-        Experiment(name=str(name), **_with_overrides(body, overrides))
+        Experiment(name=str(name), **with_overrides(body, overrides))
         for name, body in experiments.items()
     ]
 
@@ -171,7 +181,7 @@ def _layout_problems(name: Any, body: Any) -> list[str]:
     return problems
 
 
-def _with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Merge `--set key=value` into one experiment; sections written as null become empty."""
     _require_assignments(overrides, "--set")
     filled = {
@@ -179,16 +189,20 @@ def _with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     }
     merged = OmegaConf.create(filled)
     for override in overrides:
-        first = override.partition("=")[0].partition(".")[0].partition("[")[0]
-        rooted = override if first in EXPERIMENT_KEYS else f"config.{override}"
         try:
-            merged.merge_with_dotlist([rooted])
+            merged.merge_with_dotlist([rooted(override)])
         except (YAMLError, OmegaConfBaseException) as error:
             reason = str(error).splitlines()[0]
             raise InvalidOptionsError(f"--set {override}: cannot be applied: {reason}.") from error
     container = OmegaConf.to_container(merged, resolve=True)
     assert isinstance(container, dict)
     return {str(key): value for key, value in container.items()}
+
+
+def rooted(override: str) -> str:
+    """Write a `key=value` in full: a key that is none of an experiment's own is of `config`."""
+    first = override.partition("=")[0].partition(".")[0].partition("[")[0]
+    return override if first in EXPERIMENT_KEYS else f"config.{override}"
 
 
 def _read_python(path: Path, overrides: Sequence[str]) -> Experiment:
@@ -201,13 +215,13 @@ def _read_python(path: Path, overrides: Sequence[str]) -> Experiment:
         )
     body: dict[str, Any] = {
         key: namespace[key]
-        for key in ("stop", "num_samples", "checkpoint_config", "summary")
-        if key in namespace
+        for key in EXPERIMENT_KEYS
+        if key in namespace and key not in ("run", "env", "config")
     }
     problems = _layout_problems(path.stem, body)
     if problems:
         raise InvalidOptionsError(problems)
-    merged = _with_overrides(body, overrides)
+    merged = with_overrides(body, overrides)
     if "run" in merged:
         raise InvalidOptionsError("--set run: a Python file's `config` decides the algorithm.")
     return Experiment(name=path.stem, algorithm_config=config, **merged)

@@ -150,9 +150,11 @@ def _add_train_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue the newest run of this experiment in --out from its last checkpoint",
+        help="continue the newest run of this experiment in --out from its last checkpoint, with "
+        "the options it was started with; --set and --stop change them",
     )
     parser.add_argument(
+        "--save-interval",
         "--checkpoint-freq",
         metavar="N",
         type=int,

@@ -7,11 +7,13 @@ from rllib_minestudio.cli.experiment import Experiment
 from rllib_minestudio.cli.options import algorithm_of, check_variants, search_space
 from rllib_minestudio.cli.search import searched_paths
 from rllib_minestudio.cli.sections import (
+    CheckpointOptions,
     SummaryOptions,
-    checkpoint_arguments,
+    checkpoint_options,
     is_count,
     stop_criteria,
     summary_options,
+    video_interval,
 )
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -28,7 +30,8 @@ class Plan:
         example: One concrete, validated AlgorithmConfig out of the space.
         stop: Metric (slashes for nesting) -> value; the first one reached ends a trial.
         num_samples: How often Tune repeats the space.
-        checkpoints: Arguments of ray.tune.CheckpointConfig.
+        checkpoints: When to save, and what to keep.
+        record_video_interval: Iterations between two videos of the agent; None for none.
         summary: What to measure around the run.
     """
 
@@ -39,7 +42,8 @@ class Plan:
     example: Any
     stop: dict[str, float]
     num_samples: int
-    checkpoints: dict[str, Any]
+    checkpoints: CheckpointOptions
+    record_video_interval: int | None
     summary: SummaryOptions
 
 
@@ -51,7 +55,8 @@ def make_plan(experiment: Experiment) -> Plan:
     """
     problems: list[str] = []
     stop = stop_criteria(experiment, problems)
-    checkpoints = checkpoint_arguments(experiment, problems)
+    checkpoints = checkpoint_options(experiment, problems)
+    videos = video_interval(experiment, checkpoints, problems)
     summary = summary_options(experiment, problems)
     if not is_count(experiment.num_samples, 1):
         problems.append(
@@ -75,5 +80,6 @@ def make_plan(experiment: Experiment) -> Plan:
         stop=stop,
         num_samples=experiment.num_samples,
         checkpoints=checkpoints,
+        record_video_interval=videos,
         summary=summary,
     )

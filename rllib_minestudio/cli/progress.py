@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rllib_minestudio.cli.console import clock, short, stdout
 from rllib_minestudio.cli.search import value_at
+from rllib_minestudio.runs.results import ENV_STEPS, metric
 
 SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
 """Lines about one trial come no faster than this; iterations can take a fraction of a second."""
@@ -22,22 +23,6 @@ COLUMNS = (
     ("staleness", "replay_buffer/staleness_mean", "{:.1f}"),
 )
 """(name on the line, metric, format); a metric that a result lacks shows as "-"."""
-
-ENV_STEPS = "num_env_steps_sampled_lifetime"
-
-
-def metric(result: Mapping[str, Any], path: str) -> float | None:
-    """Look up `a/b/c` in a nested result; None if it is absent, not a number, or NaN."""
-    node: Any = result
-    for key in path.split("/"):
-        if not isinstance(node, Mapping) or key not in node:
-            return None
-        node = node[key]
-    try:
-        number = float(node)
-    except (TypeError, ValueError):
-        return None
-    return None if math.isnan(number) else number
 
 
 def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float:
@@ -74,27 +59,6 @@ def progress_line(
     elapsed, left = metric(result, "time_total_s") or 0.0, seconds_left(result, stop)
     cells.append(clock(elapsed) + (f", {clock(left)} left" if left is not None else ""))
     return "  ".join(cells)
-
-
-class StopAt(tune.Stopper):
-    """Ends a trial at the first criterion that it reaches.
-
-    Unlike a plain dict of criteria, it puts up with a metric that early results lack, such as
-    the episode return before any episode has ended.
-    """
-
-    def __init__(self, stop: Mapping[str, float]) -> None:
-        """Take metrics (slashes for nesting) and the values that end a trial."""
-        self._stop = dict(stop)
-
-    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
-        """Return whether a trial with this result is to end."""
-        reached = [(metric(result, name), limit) for name, limit in self._stop.items()]
-        return any(value is not None and value >= limit for value, limit in reached)
-
-    def stop_all(self) -> bool:
-        """Never end the trials that have not reached a criterion."""
-        return False
 
 
 class TrainingProgress(tune.Callback):

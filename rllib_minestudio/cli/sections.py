@@ -1,4 +1,4 @@
-"""Judges the small sections of an experiment: `stop`, `checkpoint_config` and `summary`.
+"""Judges the small sections of an experiment: `stop`, `checkpoint_config`, `summary`, videos.
 
 Each function appends one sentence per problem to `problems` and returns what is in order.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from ray import tune
 
-from rllib_minestudio.cli.experiment import Experiment
+from rllib_minestudio.cli.experiment import TUNES_SAVE_INTERVAL, Experiment
 from rllib_minestudio.cli.names import closest
 
 STOP_METRICS = (
@@ -30,8 +30,37 @@ DEAD_METRICS = {
     "episodes_total": "env_runners/num_episodes_lifetime",
 }
 
-DEFAULT_CHECKPOINTS = {"checkpoint_frequency": 10, "checkpoint_at_end": True, "num_to_keep": 3}
-"""Used where an experiment does not say otherwise, so that `--resume` has something to find."""
+DEFAULT_SAVE_INTERVAL = 10
+"""Iterations; used where an experiment does not say otherwise, so that `--resume` finds some."""
+
+
+_LEAST = {"save_interval": 0, "keep_interval": 1, "num_to_keep": 1}
+_MAY_BE_NULL = ("keep_interval", "num_to_keep")
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Which checkpoints a trial leaves; the best by return is always kept.
+
+    Attributes:
+        save_interval: Iterations from one checkpoint to the next; 0 saves none on the way.
+        keep_interval: Checkpoints of its multiples are kept for good; None for none.
+        num_to_keep: So many of the newest are kept besides; None for all.
+        checkpoint_at_end: Whether there is one of the last iteration, whatever its number.
+    """
+
+    save_interval: int = DEFAULT_SAVE_INTERVAL
+    keep_interval: int | None = None
+    num_to_keep: int | None = 3
+    checkpoint_at_end: bool = True
+
+    def for_tune(self) -> tune.CheckpointConfig:
+        """Return what of it is Tune's to do."""
+        return tune.CheckpointConfig(
+            checkpoint_frequency=self.save_interval,
+            num_to_keep=self.num_to_keep,
+            checkpoint_at_end=self.checkpoint_at_end,
+        )
 
 
 @dataclass(frozen=True)
@@ -74,27 +103,61 @@ def _flattened(tree: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def checkpoint_arguments(experiment: Experiment, problems: list[str]) -> dict[str, Any]:
+def checkpoint_options(experiment: Experiment, problems: list[str]) -> CheckpointOptions:
     """Fill in the defaults of the checkpoint options and judge them."""
     path = f"{experiment.name}.checkpoint_config"
-    valid = [
-        field.name
-        for field in dataclasses.fields(tune.CheckpointConfig)
-        if not field.name.startswith("_")
-    ]
-    known = {}
+    valid = [field.name for field in dataclasses.fields(CheckpointOptions)]
+    known: dict[str, Any] = {}
     for key, value in experiment.checkpoint_config.items():
-        if key in valid:
-            known[key] = value
-        else:
+        name = "save_interval" if key == TUNES_SAVE_INTERVAL else key
+        if name not in valid:
             problems.append(closest(str(key), valid, "key", f"{path}.{key}"))
-    merged = {**DEFAULT_CHECKPOINTS, **known}
-    for key, least in (("checkpoint_frequency", 0), ("num_to_keep", 1)):
-        if merged[key] is not None and not is_count(merged[key], least):
+        elif name in known:
             problems.append(
-                f"{path}.{key}: must be a whole number of at least {least}, got {merged[key]!r}."
+                f"{path}: save_interval and {TUNES_SAVE_INTERVAL} are one; say it once."
             )
-    return merged
+        elif rule := _broken_rule(name, value):
+            problems.append(f"{path}.{key}: must be {rule}, got {value!r}.")
+        else:
+            known[name] = value
+    options = CheckpointOptions(**known)
+    if options.keep_interval:
+        problems += _multiple_problem(f"{path}.keep_interval", options.keep_interval, options)
+    return options
+
+
+def _broken_rule(name: str, value: Any) -> str | None:
+    """Return the rule that a checkpoint option breaks, if it does."""
+    if name == "checkpoint_at_end":
+        return None if isinstance(value, bool) else "true or false"
+    if value is None and name in _MAY_BE_NULL:
+        return None
+    return None if is_count(value, _LEAST[name]) else f"a whole number of at least {_LEAST[name]}"
+
+
+def video_interval(
+    experiment: Experiment, checkpoints: CheckpointOptions, problems: list[str]
+) -> int | None:
+    """Judge `record_video_interval`: the agent filmed is that of a checkpoint."""
+    interval, path = experiment.record_video_interval, f"{experiment.name}.record_video_interval"
+    if interval is None:
+        return None
+    if not is_count(interval, 1):
+        problems.append(f"{path}: must be a whole number of at least 1, got {interval!r}.")
+        return None
+    problems += _multiple_problem(path, interval, checkpoints)
+    return interval
+
+
+def _multiple_problem(path: str, interval: int, checkpoints: CheckpointOptions) -> list[str]:
+    """Complain about an interval at which there is no checkpoint."""
+    save_interval = checkpoints.save_interval
+    if save_interval and interval % save_interval == 0:
+        return []
+    return [
+        f"{path}: must be a multiple of checkpoint_config.save_interval={save_interval}, since "
+        f"it is checkpoints that are taken; got {interval}."
+    ]
 
 
 def summary_options(experiment: Experiment, problems: list[str]) -> SummaryOptions:

@@ -8,10 +8,8 @@ from typing import Any
 from rich.table import Table
 
 from rllib_minestudio.cli.console import clock, phase, short, stderr, stdout
-from rllib_minestudio.cli.progress import ENV_STEPS, StopAt, metric
 from rllib_minestudio.cli.search import value_at
-
-RETURN = "env_runners/episode_return_mean"
+from rllib_minestudio.runs.results import ENV_STEPS, RETURN, StopAt, metric
 
 
 def summarize(

@@ -1,26 +1,27 @@
 """`rllib train file`: from an experiment file to trained agents and a summary."""
 
-import json
 import os
 import sys
 import time
 from argparse import Namespace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.cli import ray_session
-from rllib_minestudio.cli.console import phase, stderr, stdout
+from rllib_minestudio.cli.console import stderr, stdout
 from rllib_minestudio.cli.experiment import (
+    TUNES_SAVE_INTERVAL,
     Experiment,
     load_experiments,
     load_tuner,
     parse_assignments,
 )
-from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-
-RANDOM_POLICY_FILE = "random_policy.json"
-"""Returns of the random policy, in the run's folder; a resumed run does not measure again."""
+from rllib_minestudio.cli.resume import resumed_experiment, resumed_record, run_to_resume
+from rllib_minestudio.cli.run import run
+from rllib_minestudio.cli.run_record import RunRecord, describe, write_run_record
+from rllib_minestudio.errors import InvalidOptionsError
 
 
 def train(arguments: Namespace) -> int:
@@ -42,14 +43,53 @@ def train(arguments: Namespace) -> int:
     tuner = load_tuner(path)
     if tuner is not None:
         return _run_own_tuner(tuner, arguments)
-    experiments = load_experiments(path, arguments.set)
+    in_file = load_experiments(path)
     stdout.print(f"checking {path} ...")  # loading Ray takes a few seconds
+    jobs = _jobs(path, in_file, arguments)
+    statuses = []
+    for job in jobs:
+        stdout.print(f"{job.plan.name}: results go to {job.folder}")
+        job.folder.mkdir(parents=True, exist_ok=True)
+        write_run_record(job.folder, job.record)
+        sets = arguments.set if arguments.resume else None
+        statuses.append(run(job.plan, job.folder, sets, arguments.verbose, start))
+    return max(statuses)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A planned experiment, the folder of its run, and what is noted there about it."""
+
+    plan: Any
+    folder: Path
+    record: RunRecord
+
+
+def _jobs(path: Path, in_file: list[Experiment], arguments: Namespace) -> list[Job]:
+    """Validate all experiments before any of them starts."""
+    if not arguments.resume:
+        experiments = load_experiments(path, arguments.set)
+        now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        folders = [_parent(arguments, experiment) / now for experiment in experiments]
+    else:
+        folders = [run_to_resume(_parent(arguments, experiment)) for experiment in in_file]
+        pairs = zip(in_file, folders, strict=True)
+        experiments = [resumed_experiment(*pair, arguments) for pair in pairs]
     _apply_options(experiments, arguments)
     plans = _validated(experiments, arguments.verbose)
-    folders = [_run_folder(Path(arguments.out) / plan.name, arguments.resume) for plan in plans]
-    pairs = zip(plans, folders, strict=True)
-    statuses = [_run(plan, folder, arguments, start) for plan, folder in pairs]
-    return max(statuses)
+    jobs = []
+    for file, experiment, plan, folder in zip(in_file, experiments, plans, folders, strict=True):
+        if arguments.resume:
+            record = resumed_record(folder, file, experiment, plan, arguments.set)
+        else:
+            record = RunRecord(describe(file), describe(experiment))
+        jobs.append(Job(plan, folder, record))
+    return jobs
+
+
+def _parent(arguments: Namespace, experiment: Experiment) -> Path:
+    """Return the folder that holds the runs of an experiment."""
+    return (Path(arguments.out) / experiment.name).resolve()
 
 
 def _make_importable(folder: Path) -> None:
@@ -66,8 +106,9 @@ def _apply_options(experiments: list[Experiment], arguments: Namespace) -> None:
         experiment.stop.update(stop)
         if arguments.num_samples is not None:
             experiment.num_samples = arguments.num_samples
-        if arguments.checkpoint_freq is not None:
-            experiment.checkpoint_config["checkpoint_frequency"] = arguments.checkpoint_freq
+        if arguments.save_interval is not None:
+            experiment.checkpoint_config.pop(TUNES_SAVE_INTERVAL, None)
+            experiment.checkpoint_config["save_interval"] = arguments.save_interval
 
 
 def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
@@ -86,94 +127,6 @@ def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
     return plans
 
 
-def _run_folder(parent: Path, resume: bool) -> Path:
-    """Return a new folder named after the moment, or the newest one to resume."""
-    parent = parent.resolve()
-    if not resume:
-        return parent / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    from ray import tune
-
-    runs = sorted(folder for folder in parent.glob("*") if tune.Tuner.can_restore(str(folder)))
-    if not runs:
-        raise MineStudioError(
-            f"--resume: there is no run to resume in {str(parent)!r}. "
-            "Start one without --resume, or say where it is with --out."
-        )
-    return runs[-1]
-
-
-def _run(plan: Any, folder: Path, arguments: Namespace, start: float) -> int:
-    """Train one experiment and summarise it; `start` is when the command began."""
-    from rllib_minestudio.cli.summary import summarize
-
-    stdout.print(f"{plan.name}: results go to {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
-    random_returns = _random_returns(plan, folder)
-    request = plan.algorithm.default_resource_request(plan.example.to_dict())
-    cpus = int(request.required_resources.get("CPU", 1))
-    with ray_session.ray_session(cpus, arguments.verbose):
-        results = _tuner(plan, folder, arguments).fit()
-    return summarize(plan, folder, results, random_returns, time.monotonic() - start)
-
-
-def _tuner(plan: Any, folder: Path, arguments: Namespace) -> Any:
-    """Build Tune's run, or restore it from its folder."""
-    from ray import tune
-
-    from rllib_minestudio.cli.progress import StopAt, TrainingProgress
-
-    if arguments.resume:
-        stdout.print("resuming, with the options that the run was started with")
-        return tune.Tuner.restore(
-            str(folder),
-            trainable=plan.algorithm,
-            resume_unfinished=True,
-            restart_errored=False,
-            resume_errored=True,
-        )
-    return tune.Tuner(
-        plan.algorithm,
-        param_space=plan.space,
-        tune_config=tune.TuneConfig(num_samples=plan.num_samples),
-        run_config=tune.RunConfig(
-            name=folder.name,
-            storage_path=str(folder.parent),
-            stop=StopAt(plan.stop),
-            checkpoint_config=tune.CheckpointConfig(**plan.checkpoints),
-            callbacks=[TrainingProgress(plan.stop, plan.searched)],
-            sync_config=tune.SyncConfig(sync_period=ray_session.SECONDS_BETWEEN_STATE_SAVES),
-            verbose=0,
-        ),
-    )
-
-
-def _random_returns(plan: Any, folder: Path) -> list[float]:
-    """Return the random policy's episode returns, measured now or when the run began."""
-    episodes = plan.summary.random_policy_episodes
-    file = folder / RANDOM_POLICY_FILE
-    if file.is_file():
-        return list(json.loads(file.read_text()))
-    if not episodes:
-        return []
-    from rllib_minestudio.cli.environment import make_env
-    from rllib_minestudio.env.agents import RandomAgent
-    from rllib_minestudio.evaluation.rollout import ScriptedPolicy, play_episodes
-
-    with phase("measuring the random policy") as show:
-        seed = plan.example.seed or 0
-        env = make_env(plan.example)
-        returns = play_episodes(
-            env,
-            ScriptedPolicy(RandomAgent(seed), env),
-            episodes,
-            seed=seed,
-            on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
-        )
-        env.close()
-    file.write_text(json.dumps(returns))
-    return returns
-
-
 def _run_own_tuner(tuner: Any, arguments: Namespace) -> int:
     """Run the Tuner that a Python file defines, as it is."""
     given = [
@@ -182,7 +135,7 @@ def _run_own_tuner(tuner: Any, arguments: Namespace) -> int:
             ("--set", arguments.set),
             ("--stop", arguments.stop),
             ("--num-samples", arguments.num_samples),
-            ("--checkpoint-freq", arguments.checkpoint_freq),
+            ("--save-interval", arguments.save_interval),
             ("--resume", arguments.resume),
         )
         if value

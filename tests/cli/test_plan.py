@@ -5,7 +5,7 @@ import torch
 
 from rllib_minestudio.cli.experiment import Experiment, load_experiments
 from rllib_minestudio.cli.plan import make_plan
-from rllib_minestudio.cli.sections import DEFAULT_CHECKPOINTS
+from rllib_minestudio.cli.sections import CheckpointOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 
@@ -39,7 +39,7 @@ def test_a_good_experiment_becomes_a_plan_with_defaults():
     assert plan.example.lr == 1e-5
     assert plan.example.model_config["hidsize"] == 16
     assert plan.stop == {"env_runners/episode_return_mean": 5}
-    assert plan.checkpoints == DEFAULT_CHECKPOINTS
+    assert plan.checkpoints == CheckpointOptions()
     assert plan.searched == []
 
 
@@ -75,7 +75,7 @@ def test_a_grid_is_validated_member_by_member():
         ),
         ({"env_config": {"obs_size": [0, 64]}}, "obs_size"),
         ({"env_config": {"obs_size": [128, 128]}}, "images are (128, 128, 3)"),
-        ({"env_config": {"engine": "minecraft", "obs_size": [64, 64]}}, "not available"),
+        ({"env_config": {"engine": "minecraft", "obs_size": [64, 64]}}, "engine='minecraft'"),
         ({"model": {**TINY_MODEL, "weights": "no/such.pt"}}, "'no/such.pt' do not exist"),
         ({"replay_buffer": {"max_reus": 1}}, "Did you mean 'max_reuse'?"),
     ],
@@ -97,7 +97,15 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"stop": {"trainin_iteration": 3}}, "Did you mean 'training_iteration'?"),
         ({"stop": {"episode_reward_mean": 3}}, "use env_runners/episode_return_mean"),
         ({"stop": {"time_total_s": "long"}}, "must be a number, got 'long'"),
-        ({"checkpoint_config": {"frequency": 3}}, "Did you mean 'checkpoint_frequency'?"),
+        ({"checkpoint_config": {"save_intervall": 3}}, "Did you mean 'save_interval'?"),
+        ({"checkpoint_config": {"save_interval": 1.5}}, "at least 0, got 1.5"),
+        (
+            {"checkpoint_config": {"save_interval": 1, "checkpoint_frequency": 1}},
+            "save_interval and checkpoint_frequency are one",
+        ),
+        ({"checkpoint_config": {"save_interval": 4, "keep_interval": 6}}, "a multiple of"),
+        ({"record_video_interval": 15}, "multiple of checkpoint_config.save_interval=10"),
+        ({"record_video_interval": "often"}, "at least 1, got 'often'"),
         ({"checkpoint_config": {"num_to_keep": 0}}, "at least 1, got 0"),
         ({"summary": {"video": 3}}, "cow.summary.video: unknown key 'video'"),
         ({"summary": {"video_episodes": -1}}, "at least 0, got -1"),

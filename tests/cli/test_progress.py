@@ -8,10 +8,10 @@ from rllib_minestudio.cli.console import clock
 from rllib_minestudio.cli.progress import (
     TrainingProgress,
     fraction_done,
-    metric,
     progress_line,
     seconds_left,
 )
+from rllib_minestudio.runs.results import metric
 
 RESULT = {
     "training_iteration": 5,

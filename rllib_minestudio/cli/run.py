@@ -1,0 +1,177 @@
+"""Runs one planned experiment: Ray, Tune, and the summary at the end."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from rllib_minestudio.cli import ray_session
+from rllib_minestudio.cli.console import phase, stdout
+from rllib_minestudio.cli.resume import config_change
+
+RANDOM_POLICY_FILE = "random_policy.json"
+"""Returns of the random policy, in the run's folder; a resumed run does not measure again."""
+
+
+def run(
+    plan: Any, folder: Path, resumed_with: list[str] | None, verbose: bool, start: float
+) -> int:
+    """Train one experiment and summarise it.
+
+    Args:
+        plan: What to run, a `plan.Plan`.
+        folder: The run's folder.
+        resumed_with: None for a new run; the `--set` options of one that goes on.
+        verbose: Show what Ray and its workers print.
+        start: When the command began, by `time.monotonic`.
+
+    Returns:
+        The exit status.
+    """
+    from rllib_minestudio.cli.summary import summarize
+
+    random_returns = random_policy_returns(plan, folder)
+    if resumed_with is not None and not _anything_left(plan, folder):
+        stdout.print("It has reached its end already; --stop sets another.")
+        results = _results_on_disk(plan, folder)
+    else:
+        request = plan.algorithm.default_resource_request(plan.example.to_dict())
+        cpus = int(request.required_resources.get("CPU", 1))
+        with ray_session.ray_session(cpus, verbose):
+            if resumed_with is None:
+                results = _tuner(plan, folder).fit()
+            else:
+                results = _resume(plan, folder, resumed_with)
+    return summarize(plan, folder, results, random_returns, time.monotonic() - start)
+
+
+def _callbacks(plan: Any) -> list[Any]:
+    """Build what watches a run, in the order in which they are told."""
+    from rllib_minestudio.cli.progress import TrainingProgress
+    from rllib_minestudio.runs.checkpoints import KeepCheckpoints
+    from rllib_minestudio.runs.resume import BackUpState
+
+    return [
+        KeepCheckpoints(plan.checkpoints.keep_interval),
+        BackUpState(),
+        TrainingProgress(plan.stop, plan.searched),
+    ]
+
+
+def _tuner(plan: Any, folder: Path) -> Any:
+    """Build a new Tune run."""
+    from ray import tune
+
+    from rllib_minestudio.runs.results import StopAt
+
+    return tune.Tuner(
+        plan.algorithm,
+        param_space=plan.space,
+        tune_config=tune.TuneConfig(num_samples=plan.num_samples),
+        run_config=tune.RunConfig(
+            name=folder.name,
+            storage_path=str(folder.parent),
+            stop=StopAt(plan.stop),
+            checkpoint_config=plan.checkpoints.for_tune(),
+            callbacks=_callbacks(plan),
+            sync_config=_sync_config(),
+            verbose=0,
+        ),
+    )
+
+
+def _sync_config() -> Any:
+    from ray import tune
+
+    return tune.SyncConfig(sync_period=ray_session.SECONDS_BETWEEN_STATE_SAVES)
+
+
+def _anything_left(plan: Any, folder: Path) -> bool:
+    """Tell Tune which trials go on, by what lies on disk; return whether any does."""
+    from ray.tune.experiment import Trial
+
+    from rllib_minestudio.runs.checkpoints import complete_checkpoints
+    from rllib_minestudio.runs.results import StopAt
+    from rllib_minestudio.runs.resume import prepare_state, repair_state
+
+    reached = StopAt(plan.stop)
+
+    def decide(trial: Any, trial_folder: Path) -> str:
+        checkpoints = complete_checkpoints(trial_folder)
+        if checkpoints:
+            at_end = reached(trial.trial_id, checkpoints[-1].record.result)
+        else:
+            at_end = trial.checkpoint is not None and reached(trial.trial_id, trial.last_result)
+        return str(Trial.TERMINATED if at_end else Trial.PENDING)
+
+    repair_state(folder)
+    statuses = prepare_state(folder, decide)
+    return Trial.PENDING in statuses or len(statuses) < plan.num_samples
+
+
+def _resume(plan: Any, folder: Path, sets: list[str]) -> Any:
+    """Let Tune go on with the trials of a run.
+
+    Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
+    first start.
+    """
+    from ray import tune
+
+    from rllib_minestudio.runs.results import StopAt
+    from rllib_minestudio.runs.resume import ContinueTrials
+
+    change = config_change(plan, sets) if sets else None
+    analysis = tune.run(
+        plan.algorithm,
+        config=plan.space,
+        num_samples=plan.num_samples,
+        name=folder.name,
+        storage_path=str(folder.parent),
+        resume_config=tune.ResumeConfig(),
+        stop=StopAt(plan.stop),
+        checkpoint_config=plan.checkpoints.for_tune(),
+        callbacks=[ContinueTrials(change, plan.checkpoints.for_tune()), *_callbacks(plan)],
+        sync_config=_sync_config(),
+        raise_on_failed_trial=False,
+        verbose=0,
+    )
+    return tune.ResultGrid(analysis)
+
+
+def _results_on_disk(plan: Any, folder: Path) -> Any:
+    """Return the results of a run that is at its end, as `fit` would have."""
+    from ray import tune
+
+    from rllib_minestudio.runs.resume import catch_up
+
+    analysis = tune.ExperimentAnalysis(str(folder))
+    for trial in analysis.trials:
+        catch_up(trial, Path(trial.path), plan.checkpoints.for_tune())
+    return tune.ResultGrid(analysis)
+
+
+def random_policy_returns(plan: Any, folder: Path) -> list[float]:
+    """Return the random policy's episode returns, measured now or when the run began."""
+    episodes = plan.summary.random_policy_episodes
+    file = folder / RANDOM_POLICY_FILE
+    if file.is_file():
+        return list(json.loads(file.read_text()))
+    if not episodes:
+        return []
+    from rllib_minestudio.cli.environment import make_env
+    from rllib_minestudio.env.agents import RandomAgent
+    from rllib_minestudio.evaluation.rollout import ScriptedPolicy, play_episodes
+
+    with phase("measuring the random policy") as show:
+        seed = plan.example.seed or 0
+        env = make_env(plan.example)
+        returns = play_episodes(
+            env,
+            ScriptedPolicy(RandomAgent(seed), env),
+            episodes,
+            seed=seed,
+            on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
+        )
+        env.close()
+    file.write_text(json.dumps(returns))
+    return returns
