@@ -9,13 +9,17 @@ from typing import Any
 import gymnasium as gym
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
-from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, InlineEnvs
+from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
+from rllib_minestudio.algorithms.env_pool.options import AUTO, INLINE, PROCESS
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 
 ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
+
+EMBEDDED_ENGINE = "voxel"
+"""The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
 
 EMBEDDED_ENGINE = "voxel"
 """The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
@@ -72,6 +76,12 @@ def make_pool(
         make_envs: One constructor per environment.
         options: With `auto`, our environment with the embedded engine runs inline: it neither
             hangs nor crashes, and its steps are shorter than the way to another process.
-        arguments: Of `InlineEnvs`.
+        arguments: Of the pool.
     """
-    return InlineEnvs(make_envs, options=options, **arguments)
+    mode = options.mode
+    if mode == AUTO:
+        own = env in (ENV_NAME, MineStudioEnv)
+        embedded = own and env_config.get("engine", EMBEDDED_ENGINE) == EMBEDDED_ENGINE
+        mode = INLINE if embedded else PROCESS
+    pool = InlineEnvs if mode == INLINE else ProcessEnvs
+    return pool(make_envs, options=options, **arguments)

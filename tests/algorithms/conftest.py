@@ -56,6 +56,7 @@ def quick_config(env_config: dict[str, Any] | None = None, **training: Any) -> M
         "context_length": 16,
         "num_epochs": 2,
         "replay_buffer": {"max_fragments": 64},
+        "env_pool": {"mode": "inline"},
     }
     return (
         MineStudioPPOConfig()

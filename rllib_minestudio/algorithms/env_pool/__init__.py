@@ -7,5 +7,14 @@ from rllib_minestudio.algorithms.env_pool.base import EnvPool, EpisodeSource, Po
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.algorithms.env_pool.inline import InlineEnvs
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
+from rllib_minestudio.algorithms.env_pool.process import ProcessEnvs
 
-__all__ = ["EnvPool", "EnvPoolOptions", "Episode", "EpisodeSource", "InlineEnvs", "PoolStep"]
+__all__ = [
+    "EnvPool",
+    "EnvPoolOptions",
+    "Episode",
+    "EpisodeSource",
+    "InlineEnvs",
+    "PoolStep",
+    "ProcessEnvs",
+]

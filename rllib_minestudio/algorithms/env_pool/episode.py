@@ -121,3 +121,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value.item() if isinstance(value, np.generic) else value
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its class and message."""
+    return f"{type(error).__name__}: {error}"

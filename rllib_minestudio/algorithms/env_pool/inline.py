@@ -20,7 +20,12 @@ from rllib_minestudio.algorithms.env_pool.base import (
     image_space,
     write_image,
 )
-from rllib_minestudio.algorithms.env_pool.episode import Episode, RunningEpisode, plain_info
+from rllib_minestudio.algorithms.env_pool.episode import (
+    Episode,
+    RunningEpisode,
+    describe,
+    plain_info,
+)
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
 from rllib_minestudio.algorithms.env_pool.random_steps import RandomSteps, derived_seed
 from rllib_minestudio.algorithms.env_pool.restarts import ERROR, RestartBudget
@@ -204,8 +209,3 @@ class InlineEnvs(EnvPool):
                 raise
             except Exception as another:
                 error = another
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line: its class and message."""
-    return f"{type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ from typing import Any
 from rllib_minestudio.errors import did_you_mean
 
 AUTO, INLINE, PROCESS = "auto", "inline", "process"
-MODES = (AUTO, INLINE)
+MODES = (AUTO, INLINE, PROCESS)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,147 @@
+"""Starting and ending the process of one environment, with everything that it has started."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+import cloudpickle
+import gymnasium as gym
+
+from rllib_minestudio.algorithms.env_pool import reaper
+from rllib_minestudio.algorithms.env_pool.channel import Channel
+from rllib_minestudio.algorithms.env_pool.worker import read_file, write_file
+
+KILL_WITHIN_S = 5.0
+"""A killed process that is not gone by then waits for a disk or a driver, and is left behind."""
+END_WITHIN_S = 1.0
+"""A process that ends closes its files first, and a moment later it has ended."""
+
+# With the parent's module path, so that whatever it could import can be unpickled.
+_BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    f"from {__package__}.worker import main; main(*map(int, sys.argv[2:]))"
+)
+
+_logger = logging.getLogger(__name__)
+
+
+class Reaper:
+    """The pool's end of `reaper.py`, which is started anew should it be lost."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        self._groups: set[int] = set()
+        self._start()
+
+    def add(self, group: int) -> None:
+        """Have a group killed when this process is gone."""
+        self._groups.add(group)
+        self._tell(f"+{group}")
+
+    def remove(self, group: int) -> None:
+        """The group is gone; its number may soon be someone else's."""
+        self._groups.discard(group)
+        self._tell(f"-{group}")
+
+    def close(self) -> None:
+        """Let it kill what is left, and end."""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.communicate()
+
+    def _start(self) -> None:
+        # Isolated from the environment's settings and, by its own session, from Ctrl-C.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", reaper.__file__],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def _tell(self, line: str) -> None:
+        try:
+            self._write(line)
+        except BrokenPipeError:
+            self.close()
+            self._start()
+            for group in self._groups:
+                self._write(f"+{group}")
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+
+
+class EnvProcess:
+    """The process of one environment, leader of a process group and session of its own.
+
+    Args:
+        maker: The pickled constructor of the environment.
+        frame_fd: A memory file for its frames.
+        reaper: Is told of it.
+
+    Attributes:
+        channel: The connection to it.
+        pid: Its process id, which is its group's, too.
+        exit_fd: Becomes readable when it has ended.
+    """
+
+    def __init__(self, maker: bytes, frame_fd: int, reaper: Reaper) -> None:
+        """Start it; it answers on `channel` when the environment is built."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._handover_fd = os.memfd_create("handover")
+        write_file(self._handover_fd, maker)
+        fds = (theirs.fileno(), frame_fd, self._handover_fd)
+        numbers = [str(number) for number in (*fds, os.getpid())]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOTSTRAP, json.dumps(sys.path), *numbers],
+            stdin=subprocess.DEVNULL,
+            pass_fds=fds,
+            start_new_session=True,
+            # Libraries would start a thread per core in each of many processes.
+            env={"OMP_NUM_THREADS": "1", **os.environ},
+        )
+        theirs.close()
+        self.pid = self._process.pid
+        self.channel = Channel(ours)
+        self.exit_fd = os.pidfd_open(self.pid)
+        self._reaper = reaper
+        reaper.add(self.pid)
+
+    def spaces(self) -> tuple[gym.Space, gym.Space]:
+        """The environment's observation and action space, once it is built."""
+        return cloudpickle.loads(read_file(self._handover_fd))
+
+    def how_it_ended(self) -> str:
+        """What is known of its end, as the rest of a sentence that begins with "it"."""
+        self.wait(END_WITHIN_S)
+        # Without reaping it: until then nothing else can get its number.
+        result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if result is None:
+            return "closed its connection"
+        if result.si_code == os.CLD_EXITED:
+            return f"ended with exit code {result.si_status}"
+        return f"was killed by {signal.Signals(result.si_status).name}"
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended, but not for longer."""
+        select.select([self.exit_fd], [], [], max(0.0, seconds))
+
+    def kill(self) -> None:
+        """End it and everything in its group, now; call once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._reaper.remove(self.pid)
+        try:
+            self._process.wait(KILL_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            _logger.warning("Process %d does not end although it was killed.", self.pid)
+        self.channel.close()
+        os.close(self.exit_fd)
+        os.close(self._handover_fd)

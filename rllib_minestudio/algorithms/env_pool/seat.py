@@ -1,0 +1,373 @@
+"""One environment of a process pool: what it is doing, and what becomes of it when it fails.
+
+STARTING -> [IDLE ->] RESETTING -> READY -> HELD -> STEPPING -> READY -> ...
+^                     ^                             |
+|                     +---- the episode ended ------+---- and its time is up --> CLOSING
++-- BACKOFF <-- it died, hung or raised, wherever it was                            |
++-----------------------------------------------------------------------------------+
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import math
+import os
+import selectors
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.algorithms.env_pool import channel, restarts
+from rllib_minestudio.algorithms.env_pool.base import EpisodeSource, image_space
+from rllib_minestudio.algorithms.env_pool.channel import Disconnected
+from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess, Reaper
+from rllib_minestudio.algorithms.env_pool.episode import Episode, RunningEpisode
+from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
+from rllib_minestudio.algorithms.env_pool.random_steps import RandomSteps, derived_seed
+from rllib_minestudio.algorithms.env_pool.worker import map_frame
+from rllib_minestudio.errors import EnvPoolError
+
+CLOSE_WITHIN_S = 10.0
+"""How long an environment may take to close before its process is killed."""
+
+
+class State(enum.Enum):
+    """What an environment is doing."""
+
+    STARTING = enum.auto()
+    IDLE = enum.auto()
+    """Built, while the pool was not reset yet."""
+    RESETTING = enum.auto()
+    STEPPING = enum.auto()
+    READY = enum.auto()
+    """Has answered."""
+    HELD = enum.auto()
+    """Its answer was handed out; it waits for an action."""
+    BACKOFF = enum.auto()
+    """Has no process until the deadline."""
+    CLOSING = enum.auto()
+
+
+_HANGS = {
+    State.STARTING: restarts.HUNG_START,
+    State.RESETTING: restarts.HUNG_RESET,
+    State.STEPPING: restarts.HUNG_STEP,
+}
+
+
+class Outcome(NamedTuple):
+    """What came of a step."""
+
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+class Spaces(NamedTuple):
+    """Of one environment."""
+
+    observation: gym.Space
+    action: gym.Space
+
+
+class PoolContext(NamedTuple):
+    """What all environments of a pool share.
+
+    Attributes:
+        options: Timeouts and limits.
+        gamma: Discount per step.
+        seed: Of random steps, and of first episodes after a restart.
+        recreated: Whether the pool replaces one that was lost.
+        episode_source: As in `InlineEnvs`.
+        reaper: Kills processes that outlive this one.
+        selector: Waits for their answers; the data of its keys are (seat, process).
+        restarts: Counts them by cause.
+        episodes: Takes the episodes that ended.
+    """
+
+    options: EnvPoolOptions
+    gamma: float
+    seed: int
+    recreated: bool
+    episode_source: EpisodeSource | None
+    reaper: Reaper
+    selector: selectors.BaseSelector
+    restarts: Counter[str]
+    episodes: list[Episode]
+
+
+class Seat:
+    """The place of one environment in a pool, which its processes take one after the other.
+
+    Args:
+        index: Of the environment.
+        maker: Its pickled constructor.
+        context: What it shares.
+
+    Attributes:
+        state: What it is doing.
+        deadline: When it must have done so, or is to be started; monotonic seconds.
+        spaces: Of the environment; None until its first process is ready.
+        obs: (H, W, 3) uint8, the newest observation; from READY on.
+        outcome: Of the step that was answered last; None if `obs` answers no action.
+        final_obs: If that step truncated an episode, what it saw last.
+    """
+
+    def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
+        """Take the place and start a process."""
+        self.spaces: Spaces | None = None
+        self.obs: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.outcome: Outcome | None = None
+        self.final_obs: NDArray[np.uint8] | None = None
+        self._index = index
+        self._maker = maker
+        self._context = context
+        self._frame_fd = os.memfd_create(f"env_{index}")
+        self._frame = self.obs
+        self._budget = restarts.RestartBudget(
+            index, context.options.max_restarts_per_hour, context.restarts
+        )
+        self._running = RunningEpisode(index, {})
+        self._random_steps = 0
+        self._random: RandomSteps | None = None
+        self._is_random_step = False
+        self._was_reset = False
+        self._begins_anew = False
+        self._needs_seed = context.recreated
+        self._processes = 0
+        self._process: EnvProcess | None = None
+        self._start()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the present process, if there is one."""
+        return self._process.pid if self._process is not None else None
+
+    # ---------------------------------------------------------------- what the pool wants
+
+    def reset(self, random_steps: int) -> None:
+        """Begin a new episode as soon as the environment can, with random steps in it."""
+        self._was_reset = True
+        self._random_steps = random_steps
+        self.outcome = self.final_obs = None
+        if self.state in (State.IDLE, State.READY, State.HELD):
+            self._begin()
+        else:
+            self._begins_anew = True
+
+    def step(self, action: Mapping[str, Any]) -> None:
+        """Send an action."""
+        self.outcome = self.final_obs = None
+        self._is_random_step = False
+        self._enter(State.STEPPING, self._context.options.step_timeout_s)
+        self._send(channel.STEP, action)
+
+    def close(self) -> None:
+        """Ask the process to end."""
+        if self._process is not None and self.state is not State.STARTING:
+            self._enter(State.CLOSING, CLOSE_WITHIN_S)
+            with contextlib.suppress(Disconnected):
+                self._process.channel.send(channel.CLOSE)
+
+    def release(self, deadline: float) -> None:
+        """End the process, and give the shared memory back; the seat is of no use afterwards.
+
+        Args:
+            deadline: Until when to wait for a process that was asked to close.
+        """
+        if self._process is not None and self.state is State.CLOSING:
+            self._process.wait(deadline - time.monotonic())
+        self._kill()
+        os.close(self._frame_fd)
+        self._frame = self.obs  # the last reference to the mapping, which holds a file open, too
+
+    # ---------------------------------------------------------------- what happens
+
+    def on_readable(self, process: EnvProcess, fd: int) -> None:
+        """Take in a message, or the end of the process."""
+        if process is not self._process:
+            return  # it was replaced a moment ago, when another of its events was handled
+        try:
+            kind, *content = process.channel.recv(wait=False)
+        except BlockingIOError:
+            if fd == process.exit_fd:
+                self._on_exit()
+        except Disconnected:
+            self._on_exit()
+        else:
+            _HANDLERS[kind](self, *content)
+
+    def on_deadline(self) -> None:
+        """The time for what it was doing is up."""
+        if self.state in _HANGS:
+            options = self._context.options
+            doing = self.state.name.lower()
+            seconds = {
+                State.STARTING: options.start_timeout_s,
+                State.RESETTING: options.reset_timeout_s,
+                State.STEPPING: options.step_timeout_s,
+            }[self.state]
+            self._fail(_HANGS[self.state], f"it was still {doing} after {seconds:g} s")
+        else:  # back-off, or a process that does not close
+            self._kill()
+            self._start()
+
+    def _on_exit(self) -> None:
+        process = self._process
+        assert process is not None
+        if self.state is State.CLOSING:
+            self._kill()
+            self._start()
+        elif self.state in _HANGS:
+            self._fail(restarts.DIED, f"its process {process.pid} {process.how_it_ended()}")
+        else:
+            self._stop_listening(process)  # nothing is expected of it; `_send` will notice
+
+    def _on_ready(self) -> None:
+        assert self._process is not None
+        spaces = Spaces(*self._process.spaces())
+        if self.spaces is None:
+            self.spaces = spaces
+            shape = image_space(spaces.observation).shape
+            self._frame = map_frame(self._frame_fd, shape)
+            self.obs = np.zeros(shape, np.uint8)
+            self._random = RandomSteps(spaces.action, self._context.seed, self._index)
+        elif spaces != self.spaces:
+            raise EnvPoolError(
+                f"Environment {self._index} has other spaces than before it was restarted: "
+                f"{spaces} instead of {self.spaces}."
+            )
+        if self._was_reset:
+            self._begin()
+        else:
+            self._enter(State.IDLE, math.inf)
+
+    def _on_began(self, info: dict[str, Any]) -> None:
+        if self._begins_anew:
+            self._begin()
+            return
+        self.obs[:] = self._frame
+        self._running = RunningEpisode(self._index, info)
+        self._go_on()
+
+    def _on_outcome(
+        self, reward: float, terminated: bool, truncated: bool, info: dict[str, Any] | None
+    ) -> None:
+        self._budget.note_step()
+        ended = terminated or truncated
+        if self._begins_anew:
+            self._begin()
+            return
+        self.obs[:] = self._frame
+        if not self._is_random_step:
+            self.outcome = Outcome(reward, terminated, truncated)
+            self._running.add(reward, self._context.gamma)
+            if ended:
+                self._end_episode(info or {})
+        if not ended:
+            self._go_on()
+        elif self._is_due():
+            self._context.restarts[restarts.PERIODIC] += 1
+            self.close()
+        else:
+            self._begin()
+
+    def _on_failed(self, what: str, trace: str, is_users: bool) -> None:
+        if is_users:
+            raise EnvPoolError(f"Environment {self._index} cannot be run: {what}")
+        self._fail(restarts.ERROR, f"{what}\n{trace}".rstrip())
+
+    # ---------------------------------------------------------------- from state to state
+
+    def _start(self) -> None:
+        self._processes += 1
+        self._started = time.monotonic()
+        self._process = EnvProcess(self._maker, self._frame_fd, self._context.reaper)
+        for end in (self._process.channel, self._process.exit_fd):
+            self._context.selector.register(end, selectors.EVENT_READ, (self, self._process))
+        self._is_deaf = False
+        self._enter(State.STARTING, self._context.options.start_timeout_s)
+
+    def _begin(self) -> None:
+        """Begin an episode."""
+        seed, options = None, None
+        if self._context.episode_source is not None:
+            seed, options = self._context.episode_source(self._index)
+        elif self._needs_seed:
+            seed = derived_seed(self._context.seed, self._index, self._processes)
+        self._needs_seed = self._begins_anew = False
+        self._enter(State.RESETTING, self._context.options.reset_timeout_s)
+        self._send(channel.RESET, seed, options)
+
+    def _go_on(self) -> None:
+        """Play the next random step if there are any left; else hand out what is there."""
+        if self._random_steps == 0:
+            self._enter(State.READY, math.inf)
+            return
+        assert self._random is not None
+        self._random_steps -= 1
+        self._is_random_step = True
+        self._enter(State.STEPPING, self._context.options.step_timeout_s)
+        self._send(channel.STEP, self._random.draw())
+
+    def _kill(self) -> None:
+        """End the process, if there is one, and all it has started."""
+        if self._process is not None:
+            self._stop_listening(self._process)
+            self._process.kill()
+            self._process = None
+
+    def _fail(self, cause: str, what: str) -> None:
+        """Note that the process is of no use any more, and when there shall be another."""
+        counts = not (self._is_random_step or self._begins_anew)
+        if self.state is State.STEPPING and counts:
+            self.outcome = Outcome(reward=0.0, terminated=False, truncated=True)
+            self._running.add(0.0, self._context.gamma)
+            self._end_episode({}, env_error=f"{cause}: {what.splitlines()[0]}")
+        self._kill()
+        self._needs_seed = True
+        self._enter(State.BACKOFF, self._budget.note_failure(cause, what))
+
+    def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:
+        assert self.outcome is not None
+        if self.outcome.truncated and not self.outcome.terminated:
+            self.final_obs = self.obs.copy()
+        self._context.episodes.append(self._running.finish(info, env_error))
+
+    def _is_due(self) -> bool:
+        interval = self._context.options.restart_interval
+        return interval is not None and time.monotonic() - self._started >= interval
+
+    def _enter(self, state: State, seconds: float) -> None:
+        self.state = state
+        self.deadline = time.monotonic() + seconds
+
+    def _send(self, *message: Any) -> None:
+        process = self._process
+        assert process is not None
+        try:
+            if self._is_deaf:
+                raise Disconnected
+            process.channel.send(*message)
+        except Disconnected:
+            self._fail(restarts.DIED, f"its process {process.pid} {process.how_it_ended()}")
+
+    def _stop_listening(self, process: EnvProcess) -> None:
+        if not self._is_deaf:
+            self._is_deaf = True
+            self._context.selector.unregister(process.channel)
+            self._context.selector.unregister(process.exit_fd)
+
+
+_HANDLERS: dict[str, Callable[..., None]] = {
+    channel.READY: Seat._on_ready,
+    channel.BEGAN: Seat._on_began,
+    channel.OUTCOME: Seat._on_outcome,
+    channel.FAILED: Seat._on_failed,
+}

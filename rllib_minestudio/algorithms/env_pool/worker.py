@@ -1,0 +1,118 @@
+"""The entry point of the process that one environment runs in.
+
+Imports neither Ray nor torch, which would cost every environment seconds and hundreds of megabytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.algorithms.env_pool.base import USER_ERRORS, image_space, write_image
+from rllib_minestudio.algorithms.env_pool.channel import (
+    BEGAN,
+    FAILED,
+    MAX_BYTES,
+    OUTCOME,
+    READY,
+    RESET,
+    STEP,
+    Channel,
+    Disconnected,
+)
+from rllib_minestudio.algorithms.env_pool.episode import SUCCESS, TASK, describe, plain_info
+
+_PR_SET_PDEATHSIG = 1
+"""See prctl(2)."""
+
+
+def main(channel_fd: int, frame_fd: int, handover_fd: int, parent: int) -> None:
+    """Build the environment and serve it until told to close.
+
+    Args:
+        channel_fd: The socket to the pool.
+        frame_fd: A memory file for the frame of the newest observation.
+        handover_fd: A memory file with the pickled constructor; takes the pickled spaces.
+        parent: Process id of the pool.
+    """
+    _die_with(parent)
+    for fd in (channel_fd, frame_fd, handover_fd):
+        os.set_inheritable(fd, False)  # the game that the environment starts shall not hold them
+    channel = Channel(socket.socket(fileno=channel_fd))
+    try:
+        env = cloudpickle.loads(read_file(handover_fd))()
+        frame = map_frame(frame_fd, image_space(env.observation_space).shape)
+        write_file(handover_fd, cloudpickle.dumps((env.observation_space, env.action_space)))
+        channel.send(READY)
+        _serve(env, channel, frame)
+    except Disconnected:
+        sys.exit(1)  # the pool is gone, and has no use for an answer
+    except Exception as error:
+        trace = traceback.format_exc()[-MAX_BYTES // 8 :]
+        channel.send(FAILED, describe(error)[:1000], trace, isinstance(error, USER_ERRORS))
+        sys.exit(1)
+
+
+def _serve(env: gym.Env, channel: Channel, frame: NDArray[np.uint8]) -> None:
+    """Do what the pool asks until it asks to close."""
+    while True:
+        command, *arguments = channel.recv()
+        if command == STEP:
+            obs, reward, terminated, truncated, info = env.step(*arguments)
+            write_image(frame, obs)
+            ended = bool(terminated or truncated)
+            last = _bounded(info) if ended else None
+            channel.send(OUTCOME, float(reward), bool(terminated), bool(truncated), last)
+        elif command == RESET:
+            seed, options = arguments
+            obs, info = env.reset(seed=seed, options=options)
+            write_image(frame, obs)
+            channel.send(BEGAN, _bounded(info))
+        else:
+            env.close()
+            return
+
+
+def read_file(fd: int) -> bytes:
+    """The whole content of a memory file."""
+    return os.pread(fd, os.fstat(fd).st_size, 0)
+
+
+def write_file(fd: int, content: bytes) -> None:
+    """Replace the content of a memory file."""
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, content, 0)
+
+
+def map_frame(fd: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Map a memory file, made as large as one frame, as an array of that shape, uint8."""
+    size = int(np.prod(shape))
+    os.ftruncate(fd, size)
+    return np.frombuffer(mmap.mmap(fd, size), np.uint8).reshape(shape)
+
+
+def _bounded(info: Mapping[Any, Any]) -> dict[str, Any]:
+    """The plain part of an info, reduced to what is read from it if it is huge."""
+    plain = plain_info(info)
+    if len(repr(plain)) > MAX_BYTES // 2:
+        return {key: plain[key] for key in (TASK, SUCCESS) if key in plain}
+    return plain
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when the pool's process dies, whatever either is doing."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)  # it died before that

@@ -1,0 +1,144 @@
+"""Both pools do the same; what a pool hands out is what the environments did."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, ProcessEnvs
+from rllib_minestudio.algorithms.env_pool.episode import plain_info
+from rllib_minestudio.errors import InvalidOptionsError
+from tests.algorithms.env_pool.faulty_envs import CountingEnv, FaultyEnv, ModulesEnv
+from tests.algorithms.env_pool.playing import play
+
+NUM_ENVS, STEPS = 3, 120
+MAKERS = [partial(CountingEnv, seed) for seed in range(NUM_ENVS)]
+
+
+@pytest.fixture(params=[InlineEnvs, ProcessEnvs], ids=["inline", "process"])
+def make_pool(request):
+    pools = []
+
+    def make(makers, **arguments):
+        pools.append(request.param(makers, **{"gamma": 0.9, "seed": 3, **arguments}))
+        return pools[-1]
+
+    yield make
+    for pool in pools:
+        pool.close()
+
+
+def trace(pool, steps=STEPS, min_ready=1):
+    """What each environment did, as tuples, and its episodes but for their duration."""
+    traces = [[] for _ in range(pool.num_envs)]
+    episodes = [[] for _ in range(pool.num_envs)]
+    received = play(pool, 10**9, min_ready)
+    while min(map(len, traces)) < steps:
+        step = next(received)
+        for k, row in enumerate(step.rows.tolist()):
+            final = step.final_obs.get(row)
+            traces[row].append(
+                (
+                    int(step.obs[k, 0, 0, 0]),
+                    *(array[k].item() for array in step[2:6]),
+                    None if final is None else int(final[0, 0, 0]),
+                )
+            )
+        for episode in step.episodes:
+            episodes[episode.env_index].append(episode._replace(seconds=0.0))
+    traces = [one[:steps] for one in traces]
+    ended = [sum(row[3] or row[4] for row in one) for one in traces]
+    return traces, [own[:n] for own, n in zip(episodes, ended, strict=True)]
+
+
+@pytest.mark.parametrize("random_steps", [None, [0, 7, 40]], ids=["aligned", "decorrelated"])
+def test_process_pool_equals_inline_pool(random_steps):
+    found = []
+    for kind in (InlineEnvs, ProcessEnvs):
+        pool = kind(MAKERS, gamma=0.9, seed=3)
+        pool.reset(random_steps)
+        found.append(trace(pool))
+        pool.close()
+    assert found[0] == found[1]
+    assert all(len(own) >= 4 for own in found[0][1])
+
+
+def test_episodes_tell_task_success_and_plain_info(make_pool):
+    pool = make_pool(MAKERS)
+    pool.reset()
+    _, episodes = trace(pool)
+    for number, episode in enumerate(episodes[0], start=1):
+        assert episode.task == f"task {number % 2}"
+        assert episode.success is (number % 2 == 0)
+        assert episode.info == {"success": episode.success, "inventory": {0: 3}}
+        assert type(episode.info["inventory"][0]) is int
+        assert episode.env_error is None
+
+
+def test_final_observations_are_those_of_truncated_episodes_only(make_pool):
+    pool = make_pool(MAKERS)
+    pool.reset()
+    for rows in trace(pool)[0]:
+        for obs, answered, _, terminated, truncated, final in rows:
+            assert (final is not None) == (truncated and not terminated)
+            assert (obs == 0) == (not answered or terminated or truncated)
+
+
+def test_an_episode_source_decides_every_episode(make_pool):
+    asked = []
+
+    def source(row):
+        asked.append(row)
+        return 1000 * row + asked.count(row) % 2, None
+
+    pool = make_pool(MAKERS, episode_source=source)
+    pool.reset()
+    _, episodes = trace(pool)
+    for row, own in enumerate(episodes):
+        lengths = [int(np.random.default_rng(1000 * row + i).integers(5, 26)) for i in (1, 0)]
+        assert [episode.length for episode in own] == (lengths * len(own))[: len(own)]
+
+
+def test_a_pool_in_place_of_a_lost_one_begins_other_episodes(make_pool):
+    first = []
+    for recreated in (False, True):
+        pool = make_pool(MAKERS, recreated=recreated)
+        pool.reset()
+        first.append([[episode.length for episode in own[:3]] for own in trace(pool)[1]])
+    assert first[0] != first[1]
+
+
+def test_an_exception_replaces_its_environment_alone(make_pool, tmp_path):
+    faulty = partial(FaultyEnv, "raise", "step", tmp_path / "once")
+    pool = make_pool([*MAKERS[1:], faulty])
+    pool.reset()
+    rows, episodes = (found[-1] for found in trace(pool))
+    # The eighth step is the one that raises: it counts for nothing and truncates.
+    assert rows[8] == (0, True, 0.0, False, True, 7)
+    assert "ValueError: the game makes no sense" in episodes[0].env_error
+    assert (episodes[0].length, episodes[0].info) == (8, {})
+    assert episodes[0].undiscounted_return == sum(row[2] for row in rows[:9])
+    assert pool.restarts == {"error": 1}
+
+
+def test_spaces_that_cannot_be_carried_are_refused():
+    env = CountingEnv()
+    env.observation_space = env.observation_space["image"]
+    with pytest.raises(InvalidOptionsError, match="must be a Dict with an 'image'"):
+        InlineEnvs([lambda: env], gamma=1.0)
+
+
+def test_environments_import_neither_ray_nor_torch():
+    pool = ProcessEnvs([ModulesEnv], gamma=1.0, options=EnvPoolOptions())
+    pool.reset()
+    modules = trace(pool, steps=30)[1][0][0].task.split()
+    pool.close()
+    assert "rllib_minestudio.algorithms.env_pool.worker" in modules
+    assert not {"ray", "torch"} & set(modules)
+
+
+def test_infos_are_made_plain():
+    info = {"n": np.float32(0.5), "a": np.arange(3), "big": np.zeros(1000), "o": object(), 1: (2,)}
+    assert plain_info(info) == {"n": 0.5, "a": [0, 1, 2], "1": [2]}
