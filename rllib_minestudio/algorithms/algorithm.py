@@ -37,7 +37,7 @@ from rllib_minestudio.algorithms.learner import (
     PUBLISHED_VERSION,
 )
 from rllib_minestudio.algorithms.learners import Learners
-from rllib_minestudio.algorithms.loop_metrics import BusyTimes, sample_metrics
+from rllib_minestudio.algorithms.loop_metrics import LoopTimes, sample_metrics
 from rllib_minestudio.algorithms.replay_buffer import Sample
 from rllib_minestudio.algorithms.rollout import RolloutReport
 from rllib_minestudio.algorithms.rollout_requests import RolloutRequests
@@ -63,7 +63,7 @@ class MineStudioPPO(Algorithm):
         """Build env runners and learner (RLlib), and what stands between them."""
         super().setup(config)
         self.episode_statistics = EpisodeStatistics(self.config.metrics_num_episodes_for_smoothing)
-        self.busy_times = BusyTimes(max(1, self.config.num_env_runners))
+        self.loop_times = LoopTimes(max(1, self.config.num_env_runners))
         self.learners = Learners(
             self.learner_group,
             timeout_s=self.config.learner_timeout_s,
@@ -91,7 +91,7 @@ class MineStudioPPO(Algorithm):
                     self.config.fragments_per_iteration
                 )
                 self._next_samples = []
-            with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)), self.busy_times.learning():
+            with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)), self.loop_times.learning():
                 samples = self._train_on(samples)
         with metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             if self._coefficients().publish:
@@ -188,14 +188,14 @@ class MineStudioPPO(Algorithm):
     def _note_report(self, report: RolloutReport) -> None:
         self.metrics.aggregate([report.metrics], key=ENV_RUNNER_RESULTS)
         self.episode_statistics.add(report.episodes)
-        self.busy_times.note_rollout(report)
+        self.loop_times.note_rollout(report)
 
     def _log(self, samples: list[Sample[Any]]) -> None:
         measured: dict[tuple[str, ...], float] = {
             **self.experience.metrics(),
             **self.learners.metrics(),
             **sample_metrics(samples, self.config.replay_buffer),
-            **self.busy_times.take(),
+            **self.loop_times.take(),
         }
         for name, value in self.episode_statistics.metrics().items():
             key = (ENV_RUNNER_RESULTS, *name)

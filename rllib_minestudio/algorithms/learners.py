@@ -153,10 +153,14 @@ class Learners:
         timesteps: dict[str, Any],
         meanwhile: Callable[[float], Any] | None,
     ) -> list[State]:
-        data = _training_data(payloads)
+        arguments = dict(
+            training_data=_training_data(payloads),
+            timesteps=timesteps,
+            defer_solve_refs_to_learner=True,  # it may have fetched them already
+        )
         if meanwhile is None:
-            return self.group.update(training_data=data, timesteps=timesteps)
-        future = self._thread.submit(self.group.update, training_data=data, timesteps=timesteps)
+            return self.group.update(**arguments)
+        future = self._thread.submit(self.group.update, **arguments)
         while not future.done():
             meanwhile(TICK_S)
         return future.result()

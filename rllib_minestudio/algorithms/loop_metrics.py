@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
+
+from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
 from rllib_minestudio.algorithms.replay_buffer import Sample
 from rllib_minestudio.algorithms.rollout import SAMPLING, RolloutReport
 
@@ -52,8 +55,8 @@ def _bin(value: int) -> str:
     return str(value) if value < LAST_BIN else f"{LAST_BIN}_or_more"
 
 
-class BusyTimes:
-    """Which share of the time the learner learned and the env runners played.
+class LoopTimes:
+    """Who was busy for which share of the time, and what the rollouts' reports add up to.
 
     Args:
         num_env_runners: How many there are.
@@ -64,6 +67,7 @@ class BusyTimes:
         self._num_env_runners = num_env_runners
         self._learning_s = 0.0
         self._stages: Counter[Any] = Counter()  # of seconds
+        self._env_restarts: Counter[str] = Counter(dict.fromkeys(CAUSES, 0))
         self._since = time.perf_counter()
 
     @contextmanager
@@ -76,11 +80,12 @@ class BusyTimes:
             self._learning_s += time.perf_counter() - started
 
     def note_rollout(self, report: RolloutReport) -> None:
-        """Count a rollout's time."""
+        """Count a rollout's time, and the environments that were restarted in it."""
         self._stages.update(report.seconds)
+        self._env_restarts.update(report.env_restarts)
 
     def take(self) -> dict[tuple[str, ...], float]:
-        """The shares since the last call.
+        """Shares and seconds since the last call, restarts since the start.
 
         Rollouts count when they come back, so that one iteration's share may exceed 1.
         """
@@ -93,7 +98,11 @@ class BusyTimes:
             ),
         }
         measured |= {
-            ("env_runners", "seconds", stage): seconds for stage, seconds in self._stages.items()
+            (ENV_RUNNER_RESULTS, "seconds", stage): seconds
+            for stage, seconds in self._stages.items()
+        }
+        measured |= {
+            ("restarts", f"env_{cause}"): count for cause, count in self._env_restarts.items()
         }
         self._since, self._learning_s = now, 0.0
         self._stages = Counter(dict.fromkeys(self._stages, 0.0))

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
+from tests.algorithms.conftest import quick_config
 from tests.algorithms.test_remote import accounted_for
 
 
@@ -37,9 +38,7 @@ PARTS = {
 @pytest.fixture(scope="module")
 def trained(local_ray):
     """One training run that all tests of this file torment in turn."""
-    from tests.algorithms.conftest import make_config
-
-    config = make_config.__wrapped__()(replay_buffer={"max_fragments": 64, "max_staleness": 4})
+    config = quick_config(replay_buffer={"max_fragments": 64, "max_staleness": 4})
     config = config.env_runners(
         num_env_runners=2, num_envs_per_env_runner=4, sample_timeout_s=15
     ).training(learner_timeout_s=15)

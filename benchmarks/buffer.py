@@ -1,0 +1,273 @@
+"""The replay buffer: how fast it sorts, and how fast fragments pass through it.
+
+    python benchmarks/buffer.py [--fragments N] [--rounds N] [--disk FOLDER]
+
+1. `add` and `sample` of a buffer that holds 5,000 fragments: the structure alone, and through its
+   actor, as the training loop uses it.
+2. Handing fragments from one process to another, in MB/s: through Ray's object store, and through
+   MineStudio's fragment store, which is a disk cache (`online/rollout/replay_buffer`). A fragment
+   is that of VPT 2x: 128 steps of 128 x 128 pixels. Rounds alternate; medians are printed.
+
+The comparison needs `minestudio` 1.1.6 and `diskcache` (and what MineStudio's module imports); it
+is left out where they are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import ray
+from rich.console import Console
+from rich.table import Table
+
+from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer
+from rllib_minestudio.algorithms.replay_buffer_actor import RemoteReplayBuffer, StoredFragment
+
+HELD = 5000
+BATCH = 32
+STEPS, HEIGHT, WIDTH = 128, 128, 128
+STATE = {"keys": (4, 128, 2048), "values": (4, 128, 2048), "mask": (4, 128)}
+"""VPT 2x: four blocks remember 128 steps each."""
+
+Timings = dict[str, list[float]]
+
+
+def main() -> None:
+    """Measure and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--fragments", type=int, default=16, help="handed over per round")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--disk", help="folder of the disk cache (default: a temporary one)")
+    arguments = parser.parse_args()
+    console = Console(width=100)
+
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=3 * 1024**3,
+    )
+    console.print(sorting_table())
+    with tempfile.TemporaryDirectory(dir=arguments.disk) as folder:
+        paths = {"object store": ObjectStorePath(arguments.fragments)}
+        if minestudio_store() is None:
+            console.print("minestudio or diskcache is not installed: nothing to compare with")
+        else:
+            paths["MineStudio's disk cache"] = DiskCachePath(arguments.fragments, folder)
+        megabytes = arguments.fragments * nbytes(make_fragment(0)) / 1e6
+        console.print(hand_over_table(paths, megabytes, arguments.rounds))
+    ray.shutdown()
+
+
+# ---------------------------------------------------------------- sorting
+
+
+def sorting_table() -> Table:
+    """Milliseconds per operation of a buffer that is full."""
+    table = Table("held", "operation", "structure, ms", "actor, ms")
+    limits = {"max_fragments": HELD, "max_reuse": 2, "max_staleness": 3}
+    structure: ReplayBuffer[Any] = ReplayBuffer(**limits)
+    actor = RemoteReplayBuffer(limits, max_restarts_per_hour=1)
+    reference = ray.put(None)
+    keys = ((str(i % 64), i) for i in range(10**9))
+
+    def fragments(count: int) -> list[StoredFragment]:
+        return [StoredFragment(reference, next(keys), i % 3) for i in range(count)]
+
+    def add(count: int) -> None:
+        for _, key, version in fragments(count):
+            structure.add(None, key=key, weights_version=version)
+
+    add(HELD)
+    actor.add(fragments(HELD))
+    rows: tuple[tuple[str, Callable[[], Any], Callable[[], Any]], ...] = (
+        ("add 1", lambda: add(1), lambda: actor.add(fragments(1))),
+        (f"add {BATCH}", lambda: add(BATCH), lambda: actor.add(fragments(BATCH))),
+        (f"sample {BATCH}", lambda: structure.sample(BATCH), lambda: actor.sample(BATCH)),
+    )
+    for name, on_structure, on_actor in rows:
+        cells = (f"{median_ms(call):.3f}" for call in (on_structure, on_actor))
+        table.add_row(f"{len(structure)}", name, *cells)
+    actor.stop()
+    return table
+
+
+def median_ms(call: Callable[[], Any], times: int = 60) -> float:
+    """Median wall time of a call, in milliseconds."""
+    durations = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        durations.append(time.perf_counter() - started)
+    return 1e3 * statistics.median(durations)
+
+
+# ---------------------------------------------------------------- handing over
+
+
+def make_fragment(index: int) -> Fragment:
+    """A fragment of noise, which nothing compresses."""
+    rng = np.random.default_rng(index)
+    zeros = np.zeros(STEPS, np.float32)
+    no = np.zeros(STEPS, np.bool_)
+    return Fragment(
+        obs=rng.integers(0, 256, (STEPS, HEIGHT, WIDTH, 3), np.uint8),
+        action={name: np.zeros(STEPS, np.int64) for name in ("buttons", "camera")},
+        reward=zeros,
+        first=no,
+        terminated=no,
+        truncated=no,
+        logp=zeros,
+        value=zeros,
+        bootstrap_value=zeros,
+        state_in={name: rng.random(shape, np.float32) for name, shape in STATE.items()},
+        last_obs=np.zeros((HEIGHT, WIDTH, 3), np.uint8),
+        last_first=False,
+        last_value=0.0,
+        weights_version_min=0,
+        weights_version_max=0,
+        env_id="0-0",
+        index=index,
+    )
+
+
+def nbytes(fragment: Fragment) -> int:
+    """Bytes of the arrays that are read."""
+    return sum(array.nbytes for array in read_arrays(fragment))
+
+
+def read_arrays(fragment: Fragment) -> list[np.ndarray]:
+    """What the learner copies into its batch."""
+    return [fragment.obs, *fragment.state_in.values()]
+
+
+def copy_into(batch: list[np.ndarray], fragment: Fragment) -> None:
+    """Read every byte, as stacking a batch does."""
+    for target, array in zip(batch, read_arrays(fragment), strict=True):
+        np.copyto(target, array)
+
+
+class Writer:
+    """A process that has fragments."""
+
+    def __init__(self, count: int, store: dict[str, Any] | None) -> None:
+        """Make the fragments."""
+        self._fragments = [make_fragment(i) for i in range(count)]
+        self._store = minestudio_store()(**store) if store else None
+
+    def give(self) -> Any:
+        """Hand over the fragments, or the names they are stored under."""
+        if self._store is None:
+            return self._fragments if len(self._fragments) > 1 else self._fragments[0]
+        return [self._store.add_fragment(fragment) for fragment in self._fragments]
+
+
+class Reader:
+    """A process that needs fragments, in one batch."""
+
+    def __init__(self, store: dict[str, Any] | None) -> None:
+        """Open the store."""
+        self._store = minestudio_store()(**store) if store else None
+        self._batch = [np.zeros_like(array) for array in read_arrays(make_fragment(0))]
+
+    def read(self, names: list[Any]) -> tuple[float, float]:
+        """Seconds until all fragments can be used, and until all of them have been copied."""
+        started = time.perf_counter()
+        if self._store is None:
+            fragments = ray.get(names)
+        else:
+            fragments = [self._store.get_fragment(name) for name in names]
+        usable = time.perf_counter() - started
+        for fragment in fragments:
+            copy_into(self._batch, fragment)
+        return usable, time.perf_counter() - started
+
+    def forget(self, names: list[Any]) -> None:
+        """Delete from the store."""
+        if self._store is not None:
+            for name in names:
+                self._store.delete_fragment(name)
+
+
+class ObjectStorePath:
+    """Fragments as results of an actor's call, one each, as the training loop gets them."""
+
+    store: dict[str, Any] | None = None
+
+    def __init__(self, count: int) -> None:
+        """Start the two processes."""
+        self._count = count
+        self.writer = ray.remote(num_cpus=0)(Writer).remote(count, self.store)
+        self.reader = ray.remote(num_cpus=0)(Reader).remote(self.store)
+
+    def give(self) -> list[Any]:
+        """Write; returns names or references when all is written."""
+        references = self.writer.give.options(num_returns=self._count).remote()
+        ray.wait(references, num_returns=self._count, fetch_local=False)
+        return references
+
+    def round(self) -> tuple[float, float, float, float]:
+        """Seconds to write, until usable, until copied, and from beginning to end."""
+        started = time.perf_counter()
+        names = self.give()
+        written = time.perf_counter() - started
+        usable, copied = ray.get(self.reader.read.remote(names))
+        whole = time.perf_counter() - started
+        ray.get(self.reader.forget.remote(names))
+        return written, usable, copied, whole
+
+
+class DiskCachePath(ObjectStorePath):
+    """Fragments in MineStudio's fragment store; both processes open the same folder."""
+
+    def __init__(self, count: int, folder: str) -> None:
+        """Start the two processes."""
+        self.store = {"path": folder, "num_shards": 8}
+        super().__init__(count)
+
+    def give(self) -> list[Any]:
+        """Write; returns the names."""
+        return ray.get(self.writer.give.remote())
+
+
+def minestudio_store() -> Any:
+    """MineStudio's store for one machine, or None."""
+    try:
+        from minestudio.online.rollout.replay_buffer.fragment_store import LocalFragmentStoreImpl
+    except ImportError:
+        return None
+    return LocalFragmentStoreImpl
+
+
+def hand_over_table(paths: dict[str, ObjectStorePath], megabytes: float, rounds: int) -> Table:
+    """MB/s of each path, and the ratio if there are two."""
+    timings: dict[str, list[tuple[float, ...]]] = {name: [] for name in paths}
+    for i in range(rounds + 1):
+        for name, path in paths.items():
+            measured = path.round()
+            if i:  # the first warms up
+                timings[name].append(measured)
+    speeds = {
+        name: [megabytes / statistics.median(column) for column in zip(*rows, strict=True)]
+        for name, rows in timings.items()
+    }
+    table = Table("MB/s", "write", "read: usable", "read: copied", "write + read")
+    for name, columns in speeds.items():
+        table.add_row(name, *(f"{speed:,.0f}" for speed in columns))
+    if len(speeds) > 1:
+        ours, theirs = speeds.values()
+        ratios = (f"{a / b:.1f}x" for a, b in zip(ours, theirs, strict=True))
+        table.add_row("ratio", *ratios)
+    return table
+
+
+if __name__ == "__main__":
+    main()

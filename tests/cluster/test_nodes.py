@@ -1,0 +1,34 @@
+"""Three Ray nodes on one machine: training uses them, and goes on when one is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.algorithms.test_remote import accounted_for
+
+
+@pytest.mark.slow
+def test_training_loses_a_node_and_goes_on():
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.cluster.lose_a_node"],
+        cwd=Path(__file__).parents[2],
+        timeout=300,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    seen = json.loads(run.stdout.splitlines()[-1])
+    assert [part["env_runners"] for part in seen.values()] == [2, 1, 2]
+    iterations = [part["iteration"] for part in seen.values()]
+    assert iterations == sorted(set(iterations))
+    assert seen["three again"]["restarts"]["env_runner_died"] == 1
+    for part in seen.values():
+        assert accounted_for(part["replay_buffer"])
+    (line,) = [line for line in run.stderr.splitlines() if "Env runner" in line]
+    assert "died and is restarted" in line
+    assert "1 of 2 env runners go on" in line
