@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rllib_minestudio.algorithms.behaviour_cloning import behaviour_cloning_problems
 from rllib_minestudio.algorithms.env_pool.options import env_pool_problems
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.targets import CORRECTIONS, NO_CORRECTION
@@ -70,6 +71,7 @@ def problems_of(config: MineStudioPPOConfig) -> list[str]:
         *_number_problems(config),
         *_replay_buffer_problems(config.replay_buffer),
         *env_pool_problems(config.env_pool, config.num_envs_per_env_runner),
+        *behaviour_cloning_problems(config.behaviour_cloning),
         *_choice_problems(config),
         *_model_problems(config),
         *_env_problems(config),

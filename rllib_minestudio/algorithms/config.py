@@ -12,6 +12,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
+from rllib_minestudio.algorithms.behaviour_cloning import DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS
 from rllib_minestudio.algorithms.checks import problems_of
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
@@ -27,6 +28,9 @@ REPLAY_BUFFER_DEFAULTS = {
     "max_staleness": 2,
     "fragments_per_chunk": 1,
 }
+
+MERGED_OPTIONS = ("replay_buffer", "env_pool", "behaviour_cloning")
+"""Options that are mappings: given keys are added to those set before."""
 
 
 class MineStudioPPOConfig(AlgorithmConfig):
@@ -87,6 +91,8 @@ class MineStudioPPOConfig(AlgorithmConfig):
         self.vf_warmup_iterations = 0
         self.zero_init_value_head = True
 
+        self.behaviour_cloning: dict[str, Any] = dict(BEHAVIOUR_CLONING_DEFAULTS)
+
         # Which data are trained on, and in which portions.
         self.env_pool: dict[str, Any] = asdict(EnvPoolOptions())
         self.decorrelation_steps = 0
@@ -126,6 +132,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         lambda_: float = NotProvided,
         vf_warmup_iterations: int = NotProvided,
         zero_init_value_head: bool = NotProvided,
+        behaviour_cloning: Mapping[str, Any] = NotProvided,
         env_pool: Mapping[str, Any] = NotProvided,
         decorrelation_steps: int = NotProvided,
         fragments_per_iteration: int = NotProvided,
@@ -165,6 +172,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
             lambda_: Decay of the GAE trace.
             vf_warmup_iterations: For so many iterations only the value function is trained.
             zero_init_value_head: Whether to start from a value head of zeros.
+            behaviour_cloning: An auxiliary loss on recorded episodes, the fields of
+                `BehaviourCloningOptions`: `recordings` (a folder; without it there is no such
+                loss), `coeff`, `fragments_per_minibatch`, ... Given keys are added to the defaults.
             env_pool: How environments are run, the fields of `EnvPoolOptions`: `mode`,
                 `inference_batch_size`, `start_timeout_s`, `reset_timeout_s`, `step_timeout_s`,
                 `max_restarts_per_hour`, `restart_interval`. Given keys are added to the defaults.
@@ -215,7 +225,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> MineStudioPPOConfig:
         """Set options from a mapping, as YAML files and Tune do."""
         rest = dict(config_dict)
-        for name in ("model", "replay_buffer", "env_pool"):
+        for name in ("model", *MERGED_OPTIONS):
             value = rest.pop(name, NotProvided)
             # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
             if value is not NotProvided and value != MODEL_DEFAULTS:
@@ -226,7 +236,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
     def _set_option(self, name: str, value: Any) -> None:
         if name == "model":
             self._model_config: dict[str, Any] = {**self._model_config, **value}
-        elif name in ("replay_buffer", "env_pool"):
+        elif name in MERGED_OPTIONS:
             setattr(self, name, {**getattr(self, name), **value})
         else:
             setattr(self, name, value)

@@ -39,6 +39,11 @@ class Peers:
         """Remember the number of learners."""
         self.count = max(1, count)
 
+    @property
+    def rank(self) -> int:
+        """Which of the learners this one is, from 0."""
+        return torch.distributed.get_rank() if self.count > 1 else 0
+
     def total(self, tensor: Tensor) -> Tensor:
         """The elementwise sum over all learners, on the same device."""
         if self.count == 1:

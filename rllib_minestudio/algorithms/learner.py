@@ -22,6 +22,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.allocator import keep_freed_memory
 from rllib_minestudio.algorithms.averaging import AveragedModule
 from rllib_minestudio.algorithms.batch import TrainingBatch
+from rllib_minestudio.algorithms.behaviour_cloning import build_cloning
 from rllib_minestudio.algorithms.distributed import Peers
 from rllib_minestudio.algorithms.forward import evaluate
 from rllib_minestudio.algorithms.gradient_step import GradientStep, require_finite
@@ -64,12 +65,14 @@ class MineStudioPPOLearner(TorchLearner):
             peers=self._peers,
             average=averaged.average if averaged else None,
         )
+        self._cloning = build_cloning(config, self.vpt, self._peers)
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
             config,
             gradient_step=gradient_step,
             peers=self._peers,
             seed=config.seed or 0,
+            cloning=self._cloning,
         )
         self._published_version = self._weights_seq_no
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, publish=True)
@@ -77,6 +80,8 @@ class MineStudioPPOLearner(TorchLearner):
     def shutdown(self) -> None:
         """Stop loading ahead."""
         self._loader.close()
+        if self._cloning is not None:
+            self._cloning.close()
         super().shutdown()
 
     @property

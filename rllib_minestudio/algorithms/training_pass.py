@@ -9,7 +9,7 @@ only the group's last chunk sends gradients, those of all chunks before included
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +17,7 @@ from ray.rllib.core.columns import Columns
 from torch import Tensor
 
 from rllib_minestudio.algorithms.batch import TrainingBatch
+from rllib_minestudio.algorithms.behaviour_cloning import BehaviourCloning
 from rllib_minestudio.algorithms.distributed import Peers
 from rllib_minestudio.algorithms.forward import forward
 from rllib_minestudio.algorithms.gradient_step import GradientStep
@@ -45,6 +46,7 @@ class TrainingPass:
         gradient_step: Steps the optimizer.
         peers: The learners that train together.
         seed: Of the order of rows; the same for all learners.
+        cloning: Adds the loss of demonstrations to each minibatch's, or None.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class TrainingPass:
         gradient_step: GradientStep,
         peers: Peers,
         seed: int,
+        cloning: BehaviourCloning | None = None,
     ) -> None:
         """Train nothing yet."""
+        self._cloning = cloning
         self._module = module
         self._options = options
         self._gradient_step = gradient_step
@@ -136,15 +140,19 @@ class TrainingPass:
                 the learners.
 
         Returns:
-            The loss of each chunk, without gradient.
+            The losses, without gradient.
         """
+        losses: list[Tensor] = []
+        if self._cloning is not None:
+            with self._synchronised(False):
+                parts = self._cloning.accumulate(self._module, share)
+            losses += parts.values()
+            collected.add(parts, 1.0)
         state = minibatch.state_in
         chunks = list(minibatch.chunks(self._options.context_length))
-        losses = []
         for i, chunk in enumerate(chunks):
-            sends = synchronise and i == len(chunks) - 1
             part = chunk.num_steps / minibatch.num_steps
-            with self._module.no_sync() if self._peers.count > 1 and not sends else nullcontext():
+            with self._synchronised(synchronise and i == len(chunks) - 1):
                 outputs = forward(self._module, chunk.image, chunk.first, state)
                 loss, parts = chunk_loss(chunk, outputs)
                 (loss * (part * share)).backward()
@@ -152,3 +160,9 @@ class TrainingPass:
             losses.append(loss.detach())
             collected.add(parts, part)
         return losses
+
+    def _synchronised(self, synchronise: bool) -> AbstractContextManager[None]:
+        """Forward and backward in here average gradients over the learners, or do not."""
+        if synchronise or self._peers.count == 1:
+            return nullcontext()
+        return self._module.no_sync()
