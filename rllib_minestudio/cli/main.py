@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import doctor, engine, model, record
+from rllib_minestudio.cli import convert, doctor, engine, model, record
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -76,6 +76,15 @@ def build_parser() -> argparse.ArgumentParser:
         "needed;\nthis command does it ahead of time, for instance when an image is built.",
     )
     warmup.set_defaults(run=_warmup)
+    convert.add_parser(
+        _parser(
+            commands.add_parser,
+            "convert",
+            help="translate a MineStudio config into an experiment file",
+            description=convert.DESCRIPTION,
+            epilog=convert.EXAMPLES,
+        )
+    )
     doctor.add_parser(
         _parser(
             commands.add_parser,

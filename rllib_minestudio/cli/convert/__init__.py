@@ -1,0 +1,97 @@
+"""`rllib convert`: a MineStudio config module as an experiment file of this package."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import yaml
+
+from rllib_minestudio.cli.console import stderr, stdout
+from rllib_minestudio.cli.convert.generators import translate_env, translate_policy
+from rllib_minestudio.cli.convert.online_dict import Translation, translate_options
+from rllib_minestudio.cli.convert.stand_ins import ConfigModule
+from rllib_minestudio.errors import InvalidOptionsError
+
+INCOMPLETE = 1
+"""Exit status when something could not be translated."""
+
+DESCRIPTION = """\
+Translate a config module of MineStudio's online training (online_dict, env_generator,
+policy_generator) into an experiment file.
+
+CONFIG is Python and is executed, as MineStudio does: convert only files that you trust. MineStudio
+need not be installed; its classes are replaced by ones that only note their arguments.
+What cannot be translated is listed on standard error and at the top of the file; the exit status
+is then 1. docs/from_minestudio.md says what became of each key.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib convert minestudio/online/run/config/gate.py --out gate.yaml
+  rllib train file gate.yaml
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib convert`."""
+    parser.add_argument("config", metavar="CONFIG", type=Path, help="a Python file")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="the YAML file to write (default: print it)"
+    )
+    parser.set_defaults(run=convert)
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Run `rllib convert` and return the exit status.
+
+    Raises:
+        InvalidOptionsError: If the output file exists.
+        ExperimentFileError: If the config module does not exist or raises.
+    """
+    if arguments.out is not None and arguments.out.exists():
+        raise InvalidOptionsError(f"--out {arguments.out}: the file exists already.")
+    translation = translate(ConfigModule(arguments.config))
+    text = as_yaml(translation, arguments.config)
+    if arguments.out is None:
+        stdout.print(text, markup=False, end="")
+    else:
+        arguments.out.write_text(text)
+        stdout.print(f"{arguments.out} is written.", markup=False)
+    for sentence in translation.left_out:
+        stderr.print(f"not translated: {sentence}", style="yellow", markup=False)
+    return INCOMPLETE if translation.left_out else 0
+
+
+def translate(module: ConfigModule) -> Translation:
+    """Translate all that a config module says."""
+    translation = Translation()
+    translation.left_out.extend(module.problems)
+    for package in module.missing:
+        translation.left_out.append(f"{package} is not installed: what the file takes from it")
+    if module.online_dict is None:
+        translation.left_out.append("there is no online_dict")
+    else:
+        translate_options(translation, module.online_dict)
+    if module.env is not None:
+        translate_env(translation, module.env)
+    if module.policy is not None:
+        translate_policy(translation, module.policy)
+    return translation
+
+
+def as_yaml(translation: Translation, source: Path) -> str:
+    """Write a translation as an experiment file, with what it lacks as comments at the top."""
+    lines = [f"# Translated from {source.name} by `rllib convert`."]
+    for title, sentences in (
+        ("Not translated; see to it by hand:", translation.left_out),
+        ("Not needed here:", translation.not_needed),
+    ):
+        if sentences:
+            lines += ["#", f"# {title}"]
+            lines += [f"# - {' '.join(sentence.split())}" for sentence in sentences]
+    name = re.sub(r"\W+", "_", source.stem)
+    experiment = {key: value for key, value in translation.experiment.items() if value != {}}
+    body = yaml.safe_dump({name: experiment}, sort_keys=False, width=100, allow_unicode=True)
+    return "\n".join([*lines, "", body])

@@ -1,0 +1,117 @@
+"""What `env_generator` and `policy_generator` build, in this package's terms."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rllib_minestudio.cli.convert.online_dict import Translation
+from rllib_minestudio.cli.convert.stand_ins import StandIn
+from rllib_minestudio.env.callbacks.builder import CALLBACKS
+
+_SIMULATOR = "MinecraftSim"
+_SIMULATOR_PARAMETERS = (
+    *("action_type", "obs_size", "render_size", "seed", "inventory", "preferred_spawn_biome"),
+    *("num_empty_frames", "callbacks", "camera_config"),
+)
+"""In MineStudio's order; ours have the same names."""
+_CAMERA_PARAMETERS = (
+    *("camera_binsize", "camera_maxval", "camera_mu", "camera_quantization_scheme"),
+)
+_SUFFIX = "Callback"
+_FOREIGN = "minestudio.simulator.callbacks"
+_POLICY_LOADERS = {
+    "load_vpt_policy": ("model_path", "weights_path"),
+    "VPTPolicy.from_pretrained": ("pretrained_model_name_or_path",),
+}
+
+
+def translate_env(translation: Translation, env: Any) -> None:
+    """Translate the simulator that `env_generator` returned."""
+    if not isinstance(env, StandIn) or env.name != _SIMULATOR or not env.is_minestudios:
+        translation.left_out.append(
+            f"env_generator() returns {_shown(env)}; only MineStudio's MinecraftSim is translated"
+        )
+        return
+    translation.set("config.env_config.engine", "minecraft")
+    for name, value in _by_name(env, _SIMULATOR_PARAMETERS).items():
+        if name not in _SIMULATOR_PARAMETERS:
+            translation.left_out.append(f"MinecraftSim({name}=...): MineStudio ignores it too")
+        elif name == "callbacks":
+            specs = [_callback(translation, callback) for callback in value]
+            translation.set(
+                "config.env_config.callbacks", [spec for spec in specs if spec is not None]
+            )
+        elif name == "camera_config" and isinstance(value, StandIn):
+            settings = _by_name(value, _CAMERA_PARAMETERS)
+            translation.set("config.env_config.camera_config", _plain(translation, name, settings))
+        elif value is not None:
+            translation.set(f"config.env_config.{name}", _plain(translation, name, value))
+
+
+def translate_policy(translation: Translation, policy: Any) -> None:
+    """Translate the policy that `policy_generator` returned: where its weights are."""
+    if isinstance(policy, StandIn) and policy.is_minestudios and policy.name in _POLICY_LOADERS:
+        parameters = _POLICY_LOADERS[policy.name]
+        arguments = _by_name(policy, parameters)
+        for name in [name for name in arguments if name not in parameters]:
+            translation.left_out.append(f"{policy.name}({name}=...): not translated")
+        weights = [arguments[name] for name in parameters if arguments.get(name) is not None]
+        if weights:
+            # The sizes follow from what the weights say of themselves.
+            translation.set("config.model.weights", weights[0] if len(weights) == 1 else weights)
+            translation.set("config.prior", "initial")
+            return
+    translation.left_out.append(
+        f"policy_generator() returns {_shown(policy)}; translated are load_vpt_policy and "
+        "VPTPolicy.from_pretrained with weights. Set model.preset or model.weights"
+    )
+
+
+def _callback(translation: Translation, callback: Any) -> Any:
+    """A callback as the option `callbacks` has it; None if that is not possible."""
+    if not isinstance(callback, StandIn) or not callback.is_minestudios:
+        translation.left_out.append(
+            f"the callback {_shown(callback)} is not MineStudio's: put its class into a module of "
+            "its own and name it by import path, {package.module.Class: {argument: value}}"
+        )
+        return None
+    short = callback.name.removesuffix(_SUFFIX)
+    name = short if short in CALLBACKS else f"{_FOREIGN}.{callback.name}"
+    arguments = list(callback.arguments)
+    keywords = dict(callback.keywords)
+    if short in CALLBACKS:
+        parameters = inspect.signature(CALLBACKS[short]).parameters
+        keywords = {**dict(zip(parameters, arguments, strict=False)), **keywords}
+    elif arguments and (keywords or len(arguments) > 1 or isinstance(arguments[0], Mapping)):
+        translation.left_out.append(f"the callback {callback.name}: name its arguments, {name}")
+        return None
+    elif arguments:
+        return {name: _plain(translation, name, arguments[0])}
+    if short == "Compose" and "callbacks" in keywords:
+        inner = [_callback(translation, each) for each in keywords["callbacks"]]
+        keywords["callbacks"] = [spec for spec in inner if spec is not None]
+    return {name: _plain(translation, name, keywords)} if keywords else name
+
+
+def _by_name(call: StandIn, parameters: Sequence[str]) -> dict[str, Any]:
+    return {**dict(zip(parameters, call.arguments, strict=False)), **call.keywords}
+
+
+def _plain(translation: Translation, name: str, value: Any) -> Any:
+    """A value as YAML can hold it; what it cannot is left out and said so."""
+    if isinstance(value, Mapping):
+        return {key: _plain(translation, name, each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(translation, name, each) for each in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if hasattr(value, "item"):
+        return value.item()
+    translation.left_out.append(f"{name}: {value!r} cannot be written as YAML")
+    return None
+
+
+def _shown(value: Any) -> str:
+    return value.name if isinstance(value, StandIn) else f"a {type(value).__name__}"

@@ -1,0 +1,195 @@
+"""MineStudio's `online_dict`, key by key: where each option went, or why it went nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Translation:
+    """An experiment in the making.
+
+    Attributes:
+        experiment: `run`, `env`, `stop`, `config`, ... of the YAML file.
+        left_out: One sentence for each thing that has no translation and matters.
+        not_needed: One sentence for each thing that needs none here.
+    """
+
+    experiment: dict[str, Any] = field(
+        default_factory=lambda: {
+            "run": "MineStudioPPO",
+            "env": "MineStudioEnv",
+            "stop": {},
+            "checkpoint_config": {},
+            "config": {"env_config": {}},
+        }
+    )
+    left_out: list[str] = field(default_factory=list)
+    not_needed: list[str] = field(default_factory=list)
+
+    def set(self, path: str, value: Any) -> None:
+        """Set an option by its dotted path below the experiment."""
+        *parents, last = path.split(".")
+        section = self.experiment
+        for name in parents:
+            section = section.setdefault(name, {})
+        section[last] = value
+
+
+Rule = Callable[[Translation, str, Any, Mapping[str, Any]], None]
+"""Takes the translation, a key's path, its value, and all options by path."""
+
+
+def to(target: str) -> Rule:
+    """The option exists here, under another name."""
+
+    def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
+        translation.set(target, value)
+
+    return rule
+
+
+def times(target: str, *others: str) -> Rule:
+    """The option exists here, but counts for all learners or all parts together."""
+
+    def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
+        product = value
+        for other in others:
+            product *= options.get(other, 1)
+        translation.set(target, product)
+
+    return rule
+
+
+def only(*fine: Any, otherwise: str) -> Rule:
+    """There is no option here; what these values mean is what happens."""
+
+    def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
+        if value not in fine:
+            translation.left_out.append(f"{path}={value!r}: {otherwise}")
+
+    return rule
+
+
+def unneeded(reason: str) -> Rule:
+    """The option configures something that works otherwise here."""
+
+    def rule(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
+        translation.not_needed.append(f"{path}: {reason}")
+
+    return rule
+
+
+_STORE = "fragments live in Ray's object store, which spills to disk by itself"
+_PREFETCH = "the learner prefetches by itself"
+_RESUME = "MineStudio's training checkpoints cannot be resumed; give its weights as model.weights"
+_VIDEOS = "videos of the agent lie in the run's folder, at the game's 20 frames a second"
+_WORKERS, _BATCH, _CHUNK = (
+    "train_config.num_workers",
+    "train_config.batch_size_per_gpu",
+    "rollout_config.replay_buffer_config.fragments_per_chunk",
+)
+
+RULES: dict[str, Rule] = {
+    "trainer_name": only(
+        "PPOTrainer", otherwise="only PPOTrainer is translated; see behaviour cloning in the docs"
+    ),
+    "detach_rollout_manager": unneeded("env runners belong to the run and end with it"),
+    "rollout_config.num_rollout_workers": to("config.num_env_runners"),
+    "rollout_config.num_gpus_per_worker": to("config.num_gpus_per_env_runner"),
+    "rollout_config.num_cpus_per_worker": to("config.num_cpus_per_env_runner"),
+    "rollout_config.fragment_length": to("config.rollout_fragment_length"),
+    "rollout_config.to_send_queue_size": unneeded("env runners wait when the buffer is full"),
+    "rollout_config.worker_config.num_envs": to("config.num_envs_per_env_runner"),
+    "rollout_config.worker_config.batch_size": to("config.env_pool.inference_batch_size"),
+    "rollout_config.worker_config.restart_interval": to("config.env_pool.restart_interval"),
+    "rollout_config.worker_config.video_fps": unneeded(_VIDEOS),
+    "rollout_config.worker_config.video_output_dir": unneeded(_VIDEOS),
+    "rollout_config.replay_buffer_config.max_chunks": times(
+        "config.replay_buffer.max_fragments", _CHUNK
+    ),
+    "rollout_config.replay_buffer_config.max_reuse": to("config.replay_buffer.max_reuse"),
+    "rollout_config.replay_buffer_config.max_staleness": to("config.replay_buffer.max_staleness"),
+    "rollout_config.replay_buffer_config.fragments_per_report": unneeded(
+        "every iteration is reported"
+    ),
+    _CHUNK: to("config.replay_buffer.fragments_per_chunk"),
+    "rollout_config.replay_buffer_config.database_config": unneeded(_STORE),
+    "rollout_config.episode_statistics_config": unneeded("every episode is counted"),
+    _WORKERS: to("config.num_learners"),
+    "train_config.num_gpus_per_worker": to("config.num_gpus_per_learner"),
+    "train_config.num_cpus_per_worker": to("config.num_cpus_per_learner"),
+    "train_config.num_iterations": to("stop.training_iteration"),
+    "train_config.vf_warmup": to("config.vf_warmup_iterations"),
+    "train_config.learning_rate": to("config.lr"),
+    "train_config.anneal_lr_linearly": only(
+        False, otherwise="the learning rate stays as it is here"
+    ),
+    "train_config.weight_decay": to("config.weight_decay"),
+    "train_config.adam_eps": to("config.adam_eps"),
+    _BATCH: to("config.fragments_per_minibatch"),
+    "train_config.batches_per_iteration": times("config.fragments_per_iteration", _WORKERS, _BATCH),
+    "train_config.gradient_accumulation": times("config.gradient_accumulation", _WORKERS),
+    "train_config.epochs_per_iteration": to("config.num_epochs"),
+    "train_config.context_length": to("config.context_length"),
+    "train_config.discount": to("config.gamma"),
+    "train_config.gae_lambda": to("config.lambda_"),
+    "train_config.ppo_clip": to("config.clip_param"),
+    "train_config.clip_vloss": only(False, otherwise="the value loss is not clipped here"),
+    "train_config.max_grad_norm": to("config.grad_clip"),
+    "train_config.zero_initial_vf": to("config.zero_init_value_head"),
+    "train_config.ppo_policy_coef": only(1.0, otherwise="the policy loss has weight 1 here"),
+    "train_config.ppo_vf_coef": to("config.vf_coeff"),
+    "train_config.kl_divergence_coef_rho": to("config.kl_coeff"),
+    "train_config.coef_rho_decay": to("config.kl_decay"),
+    "train_config.entropy_bonus_coef": to("config.entropy_coeff"),
+    "train_config.log_ratio_range": to("config.log_ratio_clamp"),
+    "train_config.normalize_advantage_full_batch": only(
+        True, otherwise="advantages are normalised over the whole iteration here"
+    ),
+    "train_config.use_normalized_vf": only(True, otherwise="values are always normalised here"),
+    "train_config.num_readers": unneeded(_PREFETCH),
+    "train_config.num_cpus_per_reader": unneeded(_PREFETCH),
+    "train_config.prefetch_batches": unneeded(_PREFETCH),
+    "train_config.save_interval": to("checkpoint_config.save_interval"),
+    "train_config.keep_interval": to("checkpoint_config.keep_interval"),
+    "train_config.record_video_interval": to("record_video_interval"),
+    "train_config.enable_ref_update": only(
+        False,
+        otherwise="MineStudio replaces the prior whenever the reward is the highest so far; here "
+        "it is replaced every prior_update_interval iterations: choose one",
+    ),
+    "train_config.resume": only(None, otherwise=_RESUME),
+    "train_config.resume_optimizer": unneeded("--resume always restores the optimizer"),
+    "train_config.save_path": unneeded("give the command line's --out"),
+    "logger_config.project": to("trackers.wandb.project"),
+    "logger_config.name": to("trackers.wandb.name"),
+}
+"""A rule for each key of MineStudio 1.1.6's `online_dict`, by dotted path."""
+
+
+def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All options by dotted path; a mapping that has a rule of its own is one option."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and path not in RULES:
+            flat.update(flattened(value, f"{path}."))
+        else:
+            flat[path] = value
+    return flat
+
+
+def translate_options(translation: Translation, online_dict: Any) -> None:
+    """Translate `online_dict`; keys that MineStudio does not have either are left out."""
+    if not isinstance(online_dict, Mapping):
+        translation.left_out.append(f"online_dict is {type(online_dict).__name__}, no mapping")
+        return
+    options = flattened(online_dict)
+    for path, value in options.items():
+        if path in RULES:
+            RULES[path](translation, path, value, options)
+        else:
+            translation.left_out.append(f"{path}={value!r}: unknown key of online_dict")
