@@ -79,6 +79,10 @@ def key_problems(config: Mapping[str, Any], default_config: Any, path: str) -> l
     return problems
 
 
+_SHARES = ("num_cpus_per_env_runner", "num_gpus_per_env_runner", "num_gpus_per_learner")
+"""Resources of which Ray gives out fractions; their defaults are whole numbers all the same."""
+
+
 def type_problems(config: Mapping[str, Any], default_config: Any, path: str) -> list[str]:
     """Return one sentence per value whose type differs from its default's.
 
@@ -88,6 +92,8 @@ def type_problems(config: Mapping[str, Any], default_config: Any, path: str) -> 
     problems = []
     for key, value in config.items():
         default = getattr(default_config, ALIASES.get(key, key), None)
+        if key in _SHARES and default is not None:
+            default = float(default)
         rule = _broken_rule(value, default)
         if rule:
             problems.append(f"{path}.{key}: must be {rule}, got {value!r}.")

@@ -43,6 +43,12 @@ def test_a_good_experiment_becomes_a_plan_with_defaults():
     assert plan.searched == []
 
 
+def test_ray_gives_out_fractions_of_gpus_and_cpus():
+    shares = {"num_gpus_per_env_runner": 0.25, "num_cpus_per_env_runner": 0.5}
+    plan = make_plan(experiment({**shares, "num_env_runners": 2}))
+    assert plan.example.num_gpus_per_env_runner == 0.25
+
+
 def test_a_grid_is_validated_member_by_member():
     plan = make_plan(experiment({"lr": {"grid_search": [1e-4, 3e-4]}}))
     assert plan.searched == [("lr",)]

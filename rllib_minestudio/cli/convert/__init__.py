@@ -86,7 +86,7 @@ def as_yaml(translation: Translation, source: Path) -> str:
     lines = [f"# Translated from {source.name} by `rllib convert`."]
     for title, sentences in (
         ("Not translated; see to it by hand:", translation.left_out),
-        ("Not needed here:", translation.not_needed),
+        ("Not needed, or done otherwise, here:", translation.not_needed),
     ):
         if sentences:
             lines += ["#", f"# {title}"]

@@ -82,10 +82,22 @@ def unneeded(reason: str) -> Rule:
     return rule
 
 
+def filmed(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
+    """Videos are of checkpoints here, so their interval is a multiple of the checkpoints'."""
+    save_interval = options.get(_SAVE, value)
+    interval = -(-value // save_interval) * save_interval
+    translation.set("record_video_interval", interval)
+    if interval != value:
+        translation.not_needed.append(
+            f"{path}={value}: agents are filmed from checkpoints, every {interval} iterations"
+        )
+
+
 _STORE = "fragments live in Ray's object store, which spills to disk by itself"
 _PREFETCH = "the learner prefetches by itself"
 _RESUME = "MineStudio's training checkpoints cannot be resumed; give its weights as model.weights"
 _VIDEOS = "videos of the agent lie in the run's folder, at the game's 20 frames a second"
+_SAVE = "train_config.save_interval"
 _WORKERS, _BATCH, _CHUNK = (
     "train_config.num_workers",
     "train_config.batch_size_per_gpu",
@@ -153,9 +165,9 @@ RULES: dict[str, Rule] = {
     "train_config.num_readers": unneeded(_PREFETCH),
     "train_config.num_cpus_per_reader": unneeded(_PREFETCH),
     "train_config.prefetch_batches": unneeded(_PREFETCH),
-    "train_config.save_interval": to("checkpoint_config.save_interval"),
+    _SAVE: to("checkpoint_config.save_interval"),
     "train_config.keep_interval": to("checkpoint_config.keep_interval"),
-    "train_config.record_video_interval": to("record_video_interval"),
+    "train_config.record_video_interval": filmed,
     "train_config.enable_ref_update": only(
         False,
         otherwise="MineStudio replaces the prior whenever the reward is the highest so far; here "

@@ -1,0 +1,207 @@
+"""`rllib convert`: what a MineStudio config says arrives, and what cannot is listed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rllib_minestudio.cli import convert
+from rllib_minestudio.cli.convert.online_dict import RULES, flattened
+from rllib_minestudio.cli.convert.stand_ins import ConfigModule
+from rllib_minestudio.cli.experiment import load_experiments
+from rllib_minestudio.cli.main import BAD_INPUT, main
+from rllib_minestudio.cli.plan import make_plan
+
+EXAMPLE = Path(__file__).with_name("minestudio_config.py")
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "from_minestudio.md"
+
+
+def translate(tmp_path, text):
+    file = tmp_path / "config.py"
+    file.write_text(text)
+    return convert.translate(ConfigModule(file))
+
+
+def test_every_option_arrives_where_it_belongs(capsys):
+    assert main(["convert", str(EXAMPLE)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    experiment = yaml.safe_load(captured.out)["minestudio_config"]
+    config = experiment.pop("config")
+    assert experiment == {
+        "run": "MineStudioPPO",
+        "env": "MineStudioEnv",
+        "stop": {"training_iteration": 4000},
+        "checkpoint_config": {"save_interval": 10, "keep_interval": 40},
+        "record_video_interval": 10,
+        "trackers": {"wandb": {"project": "minestudio_online", "name": "cow"}},
+    }
+    env_config = config.pop("env_config")
+    assert env_config == {
+        "engine": "minecraft",
+        "action_type": "agent",
+        "obs_size": [128, 128],
+        "preferred_spawn_biome": "plains",
+        "camera_config": {"camera_binsize": 2, "camera_maxval": 10},
+        "callbacks": [
+            {
+                "SummonMobs": {
+                    "mobs": [{"name": "cow", "number": 10, "range_x": [-5, 5], "range_z": [-5, 5]}]
+                }
+            },
+            {"MaskActions": {"inventory": 0}},
+            "minestudio.simulator.callbacks.GateRewardsCallback",
+            {"minestudio.simulator.callbacks.VoxelsCallback": [-3, 3, -3, 3, -3, 3]},
+            {"Commands": {"commands": ["/give @p minecraft:iron_sword 1"]}},
+            {"FastReset": {"biomes": ["plains"], "random_tp_range": 1000, "start_time": 6000}},
+            {"JudgeReset": {"time_limit": 600}},
+        ],
+    }
+    assert config == {
+        "num_env_runners": 2,
+        "num_gpus_per_env_runner": 0.5,
+        "num_cpus_per_env_runner": 3,
+        "rollout_fragment_length": 128,
+        "num_envs_per_env_runner": 16,
+        "env_pool": {"inference_batch_size": 8, "restart_interval": 3600},
+        "replay_buffer": {
+            "max_fragments": 400,
+            "max_reuse": 2,
+            "max_staleness": 3,
+            "fragments_per_chunk": 4,
+        },
+        "num_learners": 2,
+        "num_gpus_per_learner": 1.0,
+        "vf_warmup_iterations": 5,
+        "lr": 2e-5,
+        "weight_decay": 0.03,
+        "adam_eps": 1e-8,
+        "fragments_per_minibatch": 4,
+        "fragments_per_iteration": 2 * 4 * 10,
+        "gradient_accumulation": 2 * 5,
+        "num_epochs": 2,
+        "context_length": 64,
+        "gamma": 0.99,
+        "lambda_": 0.9,
+        "clip_param": 0.1,
+        "grad_clip": 4,
+        "zero_init_value_head": False,
+        "vf_coeff": 0.4,
+        "kl_coeff": 0.3,
+        "entropy_coeff": 0.01,
+        "kl_decay": 0.999,
+        "log_ratio_clamp": 40,
+        "model": {"weights": ["2x.model", "rl.weights"]},
+        "prior": "initial",
+    }
+
+
+def test_what_is_written_is_an_experiment_that_can_be_planned(tmp_path, capsys):
+    target = tmp_path / "cow.yaml"
+    assert main(["convert", str(EXAMPLE), "--out", str(target)]) == 0
+    # The weights are not there, and two callbacks and the game are only where MineStudio is.
+    own = "[{SummonMobs: {mobs: []}}, {JudgeReset: 600}]"
+    overrides = ["model.weights=null", f"env_config.callbacks={own}", "env_config.engine=voxel"]
+    (experiment,) = load_experiments(target, overrides)
+    plan = make_plan(experiment)
+    assert plan.example.fragments_per_iteration == 80
+    assert plan.record_video_interval == 10
+    assert main(["convert", str(EXAMPLE), "--out", str(target)]) == BAD_INPUT
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_every_key_of_minestudio_is_documented():
+    keys = set(flattened(ConfigModule(EXAMPLE).online_dict))
+    assert keys <= set(RULES)
+    text = DOCUMENTATION.read_text()
+    for key in RULES:
+        assert f"`{key.rpartition('.')[2]}`" in text, key
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("online_dict = {'train_config': {'learning_rte': 1}}", "learning_rte=1: unknown key"),
+        ("online_dict = {'train_config': {'clip_vloss': True}}", "clip_vloss=True: the value"),
+        ("online_dict = {'train_config': {'enable_ref_update': True}}", "prior_update_interval"),
+        ("online_dict = {'trainer_name': 'BCTrainer'}", "only PPOTrainer"),
+        ("online_dict = []", "online_dict is list"),
+        ("x = 1", "there is no online_dict"),
+        ("x = 1", "there is no env_generator()"),
+        ("import no_such_package", "no_such_package is not installed"),
+        ("def env_generator(): return 1 / 0", "env_generator() raised ZeroDivisionError"),
+        ("def env_generator(): return object()", "only MineStudio's MinecraftSim"),
+        (
+            "from minestudio.models import load_rocket_policy\n"
+            "def policy_generator(): return load_rocket_policy('x')",
+            "returns load_rocket_policy",
+        ),
+        (
+            "from minestudio.simulator import MinecraftSim\n"
+            "from minestudio.simulator.callbacks import MinecraftCallback\n"
+            "class Own(MinecraftCallback):\n    def __init__(self): pass\n"
+            "def env_generator(): return MinecraftSim(callbacks=[Own()])",
+            "the callback Own is not MineStudio's",
+        ),
+        (
+            "from minestudio.simulator import MinecraftSim\n"
+            "def env_generator(): return MinecraftSim(seed=open)",
+            "cannot be written as YAML",
+        ),
+        (
+            "from minestudio.simulator import MinecraftSim\n"
+            "def env_generator(): return MinecraftSim(gui=True)",
+            "MinecraftSim(gui=...)",
+        ),
+    ],
+)
+def test_nothing_is_dropped_in_silence(tmp_path, text, complaint):
+    assert any(complaint in sentence for sentence in translate(tmp_path, text).left_out)
+
+
+def test_what_is_left_out_stands_in_the_file_and_in_the_exit_status(tmp_path, capsys):
+    file = tmp_path / "my-config.py"
+    file.write_text("online_dict = {'train_config': {'anneal_lr_linearly': True}}")
+    assert main(["convert", str(file)]) == convert.INCOMPLETE
+    captured = capsys.readouterr()
+    assert "not translated: train_config.anneal_lr_linearly=True" in captured.err
+    assert "# - train_config.anneal_lr_linearly=True" in captured.out
+    assert list(yaml.safe_load(captured.out)) == ["my_config"]
+
+
+def test_hub_weights_and_compositions_are_translated(tmp_path):
+    translation = translate(
+        tmp_path,
+        "from minestudio.simulator import MinecraftSim\n"
+        "from minestudio.simulator.callbacks import *\n"
+        "from minestudio.simulator.callbacks import Compose, JudgeResetCallback\n"
+        "from minestudio.models import VPTPolicy\n"
+        "def env_generator():\n"
+        "    return MinecraftSim(callbacks=[Compose([JudgeResetCallback(3)], options=1)])\n"
+        "def policy_generator():\n"
+        "    return VPTPolicy.from_pretrained('CraftJarvis/VPT')\n",
+    )
+    config = translation.experiment["config"]
+    assert config["model"] == {"weights": "CraftJarvis/VPT"}
+    compose = {"Compose": {"callbacks": [{"JudgeReset": {"time_limit": 3}}], "options": 1}}
+    assert config["env_config"]["callbacks"] == [compose]
+
+
+def test_stand_ins_do_not_stay_behind(tmp_path):
+    before = set(sys.modules)
+    translate(
+        tmp_path, "import no_such_package.part\nfrom minestudio.simulator import MinecraftSim"
+    )
+    assert not {name for name in set(sys.modules) - before if "minestudio" in name.split(".")[0]}
+    assert "no_such_package" not in sys.modules
+    with pytest.raises(ImportError):
+        import no_such_package  # noqa: F401
+
+
+def test_a_file_that_raises_or_is_missing_is_refused(tmp_path, capsys):
+    file = tmp_path / "broken.py"
+    file.write_text("raise RuntimeError('not today')")
+    assert main(["convert", str(file)]) == BAD_INPUT
+    assert "RuntimeError: not today" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / "none.py")]) == BAD_INPUT
