@@ -16,6 +16,7 @@ from rllib_minestudio.cli.sections import (
     video_interval,
 )
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.runs.trackers import tracker_problems
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Plan:
         num_samples: How often Tune repeats the space.
         checkpoints: When to save, and what to keep.
         record_video_interval: Iterations between two videos of the agent; None for none.
+        trackers: Where results go besides; the experiment's section, found to be in order.
         summary: What to measure around the run.
     """
 
@@ -44,6 +46,7 @@ class Plan:
     num_samples: int
     checkpoints: CheckpointOptions
     record_video_interval: int | None
+    trackers: dict[str, Any]
     summary: SummaryOptions
 
 
@@ -58,6 +61,7 @@ def make_plan(experiment: Experiment) -> Plan:
     checkpoints = checkpoint_options(experiment, problems)
     videos = video_interval(experiment, checkpoints, problems)
     summary = summary_options(experiment, problems)
+    problems += tracker_problems(experiment.trackers, f"{experiment.name}.trackers")
     if not is_count(experiment.num_samples, 1):
         problems.append(
             f"{experiment.name}.num_samples: must be a whole number of at least 1, "
@@ -81,5 +85,6 @@ def make_plan(experiment: Experiment) -> Plan:
         num_samples=experiment.num_samples,
         checkpoints=checkpoints,
         record_video_interval=videos,
+        trackers=experiment.trackers,
         summary=summary,
     )

@@ -8,6 +8,8 @@ from typing import Any
 from rllib_minestudio.cli import ray_session
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.resume import config_change
+from rllib_minestudio.cli.run_record import code_identities
+from rllib_minestudio.identity import versions
 
 RANDOM_POLICY_FILE = "random_policy.json"
 """Returns of the random policy, in the run's folder; a resumed run does not measure again."""
@@ -35,13 +37,14 @@ def run(
         stdout.print("It has reached its end already; --stop sets another.")
         results = _results_on_disk(plan, folder)
     else:
+        callbacks = _callbacks(plan)  # before Ray starts: they set environment variables
         request = plan.algorithm.default_resource_request(plan.example.to_dict())
         cpus = int(request.required_resources.get("CPU", 1))
         with ray_session.ray_session(cpus, verbose):
             if resumed_with is None:
-                results = _tuner(plan, folder).fit()
+                results = _tuner(plan, folder, callbacks).fit()
             else:
-                results = _resume(plan, folder, resumed_with)
+                results = _resume(plan, folder, callbacks, resumed_with)
     return summarize(plan, folder, results, random_returns, time.monotonic() - start)
 
 
@@ -50,15 +53,22 @@ def _callbacks(plan: Any) -> list[Any]:
     from rllib_minestudio.cli.progress import TrainingProgress
     from rllib_minestudio.runs.checkpoints import KeepCheckpoints
     from rllib_minestudio.runs.resume import BackUpState
+    from rllib_minestudio.runs.trackers import logger_callbacks
+    from rllib_minestudio.runs.videos import RecordVideos
 
+    identity = {"versions": versions(), "code": code_identities()}
+    many_trials = bool(plan.searched) or plan.num_samples > 1
+    interval = plan.record_video_interval
     return [
         KeepCheckpoints(plan.checkpoints.keep_interval),
         BackUpState(),
         TrainingProgress(plan.stop, plan.searched),
+        *([RecordVideos(interval, plan.example.env)] if interval else []),
+        *logger_callbacks(plan.trackers, identity, many_trials),
     ]
 
 
-def _tuner(plan: Any, folder: Path) -> Any:
+def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
     """Build a new Tune run."""
     from ray import tune
 
@@ -73,7 +83,7 @@ def _tuner(plan: Any, folder: Path) -> Any:
             storage_path=str(folder.parent),
             stop=StopAt(plan.stop),
             checkpoint_config=plan.checkpoints.for_tune(),
-            callbacks=_callbacks(plan),
+            callbacks=callbacks,
             sync_config=_sync_config(),
             verbose=0,
         ),
@@ -109,7 +119,7 @@ def _anything_left(plan: Any, folder: Path) -> bool:
     return Trial.PENDING in statuses or len(statuses) < plan.num_samples
 
 
-def _resume(plan: Any, folder: Path, sets: list[str]) -> Any:
+def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: list[str]) -> Any:
     """Let Tune go on with the trials of a run.
 
     Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
@@ -130,7 +140,7 @@ def _resume(plan: Any, folder: Path, sets: list[str]) -> Any:
         resume_config=tune.ResumeConfig(),
         stop=StopAt(plan.stop),
         checkpoint_config=plan.checkpoints.for_tune(),
-        callbacks=[ContinueTrials(change, plan.checkpoints.for_tune()), *_callbacks(plan)],
+        callbacks=[ContinueTrials(change, plan.checkpoints.for_tune()), *callbacks],
         sync_config=_sync_config(),
         raise_on_failed_trial=False,
         verbose=0,

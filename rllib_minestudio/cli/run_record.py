@@ -34,10 +34,10 @@ class RunRecord:
     file: dict[str, Any]
     experiment: dict[str, Any]
     versions: dict[str, str] = field(default_factory=versions)
-    code: dict[str, Any] = field(default_factory=lambda: _code())
+    code: dict[str, Any] = field(default_factory=lambda: code_identities())
 
 
-def _code() -> dict[str, Any]:
+def code_identities() -> dict[str, Any]:
     """Identify the code of this package and of the folder we are in."""
     return {
         "rllib_minestudio": code_identity(Path(__file__).parent),

@@ -97,7 +97,7 @@ def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
     # After a resume an iteration may come a second time, and be worse than the best.
     holds_best = best is not None and best.folder == target.resolve()
     if is_best or (_is_due(new.record.iteration, keep_interval) and not holds_best):
-        _link_folder(folder, target)
+        link_folder(folder, target)
     if is_best:
         _point(trial_folder / BEST, Path(KEPT, name))
     _drop_former_best(trial_folder, keep_interval)
@@ -107,7 +107,7 @@ def _is_due(iteration: int, keep_interval: int | None) -> bool:
     return bool(keep_interval) and iteration % int(keep_interval or 1) == 0
 
 
-def _link_folder(source: Path, target: Path) -> None:
+def link_folder(source: Path, target: Path) -> None:
     """Give a folder a second name that outlives the first; replaces what was there."""
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)

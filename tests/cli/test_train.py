@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.cli.command import TINY, finished, rllib
+from tests.runs.event_files import read_events
 
 
 @pytest.fixture
@@ -19,8 +20,10 @@ def folder(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_leaves_a_summary_a_curve_and_a_video(folder):
-    status, output = finished(rllib(folder))
+def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
+    options = ["--set", "record_video_interval=4", "--set"]
+    options += ["trackers.wandb={project: cows, group: some, name: first, mode: offline}"]
+    status, output = finished(rllib(folder, *options))
     assert status == 0, output
     assert "Traceback" not in output
     for part in ("measuring the random policy: done", "iteration    4", "random policy", "video"):
@@ -34,8 +37,21 @@ def test_a_run_leaves_a_summary_a_curve_and_a_video(folder):
     (trial,) = run.glob("MineStudioPPO_*")
     assert (trial / "kept" / "iteration_000003" / "record.yaml").is_file()
     assert (trial / "best" / "record.yaml").is_file()
-    with av.open(str(run / "agent.mp4")) as video:
-        assert sum(1 for _ in video.decode(video=0)) == 20
+    for video in (run / "agent.mp4", trial / "videos" / "iteration_000004.mp4"):
+        with av.open(str(video)) as container:
+            assert sum(1 for _ in container.decode(video=0)) == 20
+
+    values = [(event.step, value) for event in read_events(trial) for value in event.summary.value]
+    steps = [step for step, v in values if v.tag == "ray/tune/learners/default_policy/value_loss"]
+    assert len(steps) == 4
+    assert [step for step, value in values if value.tag == "videos/agent"] == [4]
+
+    (tracked,) = trial.glob("wandb/offline-run-*")
+    (record,) = tracked.glob("run-*.wandb")
+    written = record.read_bytes()
+    for word in ("cows", "some", "first", "rllib-minestudio", "JudgeReset", "value_loss"):
+        assert word.encode() in written, word
+    assert len(list(tracked.glob("files/media/videos/videos/agent_4_*.mp4"))) == 1
 
 
 @pytest.mark.slow
