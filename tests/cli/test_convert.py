@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.cli import convert
+from rllib_minestudio.cli.convert import writer
 from rllib_minestudio.cli.convert.online_dict import RULES, flattened
 from rllib_minestudio.cli.convert.stand_ins import ConfigModule
 from rllib_minestudio.cli.experiment import load_experiments
@@ -20,7 +21,7 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "from_minestudio.md"
 def translate(tmp_path, text):
     file = tmp_path / "config.py"
     file.write_text(text)
-    return convert.translate(ConfigModule(file))
+    return writer.translate(ConfigModule(file))
 
 
 def test_every_option_arrives_where_it_belongs(capsys):

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
-import yaml
-
 from rllib_minestudio.cli.console import stderr, stdout
-from rllib_minestudio.cli.convert.generators import translate_env, translate_policy
-from rllib_minestudio.cli.convert.online_dict import Translation, translate_options
-from rllib_minestudio.cli.convert.stand_ins import ConfigModule
 from rllib_minestudio.errors import InvalidOptionsError
 
 INCOMPLETE = 1
@@ -50,6 +44,9 @@ def convert(arguments: argparse.Namespace) -> int:
         InvalidOptionsError: If the output file exists.
         ExperimentFileError: If the config module does not exist or raises.
     """
+    from rllib_minestudio.cli.convert.stand_ins import ConfigModule
+    from rllib_minestudio.cli.convert.writer import as_yaml, translate
+
     if arguments.out is not None and arguments.out.exists():
         raise InvalidOptionsError(f"--out {arguments.out}: the file exists already.")
     translation = translate(ConfigModule(arguments.config))
@@ -62,36 +59,3 @@ def convert(arguments: argparse.Namespace) -> int:
     for sentence in translation.left_out:
         stderr.print(f"not translated: {sentence}", style="yellow", markup=False)
     return INCOMPLETE if translation.left_out else 0
-
-
-def translate(module: ConfigModule) -> Translation:
-    """Translate all that a config module says."""
-    translation = Translation()
-    translation.left_out.extend(module.problems)
-    for package in module.missing:
-        translation.left_out.append(f"{package} is not installed: what the file takes from it")
-    if module.online_dict is None:
-        translation.left_out.append("there is no online_dict")
-    else:
-        translate_options(translation, module.online_dict)
-    if module.env is not None:
-        translate_env(translation, module.env)
-    if module.policy is not None:
-        translate_policy(translation, module.policy)
-    return translation
-
-
-def as_yaml(translation: Translation, source: Path) -> str:
-    """Write a translation as an experiment file, with what it lacks as comments at the top."""
-    lines = [f"# Translated from {source.name} by `rllib convert`."]
-    for title, sentences in (
-        ("Not translated; see to it by hand:", translation.left_out),
-        ("Not needed, or done otherwise, here:", translation.not_needed),
-    ):
-        if sentences:
-            lines += ["#", f"# {title}"]
-            lines += [f"# - {' '.join(sentence.split())}" for sentence in sentences]
-    name = re.sub(r"\W+", "_", source.stem)
-    experiment = {key: value for key, value in translation.experiment.items() if value != {}}
-    body = yaml.safe_dump({name: experiment}, sort_keys=False, width=100, allow_unicode=True)
-    return "\n".join([*lines, "", body])

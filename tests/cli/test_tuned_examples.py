@@ -1,0 +1,80 @@
+"""Every tuned example is an experiment in order; with MineStudio, its environment is played."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from rllib_minestudio.cli.environment import make_env
+from rllib_minestudio.cli.experiment import load_experiments
+from rllib_minestudio.cli.plan import make_plan
+from rllib_minestudio.env.voxel.server import launcher
+
+EXAMPLES = Path(__file__).parents[2] / "tuned_examples"
+MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
+HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
+FOREIGN = "minestudio.simulator.callbacks."
+
+PUBLISHED = (
+    "CraftJarvis/MineStudio_VPT.foundation_model_2x",
+    "CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x",
+)
+"""Hugging Face ids that MineStudio's own documentation uses; there is no network here."""
+
+
+def load(path, *overrides):
+    (experiment,) = load_experiments(path, overrides)
+    return experiment
+
+
+def without_download(path, *overrides):
+    """The experiment with a network of the published size instead of its weights."""
+    return load(path, "model.weights=null", "model.preset=2x", *overrides)
+
+
+def foreign_callbacks(experiment):
+    return [
+        spec
+        for spec in experiment.config["env_config"]["callbacks"]
+        if (spec if isinstance(spec, str) else next(iter(spec))).startswith(FOREIGN)
+    ]
+
+
+def test_the_examples_are_all_looked_at():
+    assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
+        "cow",
+        *(path.stem for path in MINECRAFT),
+    }
+    assert len(MINECRAFT) == 4
+
+
+@pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)
+def test_the_options_are_in_order(path):
+    assert load(path).config["model"]["weights"] in PUBLISHED
+    experiment = without_download(path, "env_config.engine=voxel")
+    callbacks = experiment.config["env_config"]["callbacks"]
+    for spec in foreign_callbacks(experiment) if not HAS_MINESTUDIO else ():
+        callbacks.remove(spec)
+    plan = make_plan(experiment)
+    assert plan.example.model_config["preset"] == "2x"
+    assert experiment.name == path.stem
+
+
+@pytest.mark.skipif(not HAS_MINESTUDIO, reason="MineStudio is not installed")
+@pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)
+def test_the_environment_is_played_on_the_stand_in(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    launcher.install(tmp_path / "MineStudio")
+    plan = make_plan(
+        without_download(path, f"env_config.minecraft.directory={tmp_path / 'MineStudio'}")
+    )
+    env = make_env(plan.example)
+    try:
+        obs, _ = env.reset(seed=0)
+        assert obs["image"].shape == (128, 128, 3)
+        env.action_space.seed(0)
+        for _ in range(5):
+            obs, _, terminated, truncated, info = env.step(env.action_space.sample())
+        assert not (terminated or truncated), info
+    finally:
+        env.close()
