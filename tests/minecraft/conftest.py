@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -75,11 +76,11 @@ def isolate(monkeypatch, temporary):
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
     """An engine directory and temporary folder of this test's own."""
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
+    temporary = tempfile.mkdtemp(prefix="node")  # short: Ray makes sockets below it
     isolate(monkeypatch, temporary)
     engine = Engine(tmp_path / "MineStudio", monkeypatch.setenv)
     yield engine
+    shutil.rmtree(temporary, ignore_errors=True)
     assert engine.living() == []
 
 

@@ -65,7 +65,7 @@ def test_a_killed_holder_gives_its_port_back_and_is_known_to_have_died():
     end(holder)
     (lock,) = claims.abandoned()
     assert (claims.port_of(lock), lock.read()) == (FIRST, {"group": 77})
-    lock.write({})
+    lock.clear()
     lock.release()
     assert list(claims.abandoned()) == []
 

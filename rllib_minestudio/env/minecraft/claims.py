@@ -57,10 +57,13 @@ class Lock:
 
     def write(self, note: dict[str, Any]) -> None:
         """Replace the note."""
-        self._file.seek(0)
-        self._file.truncate()
+        self._file.truncate(0)
         self._file.write(json.dumps(note))
         self._file.flush()
+
+    def clear(self) -> None:
+        """Remove the note: what the lock protects has ended in good order."""
+        self._file.truncate(0)
 
     def release(self) -> None:
         """Unlock; may be called twice. The file stays: removing it would race with others."""
@@ -123,13 +126,13 @@ def abandoned() -> Iterator[Lock]:
     """
     for path in sorted((node_directory() / "ports").glob("*.lock")):
         if path.stat().st_size == 0:
-            continue  # ended in good order
+            continue
         lock = try_lock(path)
         if lock is None:
             continue
-        if lock.read():
+        if path.stat().st_size:
             yield lock
-        else:
+        else:  # released just now
             lock.release()
 
 

@@ -181,7 +181,7 @@ class GameProcess:
         """Remove the folder and give the port back."""
         shutil.rmtree(self._run_dir, ignore_errors=True)
         with contextlib.suppress(ValueError):  # already released
-            self._lock.write({})
+            self._lock.clear()
             self._lock.release()
 
 
@@ -224,7 +224,7 @@ def collect_orphans() -> int:
         run_dir = Path(note.get("run_dir", ""))
         if run_dir.parent == node_directory() / "runs":
             shutil.rmtree(run_dir, ignore_errors=True)
-        lock.write({})
+        lock.clear()
         lock.release()
         collected += 1
     return collected
