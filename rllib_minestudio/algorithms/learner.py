@@ -12,9 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
@@ -34,15 +32,15 @@ from rllib_minestudio.algorithms.prior import build_prior, is_nowhere_else
 from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.targets import add_targets
 from rllib_minestudio.algorithms.training_pass import TrainingPass
-from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
-from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
+from rllib_minestudio.algorithms.vpt_learner import VPTLearner
+from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
 
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
 """Keys of the `timesteps` that come with an update."""
 
 
-class MineStudioPPOLearner(TorchLearner):
+class MineStudioPPOLearner(VPTLearner):
     """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
 
     def build(self) -> None:
@@ -83,32 +81,6 @@ class MineStudioPPOLearner(TorchLearner):
         if self._cloning is not None:
             self._cloning.close()
         super().shutdown()
-
-    @property
-    def vpt(self) -> VPTRLModule:
-        """The module in training, without its distributed wrapper."""
-        return self.module[DEFAULT_MODULE_ID].unwrapped()
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """AdamW (MineStudio's choice) over all that is not frozen; rates follow `config.lr`."""
-        groups = parameter_groups(
-            self.module[module_id].unwrapped().network,
-            config.lr_factors,
-            weight_decay=config.weight_decay,
-            eps=config.adam_eps,
-        )
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=torch.optim.AdamW(groups, lr=0.0),
-            params=[parameter for group in groups for parameter in group["params"]],
-            lr_or_lr_schedule=config.lr,
-        )
-
-    @staticmethod
-    def _set_optimizer_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-        """Set the rate of every group to its share of `lr`."""
-        for group in optimizer.param_groups:
-            group["lr"] = lr * group["lr_factor"]
 
     # ---------------------------------------------------------------- the iteration
 

@@ -10,7 +10,10 @@ from rllib_minestudio.cli.names import load_object
 from rllib_minestudio.cli.search import parse_search_space, variants
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
-ALGORITHMS = {DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO"}
+ALGORITHMS = {
+    DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO",
+    "MineStudioBC": "rllib_minestudio.algorithms.cloning.MineStudioBC",
+}
 ENVIRONMENTS = {"MineStudioEnv": "rllib_minestudio.env.MineStudioEnv"}
 CLASS_OPTIONS = ("callbacks", "env_runner_cls")
 """Options whose value is a class; YAML names it by its dotted path."""
@@ -159,15 +162,16 @@ def _whole_problems(config: Any, variant: dict[str, Any], name: str) -> list[str
 
 
 def _is_ours(config: Any) -> bool:
-    """Return whether an AlgorithmConfig (a default or a concrete one) is of MineStudioPPO."""
+    """Return whether an AlgorithmConfig (a default or a concrete one) is of this package."""
     from rllib_minestudio.algorithms import MineStudioPPOConfig
+    from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 
-    return isinstance(config, MineStudioPPOConfig)
+    return isinstance(config, MineStudioPPOConfig | MineStudioBCConfig)
 
 
 def _shape(config: Any) -> str:
     """Return what decides whether environment and model fit each other, as a key."""
-    return repr([config.env, config.env_config, config.model_config, config.prior])
+    return repr([config.env, config.env_config, config.model_config, _prior(config)])
 
 
 def _check_fit(config: Any) -> None:
@@ -190,8 +194,14 @@ def _check_fit(config: Any) -> None:
         )
     finally:
         env.close()
-    if config.prior not in (None, INITIAL_PRIOR):
-        load_weights(module.network, config.prior)
+    prior = _prior(config)
+    if prior not in (None, INITIAL_PRIOR):
+        load_weights(module.network, prior)
+
+
+def _prior(config: Any) -> str | None:
+    """Return what the agent is held to; clones are held to nothing."""
+    return getattr(config, "prior", None)
 
 
 def _problems_of(check: Callable[[], Any], path: str) -> list[str]:

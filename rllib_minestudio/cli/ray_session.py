@@ -19,6 +19,8 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": str(SECONDS_BETWEEN_STATE_SAVES),
     "TUNE_WARN_THRESHOLD_S": "60",
+    # Relative paths in an experiment file mean the same in a trial as on the command line.
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "PYTHONWARNINGS": "ignore",
 }
 """Environment variables for Ray and its workers, set where the user has not set them."""

@@ -1,0 +1,120 @@
+"""MineStudioBC: RLlib's BC on windows of recorded episodes, validated and played in between."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from ray.rllib.algorithms.bc import BC
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.utils.checkpoints import Checkpointable
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    EPISODE_LEN_MEAN,
+    EPISODE_RETURN_MEAN,
+    EVALUATION_RESULTS,
+    LEARNER_RESULTS,
+    LEARNER_UPDATE_TIMER,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES_LIFETIME,
+    TIMERS,
+)
+
+from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
+from rllib_minestudio.algorithms.cloning.data import DemonstrationData
+from rllib_minestudio.algorithms.cloning.playing import play
+from rllib_minestudio.algorithms.env_pool import Episode
+from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
+from rllib_minestudio.algorithms.envs import resolve_env
+
+
+class MineStudioBC(BC):
+    """Behaviour cloning of a `VPTRLModule` from recordings."""
+
+    config: MineStudioBCConfig
+    offline_data: DemonstrationData
+
+    @classmethod
+    def get_default_config(cls) -> MineStudioBCConfig:
+        """The defaults."""
+        return MineStudioBCConfig(algo_class=cls)
+
+    @classmethod
+    def _should_create_evaluation_env_runners(cls, eval_config: Any) -> bool:
+        """Never: clones are played in the driver, see `evaluate`."""
+        return False
+
+    def training_step(self) -> None:
+        """`dataset_num_iters_per_learner` batches; RLlib collects the metrics."""
+        config, metrics = self.config, self.metrics
+        batches = self.offline_data.sample(config.windows_per_batch)
+        steps = (
+            config.dataset_num_iters_per_learner * config.windows_per_batch * config.window_length
+        )
+        with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            results = self.learner_group.update(
+                training_data=TrainingData(data_iterators=[batches]),
+                timesteps={
+                    NUM_ENV_STEPS_SAMPLED_LIFETIME: metrics.peek(
+                        NUM_ENV_STEPS_SAMPLED_LIFETIME, default=0
+                    )
+                },
+                num_iters=config.dataset_num_iters_per_learner,
+            )
+        metrics.aggregate(results, key=LEARNER_RESULTS)
+        metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, steps, reduce="lifetime_sum")
+        if (self.iteration + 1) % config.validation_interval == 0:
+            self._validate_clone()
+
+    def _validate_clone(self) -> None:
+        """Measure the loss on the episodes that were held out."""
+        learner = self.learner_group._learner
+        held_out = self.offline_data.validation(self.config.windows_per_batch)
+        for name, value in learner.validate(held_out).items():
+            self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, name), value, window=1)
+
+    def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        """Play `evaluation_duration` episodes, always from the same seeds.
+
+        Returns:
+            Their means, under the names of RLlib's env runners.
+        """
+        config = self.config
+        make_env = resolve_env(config.env)
+        options = EnvConfig(
+            {"seed": config.seed or 0, **config.env_config},
+            worker_index=0,
+            vector_index=0,
+            num_workers=0,
+        )
+        first = config.first_evaluation_seed
+        episodes = play(
+            self.learner_group._learner.vpt.network,
+            lambda: make_env(options),
+            range(first, first + config.evaluation_duration),
+            num_envs=config.num_envs_per_env_runner,
+        )
+        results = summary(episodes)
+        for name, value in results.items():
+            # Under the training's names, too: what plots and stops by them holds for clones.
+            for group in ((EVALUATION_RESULTS, ENV_RUNNER_RESULTS), (ENV_RUNNER_RESULTS,)):
+                self.metrics.log_value((*group, name), value, window=1)
+        self.metrics.log_value(
+            (ENV_RUNNER_RESULTS, NUM_EPISODES_LIFETIME), len(episodes), reduce="lifetime_sum"
+        )
+        return {ENV_RUNNER_RESULTS: results}
+
+    def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        """Restore; without RLlib's sync of env runners, which it also asks of none."""
+        Checkpointable.restore_from_path(self, path, *args, **kwargs)
+
+
+def summary(episodes: list[Episode]) -> dict[str, float]:
+    """Means over episodes, and the share of those that tell that they succeeded."""
+    told = [episode.success for episode in episodes if episode.success is not None]
+    results = {
+        EPISODE_RETURN_MEAN: fmean(episode.undiscounted_return for episode in episodes),
+        EPISODE_LEN_MEAN: fmean(episode.length for episode in episodes),
+    }
+    return results | ({"success_rate": fmean(map(float, told))} if told else {})

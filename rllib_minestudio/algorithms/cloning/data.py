@@ -1,0 +1,141 @@
+"""Recorded episodes as an offline dataset: RLlib's `OfflineData`, read by Ray Data.
+
+Reading is streamed: a task decodes one episode at a time into windows, so that neither the
+dataset nor an episode has to fit in memory. Every epoch has an order of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import ray.data
+from numpy.typing import NDArray
+from ray.rllib.offline.offline_data import OfflineData
+
+from rllib_minestudio.demonstrations import WindowOptions, shuffled, stack, windows
+from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.recordings import Recording, find_recordings
+
+Batch = dict[str, NDArray]
+"""The fields of `demonstrations.Window`, each with a leading axis of windows."""
+
+_READ_AHEAD = 2
+"""Windows that Ray Data fetches from the object store before they are asked for."""
+
+
+class DemonstrationData(OfflineData):
+    """Windows of recorded episodes, in training and validation parts.
+
+    Attributes:
+        num_training: Episodes to learn from.
+        num_validation: Episodes held out.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """Find the recordings; they are read later, when batches are asked for.
+
+        Args:
+            config: A validated `MineStudioBCConfig`.
+
+        Raises:
+            RecordingError: There are no recordings, or too few to hold some out.
+        """
+        training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
+        self.num_training, self.num_validation = len(training), len(validation)
+        options = window_options(config)
+        # RLlib reads `input_` with a method of ray.data; ours are the folders of the recordings.
+        listed = config.copy(copy_frozen=False)
+        listed.input_, listed.input_read_method = training, "from_items"
+        listed.input_read_method_kwargs = {"override_num_blocks": len(training)}
+        listed.materialize_data = False
+        _quieten()
+        super().__init__(listed)
+        self._options, self._readers = options, config.num_readers
+        self._validation = validation
+        self._random = np.random.default_rng(config.seed or 0)
+        self._among = config.shuffle_among
+        self._batches: Iterator[Batch] | None = None
+
+    def sample(self, num_samples: int, **_: Any) -> Iterator[Batch]:
+        """Return batches of `num_samples` windows, without end; always the same iterator."""
+        if self._batches is None:
+            self._batches = self._batches_of(num_samples)
+        return self._batches
+
+    def validation(self, num_samples: int) -> Iterator[Batch]:
+        """Yield all held-out windows once, in batches of at most `num_samples`."""
+        if self._validation:
+            items = ray.data.from_items(self._validation, override_num_blocks=len(self._validation))
+            held_out = _read(items, self._options, self._readers)
+            yield from held_out.iter_batches(batch_size=num_samples, prefetch_batches=0)
+
+    def _batches_of(self, size: int) -> Iterator[Batch]:
+        while True:
+            # One block holds one recording's folder; the windows themselves are shuffled below.
+            order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
+            epoch = _read(order, self._options, self._readers)
+            rows = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
+            batch: list[Batch] = []
+            for window in shuffled(rows, self._among, self._random):
+                batch.append(window)
+                if len(batch) == size:
+                    yield {name: np.concatenate([w[name] for w in batch]) for name in window}
+                    batch = []
+
+
+def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str], list[str]]:
+    """Divide the recordings below some folders into those to learn from and those held out.
+
+    Args:
+        folder: One or several.
+        fraction: Share to hold out; above 0, at least one episode.
+        seed: Decides which.
+
+    Raises:
+        RecordingError: Nothing is left to learn from.
+    """
+    folders = [folder] if isinstance(folder, str) else folder
+    found = [str(recording.path.resolve()) for f in folders for recording in find_recordings(f)]
+    held_out = max(1, round(fraction * len(found))) if fraction else 0
+    if len(found) <= held_out:
+        raise RecordingError(
+            f"{', '.join(map(repr, folders))}: {len(found)} recordings, of which {held_out} are to "
+            f"be held out (validation_fraction={fraction}); that leaves none to learn from. "
+            "Record some with `rllib record`."
+        )
+    order = np.random.default_rng(seed).permutation(len(found))
+    return [found[i] for i in order[held_out:]], [found[i] for i in sorted(order[:held_out])]
+
+
+def window_options(config: Any) -> WindowOptions:
+    """How a `MineStudioBCConfig` wants episodes cut."""
+    network = config.network_config
+    height, width, _ = network.img_shape
+    burn_in = network.memory_length if config.burn_in is None else config.burn_in
+    return WindowOptions(config.window_length, burn_in, (width, height))
+
+
+def _read(items: Any, options: WindowOptions, readers: int) -> Any:
+    """Turn a dataset of folders into one of windows.
+
+    The tasks ask for no CPU: a trial of Tune has reserved the machine's already, and tasks that
+    wait for one would wait for ever. `readers` bounds them instead.
+    """
+
+    def decode(folders: dict[str, Any]) -> Iterator[Batch]:
+        for folder in folders["item"]:
+            for window in windows(Recording(folder), options):
+                yield stack([window])
+
+    return items.map_batches(
+        decode, batch_size=1, num_cpus=0, compute=ray.data.TaskPoolStrategy(readers)
+    )
+
+
+def _quieten() -> None:
+    """Keep Ray Data from drawing progress bars over the command's own."""
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False

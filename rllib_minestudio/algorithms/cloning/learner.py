@@ -1,0 +1,155 @@
+"""The learner that imitates: windows in, one optimizer step per batch of them.
+
+A reader's path: `update` -> `_train` -> `_losses`: the burn-in rebuilds the memory without
+gradients, then chunks of `context_length` carry it on, detached, as the PPO learner's do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.training_data import TrainingData
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
+from torch import Tensor
+
+from rllib_minestudio.algorithms.allocator import keep_freed_memory
+from rllib_minestudio.algorithms.cloning.data import Batch
+from rllib_minestudio.algorithms.cloning.loss import CloningLoss, cloning_loss
+from rllib_minestudio.algorithms.distributed import Peers
+from rllib_minestudio.algorithms.forward import forward
+from rllib_minestudio.algorithms.gradient_step import GradientStep, require_finite
+from rllib_minestudio.algorithms.vpt_learner import VPTLearner
+from rllib_minestudio.models.vpt_rl_module import LOGITS
+
+VALIDATION = "validation"
+"""Prefix of the metrics over held-out episodes."""
+
+
+class MineStudioBCLearner(VPTLearner):
+    """Trains a `VPTRLModule` to do what was demonstrated."""
+
+    def build(self) -> None:
+        """Build module and optimizer."""
+        super().build()
+        if self._device.type == "cpu":
+            keep_freed_memory()
+        self._step = GradientStep(
+            self.vpt.network,
+            self.get_optimizer(DEFAULT_MODULE_ID),
+            clip=self.config.grad_clip,
+            max_nonfinite=self.config.max_nonfinite_minibatches,
+            peers=Peers(1),
+        )
+
+    def update(
+        self, *, training_data: TrainingData, timesteps: dict[str, Any], num_iters: int, **_: Any
+    ) -> dict[str, Any]:
+        """Take `num_iters` optimizer steps.
+
+        Args:
+            training_data: Holds one iterator over batches of windows.
+            timesteps: RLlib's count of environment steps, for the learning rate's schedule.
+            num_iters: Batches to take from the iterator.
+
+        Returns:
+            The metrics.
+
+        Raises:
+            NonFiniteLossError: After `max_nonfinite_minibatches` batches in a row.
+        """
+        self._check_is_built()
+        self.before_gradient_based_update(timesteps=timesteps)
+        (batches,) = training_data.data_iterators
+        sums: dict[str, float] = defaultdict(float)
+        for _step in range(num_iters):
+            for name, value in self._train(next(batches)).items():
+                sums[name] += value
+        self._weights_seq_no += 1
+        require_finite(
+            self.vpt.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
+        )
+        steps = sums.pop("steps")
+        norm = sums.pop("gradient_norm") / num_iters
+        self._log({name: value / steps for name, value in sums.items()} | {"gradient_norm": norm})
+        for key, reduce in (
+            (NUM_ENV_STEPS_TRAINED, "sum"),
+            (NUM_ENV_STEPS_TRAINED_LIFETIME, "lifetime_sum"),
+        ):
+            self.metrics.log_value((ALL_MODULES, key), int(steps), reduce=reduce)
+        self.after_gradient_based_update(timesteps=timesteps)
+        return self.metrics.reduce()
+
+    @torch.no_grad()
+    def validate(self, batches: Iterable[Batch]) -> dict[str, float]:
+        """Return the mean losses over held-out windows, in nats per step; {} if there are none."""
+        sums: dict[str, float] = defaultdict(float)
+        for batch in batches:
+            for part, steps in self._losses(self._on_device(batch)):
+                sums["steps"] += float(steps)
+                for name, value in part._asdict().items():
+                    sums[name] += float(value)
+        steps_total = sums.pop("steps", 0.0)
+        return {f"{VALIDATION}_{name}": value / steps_total for name, value in sums.items()}
+
+    def _train(self, batch: Batch) -> dict[str, float]:
+        """One optimizer step; returns sums over the batch's steps, and their number."""
+        tensors = self._on_device(batch)
+        total = tensors["weight"].sum()
+        sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self._device))
+        for part, _steps in self._losses(tensors):
+            (part.loss / total.clamp(min=1)).backward()
+            for name, value in part._asdict().items():
+                sums[name] += value.detach()
+        step = self._step.step(
+            loss=sums["loss"], usable=total, nonfinite=torch.zeros_like(total), minibatches=1
+        )
+        sums |= {"steps": total, "gradient_norm": step.gradient_norm}
+        return {name: float(value) for name, value in sums.items()}
+
+    def _losses(self, batch: dict[str, Tensor]) -> Iterator[tuple[CloningLoss, Tensor]]:
+        """Walk through a batch of windows, and yield each chunk's loss and number of steps."""
+        config, module = self.config, self.module[DEFAULT_MODULE_ID]
+        size, rows = batch["first"].shape
+        state = self.vpt.network.initial_state(size)._asdict()
+        burn_in = rows - config.window_length
+        if burn_in:
+            with torch.no_grad():
+                before = slice(0, burn_in)
+                outputs = forward(
+                    module, batch["image"][:, before], batch["first"][:, before], state
+                )
+                state = outputs[Columns.STATE_OUT]
+        for start in range(burn_in, rows, config.context_length):
+            chunk = {
+                name: tensor[:, start : start + config.context_length]
+                for name, tensor in batch.items()
+            }
+            outputs = forward(module, chunk["image"], chunk["first"], state)
+            state = {name: t.detach() for name, t in outputs[Columns.STATE_OUT].items()}
+            yield _chunk_loss(chunk, outputs), chunk["weight"].sum()
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: dict[str, Tensor], fwd_out: dict[str, Any]
+    ) -> Tensor:
+        """RLlib's name for the loss of one chunk, a scalar: the sum over its steps."""
+        return _chunk_loss(batch, fwd_out).loss
+
+    def _on_device(self, batch: Batch) -> dict[str, Tensor]:
+        return {
+            name: torch.from_numpy(array).to(self._device, non_blocking=True)
+            for name, array in batch.items()
+        }
+
+    def _log(self, scalars: dict[str, float]) -> None:
+        for name, scalar in scalars.items():
+            self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
+
+
+def _chunk_loss(chunk: dict[str, Tensor], outputs: dict[str, Any]) -> CloningLoss:
+    action = {name: chunk[name] for name in ("buttons", "camera")}
+    return cloning_loss(outputs[LOGITS], action, chunk["weight"])

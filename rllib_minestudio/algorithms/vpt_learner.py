@@ -1,0 +1,42 @@
+"""What the learners of all algorithms share: the network, and its optimizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+
+from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+
+
+class VPTLearner(TorchLearner):
+    """Holds a `VPTRLModule` and AdamW."""
+
+    @property
+    def vpt(self) -> VPTRLModule:
+        """The module in training, without its distributed wrapper."""
+        return self.module[DEFAULT_MODULE_ID].unwrapped()
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """AdamW (MineStudio's choice) over all that is not frozen; rates follow `config.lr`."""
+        groups = parameter_groups(
+            self.module[module_id].unwrapped().network,
+            config.lr_factors,
+            weight_decay=config.weight_decay,
+            eps=config.adam_eps,
+        )
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=torch.optim.AdamW(groups, lr=0.0),
+            params=[parameter for group in groups for parameter in group["params"]],
+            lr_or_lr_schedule=config.lr,
+        )
+
+    @staticmethod
+    def _set_optimizer_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
+        """Set the rate of every group to its share of `lr`."""
+        for group in optimizer.param_groups:
+            group["lr"] = lr * group["lr_factor"]

@@ -1,0 +1,138 @@
+"""Clones do what was demonstrated, also where that depends on what was seen long before."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from ray.rllib.core.learner.training_data import TrainingData
+
+from rllib_minestudio.algorithms.cloning import MineStudioBC
+from rllib_minestudio.algorithms.cloning.data import split, window_options
+from rllib_minestudio.algorithms.cloning.playing import play
+from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.models.vpt.heads import log_prob
+from rllib_minestudio.recordings import find_recordings
+from tests.algorithms.toy_envs import AttackOnRed
+
+from .conftest import DELAY, EPISODES, LENGTH
+
+
+def learner_of(algorithm):
+    return algorithm.learner_group._learner
+
+
+def test_an_epoch_holds_every_step_of_the_training_episodes_once(local_ray, make_config):
+    algorithm = make_config().build_algo()
+    data = algorithm.offline_data
+    assert (data.num_training, data.num_validation) == (8, 2)
+    batches = list(islice(data.sample(10), 2 * 8 * LENGTH // 8 // 10))
+    for epoch in (batches[: len(batches) // 2], batches[len(batches) // 2 :]):
+        seen = [w.tobytes() for batch in epoch for w in batch["image"]]
+        assert len(set(seen)) == len(seen) == 8 * LENGTH // 8
+        assert sum(batch["weight"].sum() for batch in epoch) == 8 * LENGTH
+    held_out = sum(batch["weight"].sum() for batch in data.validation(10))
+    assert held_out == 2 * LENGTH
+    algorithm.stop()
+
+
+def test_episodes_are_held_out_whole_and_by_the_seed(demonstrations):
+    training, validation = split(str(demonstrations), 0.2, seed=0)
+    assert len(validation) == 2 and len({*training, *validation}) == EPISODES
+    assert split(str(demonstrations), 0.2, seed=0) == (training, validation)
+    assert split(str(demonstrations), 0.2, seed=1) != (training, validation)
+    with pytest.raises(RecordingError, match="none to learn from"):
+        split(training[0], 0.5, seed=0)
+
+
+def test_windows_give_the_loss_of_whole_episodes(local_ray, make_config):
+    """With one layer, burning in the memory's length is exact."""
+    config = make_config(window_length=10, context_length=5)
+    algorithm = config.build_algo()
+    learner, recording = learner_of(algorithm), next(find_recordings(config.input_))
+    pieces = [stack([window]) for window in windows(recording, window_options(config))]
+    (whole,) = windows(recording, WindowOptions(LENGTH, 0))
+    network = learner.vpt.network
+    with torch.no_grad():
+        output = network(
+            torch.from_numpy(whole.image)[None],
+            torch.from_numpy(whole.first)[None],
+            network.initial_state(1),
+        )
+    tokens = {"buttons": whole.buttons, "camera": whole.camera}
+    actions = {name: torch.from_numpy(array)[None, :, None] for name, array in tokens.items()}
+    expected = -log_prob(output.logits, actions).mean()
+    measured = learner.validate(pieces)
+    assert measured["validation_loss"] == pytest.approx(float(expected), rel=1e-5)
+    parts = measured["validation_buttons"] + measured["validation_camera"]
+    assert parts == pytest.approx(float(expected), rel=1e-5)
+    algorithm.stop()
+
+
+@pytest.mark.parametrize(("burn_in", "remembers"), [(None, True), (0, False)])
+def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_in, remembers):
+    """Windows of 2 steps rarely hold the colour that is acted by: it is shown every 6th step."""
+    config = make_config(burn_in=burn_in, window_length=2, context_length=1)
+    algorithm = config.build_algo()
+    learner = learner_of(algorithm)
+    recordings = list(find_recordings(config.input_))
+    endless = stream(recordings, window_options(config), seed=0, shuffle_among=100)
+    batches = (stack(list(islice(endless, 40))) for _ in iter(int, 1))
+    for _ in range(4):
+        learner.update(
+            training_data=TrainingData(data_iterators=[batches]), timesteps={}, num_iters=25
+        )
+    loss = learner.validate(islice(batches, 10))["validation_buttons"]
+    if remembers:
+        assert loss < 0.1
+    else:
+        unseen = (DELAY - 2) / DELAY
+        assert loss > 0.5 * unseen * np.log(2)
+    algorithm.stop()
+
+
+def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_config, tmp_path):
+    algorithm = make_config().build_algo()
+    first, second = algorithm.train(), algorithm.train()
+    before, after = (r["learners"]["default_policy"] for r in (first, second))
+    assert after["loss"] < before["loss"]
+    assert after["validation_loss"] < before["validation_loss"]
+    assert second["num_env_steps_sampled_lifetime"] == 2 * 4 * 10 * 8
+    for result in (second["evaluation"]["env_runners"], second["env_runners"]):
+        assert 0 <= result["episode_return_mean"] <= LENGTH
+        assert result["episode_len_mean"] == LENGTH
+    path = algorithm.save_to_path(str(tmp_path / "checkpoint"))
+    weights = learner_of(algorithm).vpt.get_state()
+    algorithm.stop()
+
+    restored = MineStudioBC.from_checkpoint(path)
+    for name, array in learner_of(restored).vpt.get_state().items():
+        np.testing.assert_array_equal(array, weights[name], err_msg=name)
+    assert restored.train()["training_iteration"] == 3
+    restored.stop()
+
+
+def test_each_seed_is_played_once_however_many_environments(local_ray, make_config):
+    algorithm = make_config().build_algo()
+    network = learner_of(algorithm).vpt.network
+    seeds = range(5)
+
+    def returns(num_envs):
+        episodes = play(network, lambda: AttackOnRed({"length": 7}), seeds, num_envs=num_envs)
+        return [episode.length for episode in episodes]
+
+    assert returns(2) == returns(5) == returns(8) == [7] * 5
+    algorithm.stop()
+
+
+def test_all_problems_are_told_at_once(make_config):
+    config = make_config(window_length=0, validation_fraction=1.5, burn_in=-1)
+    config.input_ = "sampler"
+    config.learners(num_learners=2)
+    with pytest.raises(InvalidOptionsError) as caught:
+        config.validate()
+    for name in ("window_length", "validation_fraction", "burn_in", "input_", "num_learners"):
+        assert any(problem.startswith(f"{name} is") for problem in caught.value.problems), name
