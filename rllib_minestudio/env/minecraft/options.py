@@ -47,9 +47,9 @@ class MinecraftOptions:
     java_memory: str = "2G"
     first_port: int = 20000
     starts_at_once: int = max(1, (os.cpu_count() or 4) // 4)
-    launch_timeout_s: float = 300.0
-    reset_timeout_s: float = 120.0
-    step_timeout_s: float = 60.0
+    launch_timeout_s: float = 180.0
+    reset_timeout_s: float = 90.0
+    step_timeout_s: float = 30.0
     restart_interval: int = 0
 
     @classmethod
