@@ -136,3 +136,8 @@ FAULTS: dict[str, Callable[[], Any]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
 }
+
+
+def make_counting_env(config: Any) -> CountingEnv:
+    """Builds what `environment(env=...)` takes."""
+    return CountingEnv(config.vector_index)
