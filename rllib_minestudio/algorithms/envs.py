@@ -80,8 +80,10 @@ def make_pool(
     """
     mode = options.mode
     if mode == AUTO:
-        own = env in (ENV_NAME, MineStudioEnv)
-        embedded = own and env_config.get("engine", EMBEDDED_ENGINE) == EMBEDDED_ENGINE
+        embedded = (
+            resolve_env(env) is MineStudioEnv
+            and env_config.get("engine", EMBEDDED_ENGINE) == EMBEDDED_ENGINE
+        )
         mode = INLINE if embedded else PROCESS
     pool = InlineEnvs if mode == INLINE else ProcessEnvs
     return pool(make_envs, options=options, **arguments)

@@ -62,7 +62,7 @@ def runner(make_config):
 
 def check_fragments(fragments):
     """Each follows from the one before, row by row; returns length and return of each episode."""
-    ended, length, total = [], 0, 0.0
+    ended, length, total, last = [], 0, 0.0, None
     for number, fragment in enumerate(fragments):
         assert fragment.index == number
         for name in ("reward", "logp", "value"):
