@@ -21,7 +21,9 @@ from rllib_minestudio.recordings.writer import MEDIA, RecordingWriter, VideoOpti
 
 RECORDING = "recording"
 """Key of the last info that says where the episode was recorded; also of `reset`'s `options`, for
-facts about the episode that the recording is to hold, with its `name`."""
+facts about the episode that the recording is to hold. Two of them are meant for the recorder:
+`name`, the recording's, and `options`, which replace its own (a mapping, or None to record
+nothing)."""
 
 RECORDING_ERROR = "recording_error"
 """Key of the last info that says why the episode could not be recorded."""
@@ -108,20 +110,26 @@ class EpisodeRecorder(gym.Wrapper):
         >>> env.reset(seed=3, options={"recording": {"name": "first", "seed": 3}})
     """
 
-    def __init__(self, env: gym.Env, options: RecorderOptions) -> None:
+    def __init__(self, env: gym.Env, options: RecorderOptions | None = None) -> None:
         """Wrap `env`.
+
+        Args:
+            env: Has observations with an `image`.
+            options: None records only the episodes whose reset brings options.
 
         Raises:
             InvalidOptionsError: The frames have odd sides, which H.264 cannot store.
         """
         super().__init__(env)
-        self._options = options
+        self._given = options
+        self._options = options or RecorderOptions("")
         self._writer: RecordingWriter | MineStudioWriter | None = None
         self._facts: dict[str, Any] = {}
         self._count = 0
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
         self._mapper = ActionMapper(config)
-        self._check_size()
+        if options is not None:
+            self._check_size()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -136,10 +144,15 @@ class EpisodeRecorder(gym.Wrapper):
         obs, info = self.env.reset(seed=seed, options=options)
         self._facts = {"seed": seed, **(options or {}).get(RECORDING, {})}
         name = str(self._facts.pop("name", f"episode-{self._count:05d}"))
+        own = self._facts.pop("options", self._given)
         self._count += 1
         self._error: str | None = None
         self._return = 0.0
-        self._guarded(self._begin, name, obs, info)
+        if own is not None:
+            if own is not self._given:
+                self._options = RecorderOptions.from_mapping(own)
+                self._check_size()
+            self._guarded(self._begin, name, obs, info)
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

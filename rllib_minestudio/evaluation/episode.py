@@ -31,6 +31,7 @@ class EvaluatedEpisode:
         first_info: The reset's info, plain.
         info: The last step's info, plain.
         recording: Folder or file it was recorded in, if it was.
+        recording_error: Why it was not, if it should have been.
         labels: What filters said, by label; see `filters`.
     """
 
@@ -48,6 +49,7 @@ class EvaluatedEpisode:
     first_info: Mapping[str, Any] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
     recording: str | None = None
+    recording_error: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -60,6 +60,7 @@ class RolloutSession:
         rows: Tensor | None = None,
         explore: bool = True,
         generator: torch.Generator | None = None,
+        uniform_bh: Tensor | None = None,
     ) -> Decision:
         """Takes one step; the environments' memories move on.
 
@@ -69,13 +70,16 @@ class RolloutSession:
             rows: [B] int64, which environments these are, each once; None: all, in order.
             explore: Draw the actions; else take the most probable ones.
             generator: Source of randomness on that device; the global one if None.
+            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.act`.
         """
         self._refresh()
         if self._graphed is not None and rows is None:
             logits, value_b = self._graphed(image_bhwc, first_b)
         else:
             logits, value_b = self._step(image_bhwc, first_b, rows)
-        tokens, log_prob_b = act(logits, explore=explore, generator=generator)
+        tokens, log_prob_b = act(
+            logits, explore=explore, generator=generator, uniform_bh=uniform_bh
+        )
         return Decision(tokens, log_prob_b, self._network.value_head.denormalize(value_b))
 
     @torch.no_grad()

@@ -1,0 +1,99 @@
+"""From an algorithm's checkpoint to what an evaluation of it needs."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
+from rllib_minestudio.evaluation.rollout import load_module
+
+_CONSTRUCTOR_FILE = "class_and_ctor_args.pkl"
+"""Where RLlib keeps an algorithm's config (`Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME`)."""
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """A policy, and the config that it was trained with.
+
+    Attributes:
+        config: A copy that may be changed.
+        weights: The module's state, parameter name -> array.
+        identity: What summaries and recordings say about it, plain.
+    """
+
+    config: MineStudioPPOConfig
+    weights: Mapping[str, Any]
+    identity: dict[str, Any]
+
+
+def load_policy(checkpoint: str | Path) -> LoadedPolicy:
+    """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
+
+    RLlib's checkpoints contain pickles: load only those whose origin you trust.
+
+    Args:
+        checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
+
+    Raises:
+        CheckpointMismatchError: The folder holds no such policy, or none of MineStudioPPO.
+    """
+    module = load_module(checkpoint)
+    file = Path(checkpoint) / _CONSTRUCTOR_FILE
+    try:
+        with file.open("rb") as stream:
+            ((state, *_), _) = pickle.load(stream)["ctor_args_and_kwargs"]
+        config = MineStudioPPOConfig.from_state(state)
+    except (OSError, EOFError, pickle.UnpicklingError, KeyError, ValueError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO: {file.name}: {error}."
+        ) from error
+    weights = module.get_state()
+    identity = {"checkpoint": str(checkpoint), "weights": weights_digest(weights)}
+    return LoadedPolicy(config.copy(copy_frozen=False), weights, identity)
+
+
+def evaluation_config(
+    config: MineStudioPPOConfig,
+    *,
+    num_env_runners: int,
+    num_envs: int | None = None,
+    num_gpus: float | None = None,
+) -> MineStudioPPOConfig:
+    """Return a copy of a training config for env runners that evaluate.
+
+    Args:
+        config: What the policy was trained with; its environment is the one evaluated on.
+        num_env_runners: Remote env runners; 0 plays in this process.
+        num_envs: Environments per env runner; None keeps the training's.
+        num_gpus: GPUs per env runner; None keeps the training's.
+    """
+    chosen = config.copy(copy_frozen=False)
+    chosen.env_runners(env_runner_cls=EvaluationEnvRunner, num_env_runners=num_env_runners)
+    if num_envs is not None:
+        chosen.env_runners(num_envs_per_env_runner=num_envs)
+    if num_gpus is not None:
+        chosen.env_runners(num_gpus_per_env_runner=num_gpus)
+    # The policy's weights come from the checkpoint; the files that training started from may be
+    # anywhere by now.
+    chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0)
+    chosen.validate()
+    return chosen
+
+
+def weights_digest(weights: Mapping[str, Any]) -> str:
+    """Return a short name of a module's state: equal weights have equal names."""
+    found = hashlib.sha256()
+    for name in sorted(weights):
+        array = np.ascontiguousarray(weights[name])
+        found.update(f"{name}{array.dtype}{array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()[:16]

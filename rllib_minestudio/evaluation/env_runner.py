@@ -1,0 +1,212 @@
+"""The env runner of evaluations: whole episodes, each of which depends on its index alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+from numpy.typing import NDArray
+from ray.rllib.core import COMPONENT_RL_MODULE
+
+from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
+from rllib_minestudio.algorithms.env_pool.base import IMAGE
+from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
+from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
+from rllib_minestudio.evaluation.env import EVALUATION, make_evaluation_env
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.seeds import action_numbers
+
+NUM_HEADS = 2
+"""Of VPT's policy: buttons and camera. Each takes one random number per step."""
+
+
+class EvaluationEnvRunner(MineStudioEnvRunner):
+    """Plays given episodes.
+
+    The policy always acts for all environments at once, whoever has an episode left, and with
+    random numbers that belong to the episode. So an episode's course depends neither on what is
+    played beside it nor on the order: with as many environments per runner it is the same to the
+    last bit, with another number up to the rounding of matrix products.
+    """
+
+    def make_env(self) -> None:
+        """Build the environments, parked."""
+        self._waiting: deque[EpisodeSpec] = deque()
+        self._settings = PlaySettings()
+        self._seats: list[_Seat] = []
+        super().make_env()
+
+    def env_makers(self) -> list[Callable[[], gym.Env]]:
+        """The training environments' constructors, wrapped."""
+        return [partial(make_evaluation_env, make) for make in super().env_makers()]
+
+    def play(
+        self, specs: Sequence[EpisodeSpec], settings: PlaySettings, weights: Any = None
+    ) -> Iterator[EvaluatedEpisode]:
+        """Play episodes, and yield each as it ends.
+
+        Args:
+            specs: What to play; the order is no promise.
+            settings: How.
+            weights: The module's state, or a reference to it; None keeps what there is. It is
+                given with every call because an actor that was restarted has none.
+
+        Raises:
+            EnvPoolError: An environment failed more often than `env_pool` allows.
+        """
+        if weights is not None:
+            state = ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
+            # What comes out of Ray's object store is read-only, which torch complains about.
+            writable = {name: np.array(value) for name, value in state.items()}
+            self.set_state({COMPONENT_RL_MODULE: writable})
+        self._settings = settings
+        self._waiting = deque(specs)
+        self._seats = [_Seat() for _ in range(self.num_envs)]
+        session = self.module.make_rollout_session(self.num_envs)
+        obs = np.zeros((self.num_envs, *self.env.single_observation_space[IMAGE].shape), np.uint8)
+        first = np.ones(self.num_envs, np.bool_)
+        unresolved = len(specs)
+        self.env.reset()
+        while unresolved:
+            step = self.env.recv(self.num_envs)  # all that are under way
+            for episode in self._note(step):
+                unresolved -= 1
+                yield episode
+            obs[step.rows] = step.obs
+            first[step.rows] = _begins(step)
+            self._wake_parked()
+            ready = [row for row in step.rows.tolist() if self._seats[row].spec is not None]
+            if not ready:
+                continue
+            decision = session.act(
+                self._on_device(obs),
+                self._on_device(first),
+                explore=not settings.deterministic,
+                uniform_bh=self._on_device(self._uniform(ready)),
+            )
+            first[ready] = False
+            action = {name: t[ready, 0].cpu().numpy() for name, t in decision.actions.items()}
+            if settings.recorder is not None:
+                action["value"] = decision.value_b[ready].cpu().numpy()
+            self.env.send(np.array(ready, np.int64), action)
+
+    def episode_source(self, row: int) -> tuple[int | None, dict[str, Any] | None]:
+        """Seed and options of an environment's next reset; without options it parks."""
+        seat = self._seats[row]
+        if not self._waiting:
+            seat.handed_out.append(None)
+            return None, None
+        spec = self._waiting.popleft()
+        seat.handed_out.append(spec)
+        return self._settings.world_seed(spec), self._settings.reset_options(spec)
+
+    # ---------------------------------------------------------------- who plays what
+
+    def _note(self, step: PoolStep) -> Iterator[EvaluatedEpisode]:
+        """Take in which episodes ended, which began, and which could not be begun."""
+        for ended in step.episodes:
+            seat = self._seats[ended.env_index]
+            if seat.spec is not None:
+                yield from self._judge(seat.spec, ended, ended.env_error)
+            seat.spec = None
+        for row in step.rows[_begins(step)].tolist():
+            seat = self._seats[row]
+            *failed, seat.spec = seat.handed_out
+            seat.handed_out.clear()
+            seat.is_parked = seat.spec is None
+            if seat.spec is not None:
+                seat.numbers = action_numbers(self._settings.seed, seat.spec.index)
+            for spec in failed:
+                if spec is not None:
+                    yield from self._judge(spec, None, "the environment failed in its reset")
+
+    def _judge(
+        self, spec: EpisodeSpec, ended: Episode | None, error: str | None
+    ) -> Iterator[EvaluatedEpisode]:
+        """Yield the episode, or have it repeated if the environment failed."""
+        if error is not None and spec.attempt < self._settings.max_attempts:
+            self._waiting.append(spec.again())
+        else:
+            yield evaluated(spec, self._settings, ended, error)
+
+    def _wake_parked(self) -> None:
+        """Have parked environments ask again if there is something to repeat; see their `step`."""
+        parked = [row for row, seat in enumerate(self._seats) if seat.is_parked]
+        woken = parked[: len(self._waiting)]
+        if woken:
+            for row in woken:
+                self._seats[row].is_parked = False
+            idle = {name: np.zeros(len(woken), np.int64) for name in ("buttons", "camera")}
+            self.env.send(np.array(woken, np.int64), idle)
+
+    def _uniform(self, ready: Sequence[int]) -> NDArray[np.float64]:
+        """Random numbers (num_envs, NUM_HEADS), each row's from its own episode."""
+        uniform = np.zeros((self.num_envs, NUM_HEADS))
+        for row in ready:
+            uniform[row] = self._seats[row].numbers.random(NUM_HEADS)
+        return uniform
+
+
+@dataclass
+class _Seat:
+    """One environment's place.
+
+    Attributes:
+        spec: What it plays; None while it plays nothing.
+        handed_out: What it was given to begin since; more than one if a reset failed.
+        numbers: What the present episode's actions are drawn with.
+        is_parked: Whether it waits for a step without having an episode.
+    """
+
+    spec: EpisodeSpec | None = None
+    handed_out: list[EpisodeSpec | None] = field(default_factory=list)
+    numbers: np.random.Generator = field(default_factory=np.random.default_rng)
+    is_parked: bool = False
+
+
+def _begins(step: PoolStep) -> NDArray[np.bool_]:
+    """(k,) whether what an environment shows now is the first of an episode."""
+    return step.terminated | step.truncated | ~step.answered
+
+
+def evaluated(
+    spec: EpisodeSpec, settings: PlaySettings, ended: Episode | None, error: str | None
+) -> EvaluatedEpisode:
+    """Put together what is known of an episode.
+
+    Args:
+        spec: Which one it was.
+        settings: How it was played.
+        ended: What the pool reports of it; None if it was never begun.
+        error: Why it failed for good, if it did.
+    """
+    identity: dict[str, Any] = {
+        "index": spec.index,
+        "seed": settings.world_seed(spec),
+        "attempts": spec.attempt,
+        "error": error,
+    }
+    if ended is None:
+        return EvaluatedEpisode(**identity, task=DEFAULT_TASK, length=0, undiscounted_return=0.0)
+    info = dict(ended.info)
+    report = info.pop(EVALUATION, {})
+    return EvaluatedEpisode(
+        **identity,
+        **report,
+        task=ended.task,
+        length=ended.length,
+        undiscounted_return=ended.undiscounted_return,
+        success=ended.success,
+        seconds=ended.seconds,
+        recording=info.pop(RECORDING, None),
+        recording_error=info.pop(RECORDING_ERROR, None),
+        info=info,
+    )

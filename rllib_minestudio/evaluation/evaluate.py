@@ -1,0 +1,78 @@
+"""Evaluates a policy: episodes, filter, recordings, summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
+from rllib_minestudio.evaluation.options import EvaluationOptions
+from rllib_minestudio.evaluation.summary import Summary, digest
+from rllib_minestudio.evaluation.workers import play_episodes
+from rllib_minestudio.recordings.layout import plain
+
+OnEpisode = Callable[[EvaluatedEpisode], None]
+
+
+def evaluate(
+    group: EnvRunnerGroup,
+    options: EvaluationOptions,
+    *,
+    weights: Any = None,
+    policy: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    on_episode: OnEpisode | None = None,
+) -> Summary:
+    """Play all episodes and sum them up.
+
+    Args:
+        group: Of `EvaluationEnvRunner`s.
+        options: What is evaluated, and how.
+        weights: The module's state; None keeps what the env runners have.
+        policy: What the summary is to say about the policy.
+        config: What it is to say about the environment; see `environment_identity`.
+        on_episode: Called with each episode as it ends.
+
+    Raises:
+        EnvRunnersLostError: No env runner is left.
+        MineStudioError: What an env runner could not put up with.
+    """
+    started = time.perf_counter()
+    identity = {**(policy or {}), "deterministic": options.deterministic}
+    episodes = play_episodes(group, options.episodes, options.settings(identity), weights)
+    condition = options.condition
+    if condition is not None:
+        episodes = condition.filter(episodes)
+    found = []
+    for episode in keep_chosen(episodes, options):
+        found.append(episode)
+        if on_episode is not None:
+            on_episode(episode)
+    return Summary.of(
+        map(still_recorded, found),
+        seed=options.seed,
+        filter=options.filter,
+        policy=identity,
+        config=config or {},
+        seconds=time.perf_counter() - started,
+    )
+
+
+def environment_identity(config: Any, options: EvaluationOptions) -> dict[str, Any]:
+    """Describe what decides which worlds an evaluation meets, with a digest of it.
+
+    Args:
+        config: The AlgorithmConfig.
+        options: Its step limit counts, too.
+    """
+    env = config.env if isinstance(config.env, str) else getattr(config.env, "__qualname__", "?")
+    facts = {
+        "env": env,
+        "env_config": plain(dict(config.env_config)),
+        "max_steps": options.max_steps,
+    }
+    return {**facts, "digest": digest(facts)}

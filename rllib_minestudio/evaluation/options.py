@@ -1,0 +1,117 @@
+"""The options of an evaluation: the same on the command line, in YAML and in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.env.recorder import RecorderOptions
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter
+from rllib_minestudio.evaluation.request import PlaySettings
+
+ONLY = ("all", "success", "failure")
+_BEST = re.compile(r"best_([1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What is evaluated, and how.
+
+    Attributes:
+        episodes: How many episodes; every one of them is played to its end.
+        seed: What their worlds and the policy's random numbers derive from.
+        filter: When an episode counts as a success, in the text form of filters; None asks the
+            task itself.
+        deterministic: Take the most probable actions instead of sampling.
+        max_steps: Steps after which an episode is truncated; None leaves that to the task.
+        max_attempts: How often an episode is begun before the environment's failure is final.
+        record: Options of the recorder, its `folder` among them; None records nothing.
+        only: Which recordings are kept: `all`, `success`, `failure`, or `best_K`, the K with the
+            highest returns.
+    """
+
+    episodes: int = 20
+    seed: int = 0
+    filter: str | None = None
+    deterministic: bool = False
+    max_steps: int | None = None
+    max_attempts: int = 3
+    record: Mapping[str, Any] | None = None
+    only: str = "all"
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> EvaluationOptions:
+        """Check options as they come from a user.
+
+        Raises:
+            InvalidOptionsError: If anything is wrong; lists all problems.
+        """
+        problems = Problems("evaluation")
+        names = [option.name for option in fields(cls)]
+        for name in options:
+            if name not in names:
+                problems.unknown("option", name, names)
+        checked = cls(**{name: value for name, value in options.items() if name in names})
+        _check(problems, checked)
+        problems.raise_if_any()
+        return checked
+
+    @property
+    def condition(self) -> EpisodeFilter | None:
+        """The filter; None asks the task."""
+        return None if self.filter is None else parse_filter(self.filter)
+
+    @property
+    def best(self) -> int | None:
+        """K of `best_K`; None if recordings are not chosen by return."""
+        match = _BEST.fullmatch(self.only)
+        return int(match[1]) if match else None
+
+    def settings(self, policy: Mapping[str, Any] | None = None) -> PlaySettings:
+        """Return what the env runners need to know; `policy` goes into recordings."""
+        return PlaySettings(
+            seed=self.seed,
+            deterministic=self.deterministic,
+            max_attempts=self.max_attempts,
+            max_steps=self.max_steps,
+            recorder=self.record,
+            policy=policy,
+        )
+
+
+def _check(problems: Problems, options: EvaluationOptions) -> None:
+    """Note every problem."""
+    for name, least in (("episodes", 1), ("seed", 0), ("max_attempts", 1)):
+        value = getattr(options, name)
+        if not is_integer(value) or value < least:
+            problems.add(name, value, f"must be an integer of at least {least}")
+    if options.max_steps is not None and (
+        not is_integer(options.max_steps) or options.max_steps < 1
+    ):
+        problems.add("max_steps", options.max_steps, "must be an integer of at least 1, or null")
+    if not isinstance(options.deterministic, bool):
+        problems.add("deterministic", options.deterministic, "must be true or false")
+    if not isinstance(options.only, str) or not (
+        options.only in ONLY or _BEST.fullmatch(options.only)
+    ):
+        problems.add("only", options.only, f"must be {', '.join(ONLY)} or best_K, such as best_3")
+    if options.filter is not None and not isinstance(options.filter, str):
+        problems.add("filter", options.filter, "must be text such as kill_entity:cow>=3")
+    elif options.filter is not None:
+        _include(problems, lambda: parse_filter(str(options.filter)))
+    if options.record is not None:
+        if isinstance(options.record, Mapping):
+            _include(problems, lambda: RecorderOptions.from_mapping(options.record or {}))
+        else:
+            problems.add("record", options.record, "must be a mapping of the recorder's options")
+
+
+def _include(problems: Problems, check: Any) -> None:
+    try:
+        check()
+    except InvalidOptionsError as error:
+        problems.include(error)

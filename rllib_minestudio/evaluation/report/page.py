@@ -1,0 +1,77 @@
+"""A summary as one HTML page that needs no other file and no network."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.report import plots
+from rllib_minestudio.evaluation.report.tables import COLUMNS, policy_name, task_rows
+from rllib_minestudio.evaluation.summary import CONFIDENCE, Summary
+from rllib_minestudio.recordings.layout import VIDEO_FILE
+
+MAX_EMBEDDED_BYTES = 48 * 1024**2
+"""Of all videos together; what is beyond is linked, relative to the page."""
+
+
+def write_page(summary: Summary, file: Path, max_embedded: int = MAX_EMBEDDED_BYTES) -> None:
+    """Write the page; it appears as a whole.
+
+    Args:
+        summary: What it shows.
+        file: Where to; its folder is created.
+        max_embedded: Bytes of video that become part of it, the first episodes' first.
+    """
+    template = files("rllib_minestudio.evaluation.report").joinpath("page.html").read_text()
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    text = environment.from_string(template).render(
+        name=policy_name(summary),
+        summary=summary,
+        confidence=CONFIDENCE,
+        columns=(*COLUMNS, "return", "length"),
+        rows=task_rows(summary),
+        plots=[*([plots.rates(summary)] if summary.has_success else []), plots.returns(summary)],
+        tiles=_tiles(summary, file.parent, max_embedded),
+        identity=json.dumps(
+            {"policy": dict(summary.policy), "config": dict(summary.config)}, indent=2, default=str
+        ),
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    partial.write_text(text)
+    os.replace(partial, file)
+
+
+def _tiles(summary: Summary, folder: Path, max_embedded: int) -> list[dict[str, Any]]:
+    tiles, embedded = [], 0
+    for episode in summary.episodes:
+        video = video_of(episode)
+        source = None
+        if video is not None:
+            size = video.stat().st_size
+            if embedded + size <= max_embedded:
+                embedded += size
+                source = "data:video/mp4;base64," + base64.b64encode(video.read_bytes()).decode()
+            else:
+                source = Path(os.path.relpath(video, folder)).as_posix()
+        tiles.append({"episode": episode, "video": source})
+    return tiles
+
+
+def video_of(episode: EvaluatedEpisode) -> Path | None:
+    """The mp4 file of an episode's recording, in either format; None if there is none."""
+    if episode.recording is None:
+        return None
+    path = Path(episode.recording)
+    if path.suffix == ".pkl":  # MineStudio's format
+        path = path.with_name(path.name.replace("info_", "video_")).with_suffix(".mp4")
+    else:
+        path = path / VIDEO_FILE
+    return path if path.is_file() else None

@@ -1,0 +1,96 @@
+"""Summaries and comparisons as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from rllib_minestudio.evaluation.compare import Comparison
+from rllib_minestudio.evaluation.summary import CONFIDENCE, Rate, Summary, spread
+
+COLUMNS = ("episodes", "successes", "success rate", f"{CONFIDENCE:.0%} interval")
+
+
+def summary_table(summary: Summary) -> Table:
+    """One row per task, and one for all if there are several."""
+    table = Table(title=_title(summary), title_justify="left")
+    table.add_column("task")
+    for name in (*COLUMNS, "return", "length"):
+        table.add_column(name, justify="right")
+    for row in task_rows(summary):
+        table.add_row(*row)
+    return table
+
+
+def task_rows(summary: Summary) -> list[tuple[str, ...]]:
+    """Per task: its name, `COLUMNS`, return and length; all together last if there are several."""
+    groups = dict(summary.tasks)
+    if len(groups) > 1:
+        groups["all"] = list(summary.episodes)
+    return [
+        (
+            name,
+            *rate_cells(Rate.of(episodes), summary.has_success),
+            _mean_and_deviation([episode.undiscounted_return for episode in episodes]),
+            f"{spread([episode.length for episode in episodes])['mean']:.0f}",
+        )
+        for name, episodes in groups.items()
+    ]
+
+
+def comparison_table(a: Summary, b: Summary, comparison: Comparison) -> Table:
+    """One row per evaluation, and what the paired tests say below."""
+    verdict = (
+        f"{comparison.pairs} paired episodes; solved by A only {comparison.only_a}, by B only "
+        f"{comparison.only_b}"
+    )
+    if comparison.success_p is not None:
+        verdict += f" (p = {comparison.success_p:.3g})"
+    verdict += (
+        f"; return of B minus A {comparison.return_difference:+.3f} "
+        f"(p = {comparison.return_p:.3g}).\n{comparison.tests}."
+    )
+    table = Table(title="comparison", title_justify="left", caption=verdict)
+    table.caption_justify = "left"
+    table.add_column("")
+    table.add_column("policy")
+    for name in (*COLUMNS, "return"):
+        table.add_column(name, justify="right")
+    for label, summary in (("A", a), ("B", b)):
+        returns = [episode.undiscounted_return for episode in summary.episodes]
+        table.add_row(
+            label,
+            policy_name(summary),
+            *rate_cells(summary.rate, summary.has_success),
+            _mean_and_deviation(returns),
+        )
+    return table
+
+
+def rate_cells(rate: Rate, known: bool) -> tuple[str, str, str, str]:
+    """The cells of `COLUMNS`; dashes where nothing says what a success is."""
+    if not known:
+        return str(rate.num_episodes), "-", "-", "-"
+    low, high = rate.interval
+    return (
+        str(rate.num_episodes),
+        str(rate.num_yes),
+        f"{rate.yes_rate:.1%}",
+        f"{low:.1%} to {high:.1%}",
+    )
+
+
+def policy_name(summary: Summary) -> str:
+    """A short name of what was evaluated."""
+    return str(summary.policy.get("checkpoint") or summary.policy.get("name") or "policy")
+
+
+def _mean_and_deviation(values: Sequence[float]) -> str:
+    found = spread(values)
+    return f"{found['mean']:.2f} ± {found['std']:.2f}"
+
+
+def _title(summary: Summary) -> str:
+    success = summary.filter or ("the task's own" if summary.has_success else "not defined")
+    return f"{policy_name(summary)}   seed {summary.seed}   success: {success}"

@@ -1,0 +1,70 @@
+"""What an env runner is asked to play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rllib_minestudio.evaluation.seeds import world_seed
+
+
+@dataclass(frozen=True)
+class EpisodeSpec:
+    """An episode to be played.
+
+    Attributes:
+        index: Which of the evaluation's episodes it is.
+        attempt: How often it has been begun before, and 1.
+    """
+
+    index: int
+    attempt: int = 1
+
+    def again(self) -> EpisodeSpec:
+        """Return the next attempt."""
+        return replace(self, attempt=self.attempt + 1)
+
+
+@dataclass(frozen=True)
+class PlaySettings:
+    """How episodes are played; the same for all of an evaluation.
+
+    Attributes:
+        seed: What worlds and actions derive from, with the episodes' indices.
+        deterministic: Take the most probable actions instead of sampling.
+        max_attempts: How often an episode is begun before the environment's failure is final.
+        max_steps: Steps after which an episode is truncated; None leaves that to the task.
+        recorder: Options of the recorder (see `RecorderOptions`); None records nothing.
+        policy: What recordings are to say about the policy.
+    """
+
+    seed: int = 0
+    deterministic: bool = False
+    max_attempts: int = 3
+    max_steps: int | None = None
+    recorder: Mapping[str, Any] | None = None
+    policy: Mapping[str, Any] | None = None
+
+    def reset_options(self, spec: EpisodeSpec) -> dict[str, Any]:
+        """Return the `options` of the reset that begins an episode; plain Python throughout."""
+        recording = {
+            "name": recording_name(spec.index),
+            "options": None if self.recorder is None else dict(self.recorder),
+            "index": spec.index,
+            "attempt": spec.attempt,
+            "policy": dict(self.policy or {}),
+        }
+        return {
+            "evaluation": {"index": spec.index, "max_steps": self.max_steps},
+            "recording": recording,
+        }
+
+    def world_seed(self, spec: EpisodeSpec) -> int:
+        """Return the seed of an episode's reset."""
+        return world_seed(self.seed, spec.index)
+
+
+def recording_name(index: int) -> str:
+    """Return the name of an episode's recording."""
+    return f"episode-{index:05d}"

@@ -1,0 +1,23 @@
+"""What the randomness of an episode derives from: the evaluation's seed and the episode's index.
+
+Neither the worker that plays it nor what is played beside it has a part in it, so that two
+checkpoints meet the same worlds, and the number of workers changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_WORLD, _ACTIONS = 0, 1
+_MAX_SEED = 2**31 - 1
+
+
+def world_seed(seed: int, index: int) -> int:
+    """Return the seed of the reset that begins episode `index` of the evaluation with `seed`."""
+    (word,) = np.random.SeedSequence((seed, index, _WORLD)).generate_state(1)
+    return int(word) & _MAX_SEED
+
+
+def action_numbers(seed: int, index: int) -> np.random.Generator:
+    """Return the source of the numbers that actions of episode `index` are drawn with."""
+    return np.random.default_rng((seed, index, _ACTIONS))

@@ -1,0 +1,183 @@
+"""What an evaluation comes to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import binomtest
+
+from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+
+CONFIDENCE = 0.95
+FORMAT = "rllib_minestudio.evaluation"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A success rate.
+
+    Attributes:
+        num_yes: Successes.
+        num_episodes: Episodes.
+    """
+
+    num_yes: int
+    num_episodes: int
+
+    @property
+    def yes_rate(self) -> float:
+        """Share of successes, in [0, 1]."""
+        return self.num_yes / self.num_episodes
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's score interval of the true rate, at `CONFIDENCE`.
+
+        It holds its promise for few episodes and extreme rates, where the usual normal
+        approximation is empty or leaves [0, 1] (Wilson 1927; Brown, Cai and DasGupta 2001).
+        """
+        found = binomtest(self.num_yes, self.num_episodes).proportion_ci(
+            confidence_level=CONFIDENCE, method="wilson"
+        )
+        return float(found.low), float(found.high)
+
+    @classmethod
+    def of(cls, episodes: Sequence[EvaluatedEpisode]) -> Rate:
+        """Count the successes of at least one episode."""
+        return cls(sum(episode.counts_as_success for episode in episodes), len(episodes))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The outcome of an evaluation, and what it is the outcome of.
+
+    Attributes:
+        episodes: All episodes by index; at least one.
+        seed: Of the evaluation.
+        filter: When an episode counted as a success; None: when its task said so.
+        policy: What was evaluated: checkpoint, digest of its weights, and how it acted.
+        config: What it was evaluated on: environment, its options, their digest.
+        seconds: Wall time of the whole.
+    """
+
+    episodes: tuple[EvaluatedEpisode, ...]
+    seed: int
+    filter: str | None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def has_success(self) -> bool:
+        """Whether anything said what a success is: a filter, or the task."""
+        return self.filter is not None or any(e.success is not None for e in self.episodes)
+
+    @property
+    def rate(self) -> Rate:
+        """Of all episodes."""
+        return Rate.of(self.episodes)
+
+    @property
+    def tasks(self) -> dict[str, list[EvaluatedEpisode]]:
+        """The episodes by task, in alphabetical order."""
+        names = sorted({episode.task for episode in self.episodes})
+        return {name: [e for e in self.episodes if e.task == name] for name in names}
+
+    @property
+    def failures(self) -> list[EvaluatedEpisode]:
+        """Episodes that the environment could not play; they count as no success."""
+        return [episode for episode in self.episodes if episode.error is not None]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, MineStudio's names first."""
+        return {
+            **self._numbers(self.episodes),
+            "tasks": {name: self._numbers(group) for name, group in self.tasks.items()},
+            "seed": self.seed,
+            "filter": self.filter,
+            "policy": dict(self.policy),
+            "config": dict(self.config),
+            "seconds": round(self.seconds, 3),
+            "repeated_attempts": sum(e.attempts - 1 for e in self.episodes),
+            "failed_episodes": len(self.failures),
+            "format": FORMAT,
+            "version": VERSION,
+            "episodes": [episode.to_json() for episode in self.episodes],
+        }
+
+    def _numbers(self, episodes: Sequence[EvaluatedEpisode]) -> dict[str, Any]:
+        rate = Rate.of(episodes)
+        known = self.has_success
+        return {
+            "num_yes": rate.num_yes if known else None,
+            "num_episodes": rate.num_episodes,
+            "yes_rate": rate.yes_rate if known else None,
+            "yes_rate_interval": list(rate.interval) if known else None,
+            "confidence": CONFIDENCE,
+            "episode_return": spread([e.undiscounted_return for e in episodes]),
+            "episode_length": spread([e.length for e in episodes]),
+            "episode_seconds": spread([e.seconds for e in episodes]),
+        }
+
+    @classmethod
+    def of(cls, episodes: Iterable[EvaluatedEpisode], **facts: Any) -> Summary:
+        """Sum up episodes that came in any order."""
+        return cls(tuple(sorted(episodes, key=lambda episode: episode.index)), **facts)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Summary:
+        """Read what `save` wrote.
+
+        Args:
+            path: The file, or the folder that holds it as `summary.json`.
+
+        Raises:
+            MineStudioError: There is no such summary, or it is of another format.
+        """
+        file = Path(path)
+        file = file / "summary.json" if file.is_dir() else file
+        try:
+            facts = json.loads(file.read_text())
+            if (facts["format"], facts["version"]) != (FORMAT, VERSION):
+                raise ValueError(f"format {facts['format']!r} version {facts['version']}")
+            return cls.of(
+                map(EvaluatedEpisode.from_json, facts["episodes"]),
+                **{k: facts[k] for k in ("seed", "filter", "policy", "config", "seconds")},
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise MineStudioError(
+                f"{str(path)!r} is not the summary of an evaluation: {error}."
+            ) from error
+
+    def save(self, file: Path) -> None:
+        """Write `to_json` to a file, which appears as a whole."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+        partial.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        os.replace(partial, file)
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Mean, sample standard deviation, least, median and greatest of at least one number."""
+    return {
+        "mean": statistics.fmean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "min": min(values),
+        "median": statistics.median(values),
+        "max": max(values),
+    }
+
+
+def digest(data: Any) -> str:
+    """Return a short name for plain data: equal data have equal names in any process."""
+    text = json.dumps(data, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

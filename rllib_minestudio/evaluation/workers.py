@@ -1,0 +1,170 @@
+"""Shares episodes out among env runners and gathers them as they end."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+
+from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
+from rllib_minestudio.errors import EnvRunnersLostError, MineStudioError
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+
+RECOVERY_SECONDS = 300.0
+"""How long Ray may take to start an env runner anew before the evaluation does without it."""
+_SECONDS_BETWEEN_PINGS = 0.5
+
+_logger = logging.getLogger(__name__)
+
+
+def play_episodes(
+    group: EnvRunnerGroup, count: int, settings: PlaySettings, weights: Any = None
+) -> Iterator[EvaluatedEpisode]:
+    """Play episodes 0 to `count` - 1 and yield each as it ends, in no particular order.
+
+    All of them are played to their end, so that short episodes do not count for more than long
+    ones. What is left of an env runner that dies is played again, by itself when it is back or by
+    another.
+
+    Args:
+        group: Of `EvaluationEnvRunner`s; the remote ones if there are any, else the local one.
+        count: How many.
+        settings: How.
+        weights: The module's state; None keeps what the env runners have.
+
+    Raises:
+        EnvRunnersLostError: No env runner is left.
+        MineStudioError: What an env runner could not put up with, such as an environment that
+            fails again and again.
+    """
+    specs = [EpisodeSpec(index) for index in range(count)]
+    actors = {i: a for i, a in group._worker_manager.actors().items()}
+    if not actors:
+        yield from group.local_env_runner.play(specs, settings, weights)
+        return
+    reference = None if weights is None else ray.put(weights)
+    yield from _Crew(actors, settings, reference).play(specs)
+
+
+@dataclass
+class _Stream:
+    """What an env runner is busy with.
+
+    Attributes:
+        worker: Which one.
+        specs: What it has still to play; None while it is coming back.
+        deadline: When it must be back, on the monotonic clock.
+    """
+
+    worker: int
+    specs: dict[int, EpisodeSpec] | None
+    deadline: float = math.inf
+
+
+class _Crew:
+    """Remote env runners under way; one `play` call each."""
+
+    def __init__(
+        self, actors: Mapping[int, Any], settings: PlaySettings, weights: ray.ObjectRef | None
+    ) -> None:
+        self._actors = actors
+        self._settings = settings
+        self._weights = weights
+        self._streams: dict[Any, _Stream] = {}
+        self._waiting: list[EpisodeSpec] = []
+
+    def play(self, specs: Sequence[EpisodeSpec]) -> Iterator[EvaluatedEpisode]:
+        for position, worker in enumerate(self._actors):
+            self._start(worker, specs[position :: len(self._actors)])
+        while self._streams:
+            for ready in ray.wait(list(self._streams), num_returns=1)[0]:
+                stream = self._streams[ready]
+                if stream.specs is None:
+                    self._resume(ready, stream)
+                else:
+                    yield from self._advance(ready, stream, stream.specs)
+        if self._waiting:
+            raise EnvRunnersLostError(
+                f"All {len(self._actors)} env runners of the evaluation were lost with "
+                f"{len(self._waiting)} episodes left to play: see their logs."
+            )
+
+    def _start(self, worker: int, specs: Sequence[EpisodeSpec]) -> None:
+        if specs:
+            generator = (
+                self._actors[worker]
+                .play.options(num_returns="streaming")
+                .remote(list(specs), self._settings, self._weights)
+            )
+            self._streams[generator] = _Stream(worker, {spec.index: spec for spec in specs})
+
+    def _advance(
+        self, generator: Any, stream: _Stream, specs: dict[int, EpisodeSpec]
+    ) -> Iterator[EvaluatedEpisode]:
+        """Take the next episode of a stream, or its end."""
+        try:
+            episode = ray.get(next(generator))
+        except StopIteration:
+            del self._streams[generator]
+            waiting, self._waiting = self._waiting, []
+            self._start(stream.worker, waiting)
+        except RayTaskError as error:
+            if isinstance(error.cause, MineStudioError):
+                raise error.cause from error
+            raise
+        except RayActorError as error:
+            del self._streams[generator]
+            _logger.warning(
+                "Env runner %d of the evaluation died with %d episodes to go, which will be "
+                "repeated: %s",
+                *(stream.worker, len(specs), error),
+            )
+            self._await(stream.worker, time.monotonic() + RECOVERY_SECONDS)
+            yield from self._lost(specs.values())
+        else:
+            del specs[episode.index]
+            yield episode
+
+    def _await(self, worker: int, deadline: float) -> None:
+        """Have the answer of an env runner that died be among what is waited for."""
+        ping = self._actors[worker].ping.remote()
+        self._streams[ping] = _Stream(worker, None, deadline)
+
+    def _resume(self, ping: Any, stream: _Stream) -> None:
+        """Give an env runner that is back what is left to do; one that is not is done without."""
+        del self._streams[ping]
+        try:
+            ray.get(ping)
+        except ActorUnavailableError:
+            if time.monotonic() < stream.deadline:
+                time.sleep(_SECONDS_BETWEEN_PINGS)  # what the others bring is kept meanwhile
+                self._await(stream.worker, stream.deadline)
+        except RayActorError:
+            _logger.warning("Env runner %d of the evaluation will not be back.", stream.worker)
+        else:
+            waiting, self._waiting = self._waiting, []
+            self._start(stream.worker, waiting)
+
+    def _lost(self, specs: Any) -> Iterator[EvaluatedEpisode]:
+        """Have episodes repeated, or give up those that were tried too often."""
+        for spec in specs:
+            if spec.attempt < self._settings.max_attempts:
+                self._waiting.append(spec.again())
+            else:
+                yield EvaluatedEpisode(
+                    index=spec.index,
+                    seed=self._settings.world_seed(spec),
+                    task=DEFAULT_TASK,
+                    length=0,
+                    undiscounted_return=0.0,
+                    attempts=spec.attempt,
+                    error="its env runner died",
+                )

@@ -1,0 +1,62 @@
+"""What evaluation's tests share: a local Ray, a small env runner, and environments with an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import ray
+import torch
+
+from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
+from tests.algorithms.toy_envs import tiny_model
+from tests.evaluation.toy_envs import CoinToss
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """Ray on this machine only, for all tests of a session."""
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 * 1024**2,
+        _node_ip_address="127.0.0.1",
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def make_config() -> Callable[..., MineStudioPPOConfig]:
+    """Builds a config for evaluation on `CoinToss`; arguments go to the environment."""
+
+    def make(env: Any = CoinToss, num_envs: int = 4, **env_config: Any) -> MineStudioPPOConfig:
+        torch.manual_seed(0)
+        return (
+            MineStudioPPOConfig()
+            .environment(env, env_config=env_config)
+            .env_runners(num_envs_per_env_runner=num_envs)
+            .training(model=tiny_model(), kl_coeff=0.0, prior=None)
+            .debugging(seed=0)
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_runner(make_config) -> Iterator[Callable[..., EvaluationEnvRunner]]:
+    """Builds env runners in this process, and stops them in the end."""
+    runners = []
+
+    def make(*args: Any, **kwargs: Any) -> EvaluationEnvRunner:
+        config = make_config(*args, **kwargs)
+        config.validate()
+        runners.append(EvaluationEnvRunner(config=config, worker_index=0, num_workers=0))
+        return runners[-1]
+
+    yield make
+    for runner in runners:
+        runner.stop()

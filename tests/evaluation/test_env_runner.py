@@ -1,0 +1,100 @@
+"""The env runner plays what it is told, each episode by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.recordings import Recording
+from tests.evaluation.toy_envs import Fragile
+
+SETTINGS = PlaySettings(seed=5)
+
+
+def specs(count, start=0):
+    return [EpisodeSpec(index) for index in range(start, start + count)]
+
+
+def by_index(episodes):
+    """What an evaluation reports, without how long it took."""
+    found = {episode.index: replace(episode, seconds=0.0) for episode in episodes}
+    assert len(found) == len(episodes)
+    return found
+
+
+def test_every_episode_is_played_once_and_to_its_end(make_runner):
+    episodes = by_index(list(make_runner().play(specs(13), SETTINGS)))
+    assert sorted(episodes) == list(range(13))
+    assert len({episode.seed for episode in episodes.values()}) == 13
+    for episode in episodes.values():
+        assert episode.length == (3 if episode.success else 30)
+        assert episode.terminated and not episode.truncated and episode.attempts == 1
+        assert episode.undiscounted_return == float(episode.success)
+        assert episode.task == ("heads" if episode.seed % 2 else "tails")
+
+
+def test_an_episode_does_not_depend_on_its_company_or_on_the_order(make_runner):
+    runner = make_runner()
+    together = by_index(list(runner.play(specs(9), SETTINGS)))
+    backwards = by_index(list(runner.play(specs(9)[::-1], SETTINGS)))
+    alone = by_index([e for spec in specs(9) for e in runner.play([spec], SETTINGS)])
+    assert together == backwards == alone
+    assert len({episode.info["trace"] for episode in together.values()}) == 9
+
+
+def test_another_seed_gives_other_episodes_and_actions(make_runner):
+    runner = make_runner()
+    one = by_index(list(runner.play(specs(6), SETTINGS)))
+    other = by_index(list(runner.play(specs(6), replace(SETTINGS, seed=6))))
+    assert all(one[i].seed != other[i].seed for i in one)
+    assert all(one[i].info["trace"] != other[i].info["trace"] for i in one)
+
+
+def test_deterministic_actions_need_no_numbers(make_runner):
+    runner = make_runner()
+    settings = replace(SETTINGS, deterministic=True)
+    (first,) = runner.play(specs(1), settings)
+    (again,) = runner.play(specs(1), settings)
+    (sampled,) = runner.play(specs(1), SETTINGS)
+    assert first.info["trace"] == again.info["trace"] != sampled.info["trace"]
+
+
+def test_a_step_limit_truncates(make_runner):
+    runner = make_runner()
+    episodes = by_index(list(runner.play(specs(8), replace(SETTINGS, max_steps=10))))
+    assert {episode.length for episode in episodes.values()} == {3, 10}
+    assert all(e.truncated == (e.length == 10) != e.terminated for e in episodes.values())
+
+
+@pytest.mark.parametrize("in_reset", [False, True])
+def test_an_episode_in_which_the_environment_fails_is_repeated(make_runner, tmp_path, in_reset):
+    runner = make_runner(Fragile, folder=str(tmp_path), in_reset=in_reset)
+    episodes = by_index(list(runner.play(specs(12), SETTINGS)))
+    assert sorted(episodes) == list(range(12))
+    attempts = {i: episode.attempts for i, episode in episodes.items()}
+    assert attempts == {i: 2 if e.seed % 3 == 0 else 1 for i, e in episodes.items()}
+    assert 2 in attempts.values() and not any(e.error for e in episodes.values())
+
+
+def test_an_environment_that_always_fails_is_given_up_and_reported(make_runner, tmp_path):
+    runner = make_runner(Fragile, folder=str(tmp_path), failures=99)
+    episodes = by_index(list(runner.play(specs(12), replace(SETTINGS, max_attempts=2))))
+    failed = [e for e in episodes.values() if e.seed % 3 == 0]
+    assert failed and all(e.attempts == 2 and "lost the world" in e.error for e in failed)
+    assert not any(e.error for e in episodes.values() if e.seed % 3)
+
+
+def test_recordings_name_the_episode_and_hold_the_policys_values(make_runner, tmp_path):
+    settings = replace(
+        SETTINGS, recorder={"folder": str(tmp_path)}, policy={"checkpoint": "somewhere"}
+    )
+    for episode in make_runner().play(specs(3), settings):
+        recording = Recording(episode.recording)
+        assert len(recording) == episode.length == len(list(recording.frames())) - 1
+        assert recording.meta["index"] == episode.index
+        assert recording.meta["seed"] == episode.seed
+        assert recording.meta["success"] == episode.success
+        assert recording.meta["policy"] == {"checkpoint": "somewhere"}
+        assert abs(recording.steps["value"]).max() < 10  # NaN is not
