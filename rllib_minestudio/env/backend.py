@@ -43,6 +43,9 @@ class Backend(Protocol):
 
     action_space: KeySpace
 
+    def begin_episode(self) -> bool:
+        """Note that an episode is about to begin; return whether it needs a hard reset."""
+
     def reset(self) -> RawObs:
         """Start a new world from the seed; statistics start at zero."""
 
@@ -90,6 +93,10 @@ class VoxelBackend:
         self._seed = options.seed
         self._idle = self.action_space.no_op()
         self._complaints: set[str] = set()
+
+    def begin_episode(self) -> bool:
+        """Return False: this engine does not age."""
+        return False
 
     def reset(self) -> RawObs:
         """Start a new world from the seed, with the initial inventory."""

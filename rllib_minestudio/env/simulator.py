@@ -98,7 +98,7 @@ class MinecraftSim:
         Args:
             hard: Reset the game itself whatever the callbacks say.
         """
-        if hard:
+        if self.env.begin_episode() or hard:
             self.already_reset = False
         # Drawn in any case, so that a callback's veto does not shift the later random numbers,
         # and before the callbacks, which may choose a seed of their own.

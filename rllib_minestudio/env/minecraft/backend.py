@@ -48,12 +48,18 @@ class MinecraftBackend:
         """The running game, if there is one."""
         return self._process
 
-    def reset(self) -> RawObs:
-        """Load a new world, in a new process if there is none or `restart_interval` wants one."""
-        options = self._minecraft
-        if options.restart_interval and self._episodes >= options.restart_interval:
+    def begin_episode(self) -> bool:
+        """Count an episode; end the game, and ask for another, after `restart_interval` of them."""
+        interval = self._minecraft.restart_interval
+        is_due = bool(interval) and self._process is not None and self._episodes >= interval
+        if is_due:
             self._end_process()
         self._episodes += 1
+        return is_due
+
+    def reset(self) -> RawObs:
+        """Load a new world, in a new process if none is running."""
+        options = self._minecraft
         patience = _TURNS_PER_LAUNCH * (options.launch_timeout_s + options.reset_timeout_s)
         with claims.turn_to_start(options.starts_at_once, patience):
             if self._process is None or not self._process.is_alive:
