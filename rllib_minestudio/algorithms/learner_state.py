@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from rllib_minestudio.algorithms.averaging import AveragedModule
@@ -48,7 +49,10 @@ class ExtraState:
         """Take back what `add_to` added."""
         if self._prior is not None and COMPONENT_PRIOR in state:
             self._prior.network.load_state_dict(
-                {name: torch.as_tensor(array) for name, array in state[COMPONENT_PRIOR].items()}
+                {
+                    name: torch.as_tensor(np.require(array, requirements="W"))
+                    for name, array in state[COMPONENT_PRIOR].items()
+                }
             )
         if self._averaged is not None and AVERAGED_UPDATES in state:
             self._averaged.restore(state[AVERAGED_UPDATES], state.get(COMPONENT_WEIGHT_AVERAGE))

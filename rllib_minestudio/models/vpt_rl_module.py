@@ -140,7 +140,11 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
             CheckpointMismatchError: The state is of another network; RLlib's own version would
                 load the keys that fit and ignore the others.
         """
-        tensors = {name: torch.as_tensor(value) for name, value in state.items()}
+        # What comes out of Ray's object store is read-only, which torch warns of.
+        tensors = {
+            name: torch.as_tensor(np.require(value, requirements="W"))
+            for name, value in state.items()
+        }
         load_strictly(self.network, tensors, source="The restored weights")
 
     def _run(self, batch: dict[str, Any]) -> VPTOutput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.algorithms.actors import wait_until
@@ -56,3 +57,46 @@ def acting_versions(algorithm):
     return algorithm.env_runner_group.foreach_env_runner(
         lambda runner: runner._weights_seq_no, local_env_runner=False
     )
+
+
+@pytest.mark.slow
+def test_several_learners_train_on_joined_reused_and_stale_fragments(
+    local_ray, make_config, tmp_path
+):
+    config = make_config(
+        fragments_per_minibatch=1,
+        gradient_accumulation=2,
+        ema_decay=0.9,
+        replay_buffer={
+            "max_fragments": 64, "max_reuse": 2, "max_staleness": 3, "fragments_per_chunk": 2
+        },
+    )  # fmt: skip
+    config = config.env_runners(num_env_runners=1).learners(num_learners=2, num_cpus_per_learner=1)
+    algorithm = config.build_algo()
+    for _ in range(4):
+        result = algorithm.train()["learners"]
+    assert result["default_policy"]["weights_version"] == 4
+    assert result["default_policy"]["staleness_max"] <= 3
+    trained = result["__all_modules__"]["num_env_steps_trained_lifetime"]
+    assert trained == 4 * config.env_steps_per_iteration
+    first, second = learner_states(algorithm)
+    for name, array in first["rl_module"]["default_policy"].items():
+        np.testing.assert_array_equal(second["rl_module"]["default_policy"][name], array)
+
+    checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.train()
+    algorithm.restore_from_path(checkpoint)
+    for state in learner_states(algorithm):
+        for part in ("rl_module", "weight_average"):
+            expected, found = first[part], state[part]
+            if part == "rl_module":
+                expected, found = expected["default_policy"], found["default_policy"]
+            for name, array in expected.items():
+                np.testing.assert_array_equal(found[name], array, err_msg=f"{part}/{name}")
+    assert algorithm.train()["learners"]["default_policy"]["weights_version"] == 5
+    algorithm.stop()
+
+
+def learner_states(algorithm):
+    results = algorithm.learner_group.foreach_learner(lambda learner: learner.get_state())
+    return [result.get() for result in results]
