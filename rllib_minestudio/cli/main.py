@@ -173,6 +173,12 @@ def _add_train_options(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="DIR", default="results", help="results folder (default: ./results)"
     )
     parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="train on the Ray cluster there (`auto`: the one that this machine belongs to) "
+        "instead of on this machine only",
+    )
+    parser.add_argument(
         "--verbose", action="store_true", help="show what Ray and its workers print"
     )
 

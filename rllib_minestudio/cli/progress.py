@@ -18,9 +18,9 @@ SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
 COLUMNS = (
     ("return", "env_runners/episode_return_mean", "{:.2f}"),
     ("kl", "learners/default_policy/kl_to_prior", "{:.3f}"),
-    ("value loss", "learners/default_policy/value_loss", "{:.3f}"),
     ("entropy", "learners/default_policy/entropy", "{:.2f}"),
     ("staleness", "replay_buffer/staleness_mean", "{:.1f}"),
+    ("learner busy", "busy_fraction/learner", "{:.0%}"),
 )
 """(name on the line, metric, format); a metric that a result lacks shows as "-"."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rllib_minestudio.cli.console import phase
+from rllib_minestudio.errors import MineStudioError
 
 OBJECT_STORE_BYTES = 1024**3
 """Shared memory for fragments and weights; Ray spills to disk beyond it."""
@@ -55,7 +56,7 @@ def quieten(verbose: bool) -> None:
 
 
 @contextmanager
-def ray_session(num_cpus: int, verbose: bool) -> Iterator[None]:
+def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]] | None]:
     """Run Ray for the duration of a `with` block.
 
     Joins the cluster that RAY_ADDRESS names, if it is set.
@@ -64,22 +65,37 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[None]:
         num_cpus: CPUs a trial needs. Where the machine has fewer, Ray is told it has these
             many, so that the trial runs slowly rather than waits for ever.
         verbose: Show what Ray and its workers print.
+
+    Yields:
+        The resources of each of the cluster's machines; None on a machine of its own.
+
+    Raises:
+        MineStudioError: No cluster answers at RAY_ADDRESS.
     """
     import ray
 
+    address = os.environ.get("RAY_ADDRESS")
     local = {
         "num_cpus": max(num_cpus, machine_cpus()),
         "include_dashboard": False,
         "object_store_memory": OBJECT_STORE_BYTES,
     }
-    with phase("starting Ray"):
-        ray.init(
-            log_to_driver=verbose,
-            logging_level=logging.INFO if verbose else logging.ERROR,
-            **({} if os.environ.get("RAY_ADDRESS") else local),
-        )
+    with phase(f"joining the cluster at {address}" if address else "starting Ray"):
+        try:
+            ray.init(
+                log_to_driver=verbose,
+                logging_level=logging.INFO if verbose else logging.ERROR,
+                **({} if address else local),
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            if not address:
+                raise
+            raise MineStudioError(
+                f"No Ray cluster answers at {address!r} (--address or RAY_ADDRESS): {error} "
+                "Start one with `ray start --head`, or leave the address out."
+            ) from error
     try:
-        yield
+        yield [node["Resources"] for node in ray.nodes() if node["Alive"]] if address else None
     finally:
         ray.shutdown()
 

@@ -1,7 +1,9 @@
 """Runs one planned experiment: Ray, Tune, and the summary at the end."""
 
 import json
+import math
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from rllib_minestudio.cli import ray_session
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.resume import config_change
 from rllib_minestudio.cli.run_record import code_identities
+from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.identity import versions
 
 RANDOM_POLICY_FILE = "random_policy.json"
@@ -38,14 +41,59 @@ def run(
         results = _results_on_disk(plan, folder)
     else:
         callbacks = _callbacks(plan)  # before Ray starts: they set environment variables
-        request = plan.algorithm.default_resource_request(plan.example.to_dict())
-        cpus = int(request.required_resources.get("CPU", 1))
-        with ray_session.ray_session(cpus, verbose):
+        with ray_session.ray_session(_cpus(plan), verbose) as nodes:
+            if nodes is not None:
+                require_resources(plan, nodes, "the cluster")
             if resumed_with is None:
                 results = _tuner(plan, folder, callbacks).fit()
             else:
                 results = _resume(plan, folder, callbacks, resumed_with)
     return summarize(plan, folder, results, random_returns, time.monotonic() - start)
+
+
+def require_resources(plan: Any, nodes: Sequence[Mapping[str, float]], where: str) -> None:
+    """Refuse a plan whose trials would wait for ever for what is not there.
+
+    Args:
+        plan: What to run.
+        nodes: Resource -> amount, one mapping per machine.
+        where: What they are, for the message.
+
+    Raises:
+        InvalidOptionsError: A trial does not fit.
+    """
+    from rllib_minestudio.runs.resources import resource_problems
+
+    problems = resource_problems(plan.example, _bundles(plan), nodes, where)
+    if problems:
+        raise InvalidOptionsError([f"{plan.name}.config: {problem}" for problem in problems])
+
+
+def require_resources_here(plan: Any) -> None:
+    """Refuse a plan that this machine cannot run; too few CPUs only make it slow.
+
+    Raises:
+        InvalidOptionsError: It lacks GPUs, or something else that a trial asks for.
+    """
+    from rllib_minestudio.runs.resources import machine_gpus
+
+    asked, there = _cpus(plan), ray_session.machine_cpus()
+    node = {"CPU": max(asked, there), "GPU": machine_gpus(), "memory": math.inf}
+    require_resources(plan, [node], "this machine")
+    if asked > there:
+        stdout.print(
+            f"{plan.name}: a trial asks for {asked} CPUs and this machine has {there}: its "
+            "processes share them."
+        )
+
+
+def _bundles(plan: Any) -> list[dict[str, float]]:
+    request = plan.algorithm.default_resource_request(plan.example.to_dict())
+    return [dict(bundle) for bundle in request.bundles]
+
+
+def _cpus(plan: Any) -> int:
+    return max(1, math.ceil(sum(bundle.get("CPU", 0) for bundle in _bundles(plan))))
 
 
 def _callbacks(plan: Any) -> list[Any]:

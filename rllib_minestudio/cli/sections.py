@@ -22,7 +22,10 @@ STOP_METRICS = (
 )
 """Metrics that every result holds, for messages; others below `METRIC_GROUPS` work too."""
 
-METRIC_GROUPS = ("env_runners", "learners", "replay_buffer", "evaluation", "timers")
+METRIC_GROUPS = (
+    *("env_runners", "learners", "replay_buffer", "busy_fraction", "restarts", "evaluation"),
+    "timers",
+)
 
 DEAD_METRICS = {
     "episode_reward_mean": "env_runners/episode_return_mean",

@@ -19,7 +19,7 @@ from rllib_minestudio.cli.experiment import (
     parse_assignments,
 )
 from rllib_minestudio.cli.resume import resumed_experiment, resumed_record, run_to_resume
-from rllib_minestudio.cli.run import run
+from rllib_minestudio.cli.run import require_resources_here, run
 from rllib_minestudio.cli.run_record import RunRecord, describe, write_run_record
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -37,6 +37,8 @@ def train(arguments: Namespace) -> int:
         MineStudioError: The file, an option, or the folder to resume from is not in order.
     """
     start = time.monotonic()
+    if arguments.address:
+        os.environ["RAY_ADDRESS"] = arguments.address
     ray_session.set_environment()
     _make_importable(Path.cwd())
     path = Path(arguments.file)
@@ -83,6 +85,8 @@ def _jobs(path: Path, in_file: list[Experiment], arguments: Namespace) -> list[J
             record = resumed_record(folder, file, experiment, plan, arguments.set)
         else:
             record = RunRecord(describe(file), describe(experiment))
+        if not os.environ.get("RAY_ADDRESS"):  # a cluster is looked at once it is joined
+            require_resources_here(plan)
         jobs.append(Job(plan, folder, record))
     return jobs
 

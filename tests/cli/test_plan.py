@@ -113,6 +113,7 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"record_video_interval": 15}, "multiple of checkpoint_config.save_interval=10"),
         ({"record_video_interval": "often"}, "at least 1, got 'often'"),
         ({"checkpoint_config": {"num_to_keep": 0}}, "at least 1, got 0"),
+        ({"trackers": {"wandbb": {}}}, "cow.trackers.wandbb: unknown tracker"),
         ({"summary": {"video": 3}}, "cow.summary.video: unknown key 'video'"),
         ({"summary": {"video_episodes": -1}}, "at least 0, got -1"),
     ],

@@ -18,7 +18,8 @@ RESULT = {
     "time_total_s": 60.0,
     "num_env_steps_sampled_lifetime": 12_000,
     "env_runners": {"episode_return_mean": 2.5},
-    "learners": {"default_policy": {"value_loss": 0.25, "kl_to_prior": float("nan")}},
+    "learners": {"default_policy": {"entropy": 0.25, "kl_to_prior": float("nan")}},
+    "busy_fraction": {"learner": 0.25},
 }
 
 
@@ -40,7 +41,15 @@ def test_without_a_steady_criterion_there_is_no_estimate():
 
 def test_a_line_shows_what_is_known_and_a_dash_for_the_rest():
     line = progress_line(RESULT, {"time_total_s": 600}, steps_per_second=200.0)
-    for part in ("iteration    5", "12,000 steps", "200 steps/s", "return 2.50", "kl -", "1:00"):
+    for part in (
+        "iteration    5",
+        "12,000 steps",
+        "200 steps/s",
+        "return 2.50",
+        "kl -",
+        "learner busy 25%",
+        "1:00",
+    ):
         assert part in line
     assert "9:00 left" in line
 

@@ -70,6 +70,7 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table(folder):
     [
         (["--set", "lrr=1"], "tiny.config.lrr: unknown key. Did you mean 'lr'?"),
         (["--resume"], "there is no run to resume"),
+        (["--set", "num_learners=1", "--set", "num_gpus_per_learner=99"], "99 GPUs are asked for"),
     ],
 )
 def test_bad_input_is_one_message_and_status_2(folder, arguments, message):
