@@ -118,9 +118,9 @@ def test_vpt_plays_through_the_inference_pipeline(run, tmp_path):
     assert found["files"] == [".mp4"] * 2 + [".pkl"] * 4
 
 
-@pytest.mark.slow
-def test_every_task_of_the_benchmark_can_be_played(run):
+def test_the_tasks_of_the_benchmark_load_and_can_be_played(run):
     found = run("benchmark.py")
-    assert found["played"] == {"simple": 76, "hard": 77}
+    assert found["loaded"] == {"simple": 76, "hard": 77}
+    assert found["played"] == 16
     assert found["commands"] == 672
     assert found["executed"] >= 330  # the rest name items, blocks and mobs that it does not have

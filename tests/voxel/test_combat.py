@@ -201,4 +201,4 @@ def test_tools_wear_and_break():
     hold_still(engine)
     engine.tick({"attack": 1})
     assert engine.info()["break_item"] == {"iron_sword": 1}
-    assert engine.info()["equipped_items"]["mainhand"]["type"] == "none"
+    assert engine.info()["equipped_items"]["mainhand"]["type"] == "air"

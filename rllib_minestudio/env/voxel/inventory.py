@@ -152,7 +152,7 @@ class Inventory:
     def _describe_tool(self, slot: int) -> dict[str, Any]:
         item = int(self.item[slot])
         if item == EMPTY:
-            return {"type": "none", "damage": 0, "maxDamage": 0}
+            return {"type": "air", "damage": 0, "maxDamage": 0}
         return {
             "type": ITEMS[item].name,
             "damage": int(self.damage[slot]),

@@ -1,4 +1,4 @@
-"""MineStudio's benchmark: every task file, its commands executed, one random step each."""
+"""MineStudio's benchmark: every task file is read and counted, every tenth is played."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,17 +14,20 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 
 folder = Path(minestudio.benchmark.__file__).parent / "task_configs"
 sim = MinecraftSim(action_type="env", obs_size=(64, 64), render_size=(64, 64), num_empty_frames=1)
-played, commands, executed = Counter(), 0, 0
+loaded, played, commands, executed = Counter(), 0, 0, 0
 engine = VoxelEngine()
-for file in sorted(folder.glob("*/*.yaml")):
+for number, file in enumerate(sorted(folder.glob("*/*.yaml"))):
     words, task = convert_yaml_to_callbacks(str(file))
     commands += len(words)
     engine.reset(0, "plains")
     executed += sum(engine.execute(command).ok for command in words)
+    loaded[file.parent.name] += 1
+    if number % 10:
+        continue
     sim.callbacks = [CommandsCallback(words), TaskCallback(task)]
     obs, info = sim.reset()
     assert obs["task"] == task
     obs, *_ = sim.step(sim.action_space.sample())
-    played[file.parent.name] += 1
+    played += 1
 sim.close()
-shim.facts(played=played, commands=commands, executed=executed)
+shim.facts(loaded=loaded, played=played, commands=commands, executed=executed)
