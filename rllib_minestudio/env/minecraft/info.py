@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+_OF_ARRAYS = ("equipped_items", "location_stats")
+"""What MineStudio's handlers tell in arrays without dimensions; the rest is as JSON gave it."""
 
 
-def plain(value: Any) -> Any:
-    """Return a copy in which every array of no dimensions is a number and every mapping a dict."""
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return value.item() if value.ndim == 0 else value
-    return value
+def plain(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the handlers read, in plain objects; shares nothing that they keep."""
+    told = {}
+    for key, value in info.items():
+        if key in _OF_ARRAYS:
+            value = _numbers(value)
+        elif isinstance(value, defaultdict):  # statistics
+            value = dict(value)
+        told[key] = value
+    return told
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a nested mapping with numbers in the place of arrays."""
+    return {
+        key: _numbers(value)
+        if isinstance(value, dict)
+        else (value.item() if hasattr(value, "item") else value)
+        for key, value in values.items()
+    }
