@@ -122,6 +122,7 @@ def main() -> int:
         directory = Path(folder)
         launcher.install(directory)
         os.environ.update(launcher.environment(directory))
+        os.environ["MALMO_MINECRAFT_OUTPUT_LOGDIR"] = folder  # MineStudio's logs, else in ./logs
         import_minestudio(directory)
         for render_size, obs_size in SIZES:
             for name, callbacks in (("none", []), ("quick start", QUICK_START)):
