@@ -36,12 +36,12 @@ from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
-from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.learners import Learners
 from rllib_minestudio.algorithms.loop_metrics import LoopTimes, sample_metrics
 from rllib_minestudio.algorithms.replay_buffer import Sample
 from rllib_minestudio.algorithms.rollout import RolloutReport
 from rllib_minestudio.algorithms.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.errors import FragmentsLostError
 
 EPISODE_STATISTICS = "episode_statistics"
@@ -66,6 +66,7 @@ class MineStudioPPO(Algorithm):
         self.loop_times = LoopTimes(max(1, self.config.num_env_runners))
         self.learners = Learners(
             self.learner_group,
+            state_interval=self.config.learner_state_interval,
             timeout_s=self.config.learner_timeout_s,
             max_restarts_per_hour=self.config.max_restarts_per_hour,
         )

@@ -12,15 +12,13 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
+from rllib_minestudio.algorithms.behaviour_cloning import DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS
 from rllib_minestudio.algorithms.checks import problems_of
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
-from rllib_minestudio.algorithms.learner.behaviour_cloning import (
-    DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS,
-)
-from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR
+from rllib_minestudio.algorithms.prior import INITIAL_PRIOR
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
@@ -109,6 +107,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
 
         # What is put up with.
         self.learner_timeout_s = 1800.0
+        self.learner_state_interval = 1
         self.max_restarts_per_hour = 60
 
         # The optimizer.
@@ -146,6 +145,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         importance_weight_truncation: float = NotProvided,
         reuse_stored_values: bool = NotProvided,
         learner_timeout_s: float = NotProvided,
+        learner_state_interval: int = NotProvided,
         max_restarts_per_hour: int = NotProvided,
         lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
@@ -200,6 +200,9 @@ class MineStudioPPOConfig(AlgorithmConfig):
                 then nothing is evaluated before training.
             learner_timeout_s: A remote learner that takes longer over an update hangs, and is
                 replaced. (For env runners, see `sample_timeout_s`.)
+            learner_state_interval: Iterations after which the state is noted that a lost remote
+                learner is rebuilt from: at most so many are lost with it. Noting it costs a copy
+                of weights and optimizer (3 GB for VPT 2x).
             max_restarts_per_hour: How often within an hour each part (all env runners, all
                 learners, the replay buffer, the weights' actor) may die or hang before the run
                 ends with an error.

@@ -1,8 +1,9 @@
 """The learner group as the training loop sees it: it updates, may be lost, and is rebuilt.
 
-After each update a remote learner's whole state (weights, optimizer, value statistics, prior) is
-fetched into the object store of this node. If a learner dies or hangs, the group is built anew
-from the newest of these states, and the update that was under way is done again.
+After an update (each, by default) a remote learner's whole state (weights, optimizer, value
+statistics, prior) is fetched into the object store of this node. If a learner dies or hangs, the
+group is built anew from the newest of these states, and the update that was under way is done
+again.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from rllib_minestudio.errors import FragmentsLostError, PartLostError
 Result = TypeVar("Result")
 State = dict[str, Any]
 
-START_WITHIN_S = 600.0
-"""How long new learners may take to start: to find CPUs and GPUs, and to load their weights."""
+START_AT_LEAST_S = 60.0
+"""New learners may take as long to start as an update may take, but at least this long."""
 
 TICK_S = 0.02
 """How often a waiting loop looks whether an update in this process is done."""
@@ -43,6 +44,7 @@ class Learners:
 
     Args:
         group: RLlib's learner group, freshly built.
+        state_interval: Updates between two states that a rebuild may go back to.
         timeout_s: How long an update, or anything else asked of a remote learner, may take.
         max_restarts_per_hour: How often the group may be rebuilt.
 
@@ -51,11 +53,18 @@ class Learners:
     """
 
     def __init__(
-        self, group: LearnerGroup, *, timeout_s: float, max_restarts_per_hour: int
+        self,
+        group: LearnerGroup,
+        *,
+        state_interval: int,
+        timeout_s: float,
+        max_restarts_per_hour: int,
     ) -> None:
         """Take over a group."""
         self.group = group
         self.failures = FailureBudget("learner", max_restarts_per_hour)
+        self._state_interval = state_interval
+        self._updates_since_state = 0
         self._timeout_s = timeout_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._state: State | None = None
@@ -97,10 +106,12 @@ class Learners:
         except RayTaskError as error:
             if not isinstance(error.cause, FragmentsLostError):
                 raise
-            if len(self.group) > 1:
-                self._rebuild()  # the others wait for the one that failed
+            if len(self.group) > 1:  # the others wait for the one that failed
+                self._insist(self._rebuild)
             raise error.cause from error
-        self.remember()
+        self._updates_since_state += 1
+        if self._updates_since_state >= self._state_interval:
+            self.remember()
         return results
 
     def prefetch(self, payloads: Sequence[Any]) -> None:
@@ -123,6 +134,7 @@ class Learners:
         """Fetch the state that a rebuild goes back to; to be called after every change."""
         if self.group.is_remote:
             self._settle()
+            self._updates_since_state = 0
             state = self.group._workers[0].get_state.remote()
             self._newer_state = self._thread.submit(ray.get, state)
 
@@ -201,10 +213,15 @@ class Learners:
 
     def _insist(self, ask: Callable[[], Result]) -> Result:
         """Ask, and rebuild the group and ask again while a learner is lost over it."""
+        is_lost = False
         while True:
             try:
+                if is_lost:
+                    self._rebuild()
+                    is_lost = False
                 return ask()
             except _LearnerLostError as lost:
+                is_lost = True
                 (cause,) = lost.args
                 took = f" ({self._timeout_s:g} s without an answer)" if cause == HUNG else ""
                 self.failures.note(
@@ -212,29 +229,42 @@ class Learners:
                     f"A learner {cause}{took}; all learners are rebuilt from the newest state, and "
                     "the iteration under way is done again.",
                 )
-                self._rebuild()
 
     def _rebuild(self) -> None:
+        """Replace the group by one that goes on from the newest state.
+
+        Raises:
+            _LearnerLostError: If a new learner died or hung, too.
+            PartLostError: If no new ones came up at all.
+        """
         old = self.group
         self._end(old)
         self._settle()
-        building: Future[LearnerGroup] = Future()
+        group = LearnerGroup.__new__(LearnerGroup)
+        started: Future[None] = Future()
 
-        def build() -> None:
+        def start() -> None:
             try:
-                building.set_result(LearnerGroup(config=old.config, module_spec=old._module_spec))
+                group.__init__(config=old.config, module_spec=old._module_spec)
+                started.set_result(None)
             except Exception as error:
-                building.set_exception(error)
+                started.set_exception(error)
 
         # A daemon thread, because it may wait for a GPU that the cluster no longer has.
-        threading.Thread(target=build, daemon=True).start()
+        threading.Thread(target=start, daemon=True).start()
         try:
-            self.group = building.result(START_WITHIN_S)
+            started.result(max(self._timeout_s, START_AT_LEAST_S))
+        except RayActorError as error:
+            raise _LearnerLostError(DIED) from error
         except FutureTimeoutError as error:
-            raise PartLostError(
-                f"No learners could be started within {START_WITHIN_S:g} s after one was lost: see "
-                "whether the cluster still has the CPUs and GPUs they ask for."
-            ) from error
+            if getattr(group, "_workers", None) is None:
+                raise PartLostError(
+                    "A learner was lost, and no new ones could be started: see whether the "
+                    "cluster still has the CPUs and GPUs they ask for."
+                ) from error
+            self._end(group)
+            raise _LearnerLostError(HUNG) from error
+        self.group = group
         state = ray.put(self._state)
         self._all([worker.set_state.remote(state) for worker in self.group._workers])
 

@@ -72,7 +72,8 @@ class RolloutRequests:
         num_envs: Environments, and so fragments per call, of each.
         max_in_flight: Calls sent ahead to each.
         timeout_s: How long a call may take before its runner counts as hung.
-        restore_timeout_s: How long to wait while no runner at all is well.
+        restore_timeout_s: How long a lost runner may take to come back before it is started once
+            more, and how long to wait while no runner at all is well.
         max_restarts_per_hour: Failures of runners, taken together, that are put up with.
 
     Attributes:
@@ -196,14 +197,14 @@ class RolloutRequests:
             else:
                 yield Harvest(report, self._stored(report, call))
         if runner.calls and time.monotonic() - runner.since > self._timeout_s:
-            self._lose(runner, HUNG)
+            self._lose(runner, HUNG, f" ({self._timeout_s:g} s for a rollout)")
 
     @staticmethod
     def _stored(report: RolloutReport, call: _Call) -> list[StoredFragment]:
         pairs = zip(report.fragments, call.fragments, strict=True)
         return [StoredFragment(ref, meta.key, meta.weights_version_min) for meta, ref in pairs]
 
-    def _lose(self, runner: _Runner, cause: str) -> None:
+    def _lose(self, runner: _Runner, cause: str, after: str = "") -> None:
         lost = len(runner.calls)
         self.lost_calls += lost
         runner.calls.clear()
@@ -211,10 +212,9 @@ class RolloutRequests:
             ray.kill(runner.actor, no_restart=False)
         runner.returning = runner.actor.ping.remote()
         runner.since = time.monotonic()
-        took = f" ({self._timeout_s:g} s for a rollout)" if cause == HUNG else ""
         self.failures.note(
             cause,
-            f"Env runner {runner.index} {cause}{took} and is restarted; {lost} rollouts under way "
+            f"Env runner {runner.index} {cause}{after} and is restarted; {lost} rollouts under way "
             f"are lost, {self.num_well} of {len(self._runners)} env runners go on.",
         )
 
@@ -222,7 +222,11 @@ class RolloutRequests:
         """See which lost runners are back."""
         now = time.monotonic()
         for runner in self._runners:
-            if runner.returning is None or not ray.wait([runner.returning], timeout=0)[0]:
+            if runner.returning is None:
+                continue
+            if not ray.wait([runner.returning], timeout=0)[0]:
+                if now - runner.since > self._restore_timeout_s:  # it hangs while it starts
+                    self._lose(runner, HUNG, f" ({self._restore_timeout_s:g} s to start)")
                 continue
             try:
                 ray.get(runner.returning)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.batch import stack_fragments
-from rllib_minestudio.algorithms.learner.forward import evaluate
+from rllib_minestudio.algorithms.batch import stack_fragments
+from rllib_minestudio.algorithms.forward import evaluate
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
 

@@ -67,14 +67,18 @@ class Channel:
         except ConnectionError as error:
             raise Disconnected from error
 
-    def recv(self) -> tuple[Any, ...]:
-        """Wait for one message.
+    def recv(self, *, wait: bool = True) -> tuple[Any, ...]:
+        """Take the next message.
+
+        Args:
+            wait: For one to come.
 
         Raises:
             Disconnected: The other end is gone.
+            BlockingIOError: There is none, and `wait` is false.
         """
         try:
-            size = self._end.recv_into(self._buffer)
+            size = self._end.recv_into(self._buffer, flags=0 if wait else socket.MSG_DONTWAIT)
         except ConnectionError as error:
             raise Disconnected from error
         if not size:

@@ -1,0 +1,147 @@
+"""Who waits for whom: busy fractions of env runners and learner when one of them is slow.
+
+    python benchmarks/busy.py [--iterations N]
+
+Two env runners with four toy environments each, and a learner, all in processes of their own.
+Environments sleep in every step, or the learner sleeps in every update, so that the other side is
+by far the faster one. The slow side should be busy all the time: a fast learner only waits for
+data, fast runners only for room in a buffer that is full. Without that, both sides work on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+from rich.console import Console
+from rich.table import Table
+
+from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
+from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
+
+IMAGE = (16, 16, 3)
+MODEL = {
+    "preset": "nano",
+    "img_shape": list(IMAGE),
+    "hidsize": 32,
+    "attention_heads": 2,
+    "n_recurrence_layers": 1,
+    "attention_memory_size": 24,
+    "timesteps": 16,
+}
+STEPS, FRAGMENTS, CAPACITY = 16, 16, 48
+
+
+class SleepyEnv(gym.Env):
+    """Pixels of noise; each step takes `seconds`."""
+
+    def __init__(self, config: Any) -> None:
+        """Take the step's duration from the config."""
+        self._seconds = config["seconds"]
+        self._rng = np.random.default_rng(0)
+        self.observation_space = gym.spaces.Dict(image=gym.spaces.Box(0, 255, IMAGE, np.uint8))
+        self.action_space = gym.spaces.Dict(
+            buttons=gym.spaces.MultiDiscrete([8641]), camera=gym.spaces.MultiDiscrete([121])
+        )
+
+    def reset(self, **_: Any) -> tuple[Any, dict]:
+        """Begin an episode that never ends."""
+        return self._observe(), {}
+
+    def step(self, _: Any) -> tuple[Any, float, bool, bool, dict]:
+        """Sleep."""
+        time.sleep(self._seconds)
+        return self._observe(), 0.0, False, False, {}
+
+    def _observe(self) -> dict[str, np.ndarray]:
+        return {"image": self._rng.integers(0, 256, IMAGE, np.uint8)}
+
+
+class SleepyLearner(MineStudioPPOLearner):
+    """Sleeps as long as its environments' config says."""
+
+    def update(self, **arguments: Any) -> dict[str, Any]:
+        """Sleep, then train."""
+        time.sleep(self.config.env_config["learner_seconds"])
+        return super().update(**arguments)
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--iterations", type=int, default=12)
+    arguments = parser.parse_args()
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=200 * 1024**2,
+    )
+    table = Table("", "s per iteration", "learner busy", "env runners busy", "buffer", "staleness")
+    for name, env_seconds, learner_seconds in (
+        ("slow environments", 0.02, 0.0),
+        ("slow learner", 0.0, 2.0),
+    ):
+        table.add_row(name, *measure(env_seconds, learner_seconds, arguments.iterations))
+    Console(width=100).print(table)
+    ray.shutdown()
+
+
+def measure(env_seconds: float, learner_seconds: float, iterations: int) -> list[str]:
+    """Means over the iterations after a few that fill the buffer."""
+    algorithm = make_algorithm(env_seconds, learner_seconds)
+    for _ in range(5):
+        algorithm.train()
+    results = [algorithm.train() for _ in range(iterations)]
+    algorithm.stop()
+
+    def mean(*path: str) -> float:
+        values = []
+        for result in results:
+            node: Any = result
+            for key in path:
+                node = node[key]
+            values.append(float(node))
+        return sum(values) / len(values)
+
+    return [
+        f"{mean('time_this_iter_s'):.2f}",
+        f"{mean('busy_fraction', 'learner'):.0%}",
+        f"{mean('busy_fraction', 'env_runners'):.0%}",
+        f"{mean('replay_buffer', 'occupancy'):.0f} of {CAPACITY}",
+        f"{mean('replay_buffer', 'staleness_mean'):.1f}",
+    ]
+
+
+def make_algorithm(env_seconds: float, learner_seconds: float) -> MineStudioPPO:
+    """Two env runners and a learner."""
+    config = (
+        MineStudioPPOConfig()
+        .environment(
+            SleepyEnv, env_config={"seconds": env_seconds, "learner_seconds": learner_seconds}
+        )
+        .env_runners(num_env_runners=2, num_envs_per_env_runner=4, rollout_fragment_length=STEPS)
+        .learners(num_learners=1, num_cpus_per_learner=1)
+        .training(
+            model=MODEL,
+            learner_class=SleepyLearner,
+            env_pool={"mode": "inline"},
+            prior=None,
+            kl_coeff=0.0,
+            context_length=STEPS,
+            fragments_per_iteration=FRAGMENTS,
+            fragments_per_minibatch=FRAGMENTS,
+            gradient_accumulation=1,
+            replay_buffer={"max_fragments": CAPACITY, "max_staleness": 4},
+        )
+    )
+    return config.build_algo()
+
+
+if __name__ == "__main__":
+    main()
