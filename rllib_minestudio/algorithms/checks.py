@@ -131,11 +131,6 @@ def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
             f"prior_update_interval is {config.prior_update_interval} but prior is null: there is "
             "nothing to update; set prior to 'initial', or leave the interval out."
         )
-    if config.evaluation_interval:
-        problems.append(
-            f"evaluation_interval is {config.evaluation_interval}: this version has no evaluation "
-            "during training; leave it out."
-        )
     if config.reuse_stored_values and config.off_policy_correction != NO_CORRECTION:
         problems.append(
             f"reuse_stored_values is {config.reuse_stored_values!r}, which saves nothing with "

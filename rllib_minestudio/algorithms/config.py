@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
@@ -17,6 +17,7 @@ from rllib_minestudio.algorithms.checks import problems_of
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.envs import ENV_NAME
+from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
 from rllib_minestudio.algorithms.prior import INITIAL_PRIOR
 from rllib_minestudio.errors import InvalidOptionsError
@@ -33,7 +34,7 @@ MERGED_OPTIONS = ("replay_buffer", "env_pool", "behaviour_cloning")
 """Options that are mappings: given keys are added to those set before."""
 
 
-class MineStudioPPOConfig(AlgorithmConfig):
+class MineStudioPPOConfig(EvaluatedConfig):
     """Configuration of MineStudioPPO.
 
     Defaults are MineStudio's (its online quick start) where it has the option. Besides RLlib's own
@@ -256,6 +257,7 @@ class MineStudioPPOConfig(AlgorithmConfig):
         problems = problems_of(self)
         if problems:
             raise InvalidOptionsError(problems)
+        self.install_evaluation()
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """VPT."""

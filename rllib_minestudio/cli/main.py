@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import convert, doctor, engine, model, record
+from rllib_minestudio.cli import convert, doctor, engine, evaluate, model, record
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -19,6 +19,7 @@ DESCRIPTION = """\
 Train agents in Minecraft with Ray RLlib.
 
   rllib train file tuned_examples/cow.yaml    an agent learns to hunt cows
+  rllib evaluate CHECKPOINT --record out/     how good it is, with videos
   rllib COMMAND --help                        what a command does, with examples
 """
 
@@ -76,6 +77,15 @@ def build_parser() -> argparse.ArgumentParser:
         "needed;\nthis command does it ahead of time, for instance when an image is built.",
     )
     warmup.set_defaults(run=_warmup)
+    evaluate.add_parser(
+        _parser(
+            commands.add_parser,
+            "evaluate",
+            help="measure what a checkpoint is worth, and record it",
+            description=evaluate.DESCRIPTION,
+            epilog=evaluate.EXAMPLES,
+        )
+    )
     convert.add_parser(
         _parser(
             commands.add_parser,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.table import Table
 
 from rllib_minestudio.evaluation.compare import Comparison
 from rllib_minestudio.evaluation.summary import CONFIDENCE, Rate, Summary, spread
 
-COLUMNS = ("episodes", "successes", "success rate", f"{CONFIDENCE:.0%} interval")
+COLUMNS = ("episodes", "successes", "rate", f"{CONFIDENCE:.0%} interval")
 
 
 def summary_table(summary: Summary) -> Table:
@@ -17,7 +18,7 @@ def summary_table(summary: Summary) -> Table:
     table = Table(title=_title(summary), title_justify="left")
     table.add_column("task")
     for name in (*COLUMNS, "return", "length"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for row in task_rows(summary):
         table.add_row(*row)
     return table
@@ -56,7 +57,7 @@ def comparison_table(a: Summary, b: Summary, comparison: Comparison) -> Table:
     table.add_column("")
     table.add_column("policy")
     for name in (*COLUMNS, "return"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for label, summary in (("A", a), ("B", b)):
         returns = [episode.undiscounted_return for episode in summary.episodes]
         table.add_row(
@@ -82,8 +83,11 @@ def rate_cells(rate: Rate, known: bool) -> tuple[str, str, str, str]:
 
 
 def policy_name(summary: Summary) -> str:
-    """A short name of what was evaluated."""
-    return str(summary.policy.get("checkpoint") or summary.policy.get("name") or "policy")
+    """A short name of what was evaluated: of a checkpoint's path, the last two parts."""
+    checkpoint = summary.policy.get("checkpoint")
+    if checkpoint:
+        return "/".join(Path(checkpoint).parts[-2:])
+    return str(summary.policy.get("name") or "policy")
 
 
 def _mean_and_deviation(values: Sequence[float]) -> str:

@@ -1,0 +1,140 @@
+"""Evaluation while a policy is trained: RLlib calls it every `evaluation_interval` iterations."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS, WEIGHTS_SEQ_NO
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
+from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
+from rllib_minestudio.evaluation.options import EvaluationOptions
+from rllib_minestudio.evaluation.report.page import write_page
+from rllib_minestudio.evaluation.summary import Summary
+
+FOLDER = "evaluation"
+"""Below a trial's folder: summaries and recordings, one folder per evaluation."""
+
+_logger = logging.getLogger(__name__)
+
+
+def install(config: Any) -> None:
+    """Have a training config evaluate on our env runners.
+
+    Args:
+        config: Not frozen. `evaluation_options` are those of `EvaluationOptions`, without
+            `episodes` and `deterministic`, which RLlib's `evaluation_duration` and
+            `evaluation_config: {explore: false}` say; `record` needs no folder and may be true.
+
+    Raises:
+        InvalidOptionsError: An option is wrong; lists all problems.
+    """
+    problems = []
+    if config.evaluation_duration_unit != "episodes" or config.evaluation_duration == "auto":
+        problems.append(
+            f"evaluation_duration is {config.evaluation_duration!r} "
+            f"{config.evaluation_duration_unit}: it must be a number of episodes. Which episodes "
+            "end within a given time depends on their lengths, and so would the success rate."
+        )
+    if config.evaluation_parallel_to_training and config.num_learners == 0:
+        problems.append(
+            "evaluation_parallel_to_training is true with num_learners=0: weights would be read "
+            "while they are trained. Set num_learners to 1, or evaluate in turns."
+        )
+    try:
+        _options(config, Path())
+    except InvalidOptionsError as error:
+        problems += error.problems
+    if problems:
+        raise InvalidOptionsError(problems)
+    config.custom_evaluation_function = evaluate_in_training
+    config.evaluation_config = {
+        **(config.evaluation_config or {}),
+        "env_runner_cls": EvaluationEnvRunner,
+    }
+
+
+def evaluate_in_training(algorithm: Any, group: EnvRunnerGroup) -> tuple[dict[str, Any], int, int]:
+    """Evaluate the present weights; RLlib's `custom_evaluation_function`.
+
+    Returns:
+        Metrics, environment steps, and agent steps, as RLlib wants them. It reports what was
+        aggregated into the algorithm's metrics.
+    """
+    folder = Path(algorithm.logdir) / FOLDER / f"iteration_{algorithm.iteration + 1:06d}"
+    options = _options(algorithm.config, folder)
+    state = algorithm.learners.weights()
+    module = state[COMPONENT_RL_MODULE]
+    summary = evaluate(
+        group,
+        options,
+        weights=module.get(DEFAULT_MODULE_ID, module),
+        policy={
+            "name": f"iteration {algorithm.iteration + 1}",
+            "weights_version": state[WEIGHTS_SEQ_NO],
+        },
+        config=environment_identity(algorithm.evaluation_config, options),
+    )
+    _save(summary, folder)
+    steps = sum(episode.length for episode in summary.episodes)
+    metrics = MetricsLogger()
+    for name, value in reported(summary).items():
+        metrics.log_value(name, value, window=1)
+    algorithm.metrics.aggregate([metrics.reduce()], key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
+    return reported(summary), steps, steps
+
+
+def reported(summary: Summary) -> dict[str, float]:
+    """The numbers of a summary under RLlib's names, where it has any."""
+    facts = summary.to_json()
+    numbers = {
+        "episode_return_mean": facts["episode_return"]["mean"],
+        "episode_return_min": facts["episode_return"]["min"],
+        "episode_return_max": facts["episode_return"]["max"],
+        "episode_len_mean": facts["episode_length"]["mean"],
+        "num_episodes": facts["num_episodes"],
+        "num_failed_episodes": facts["failed_episodes"],
+        "num_repeated_attempts": facts["repeated_attempts"],
+        "seconds": facts["seconds"],
+        "weights_version": facts["policy"]["weights_version"],
+    }
+    if summary.has_success:
+        low, high = facts["yes_rate_interval"]
+        numbers.update(success_rate=facts["yes_rate"], success_rate_low=low, success_rate_high=high)
+        for name, task in facts["tasks"].items():
+            numbers[f"success_rate_of_{name}"] = task["yes_rate"]
+    return {name: float(value) for name, value in numbers.items()}
+
+
+def _options(config: Any, folder: Path) -> EvaluationOptions:
+    """Put together what RLlib's options and ours say."""
+    given = dict(config.evaluation_options)
+    record = given.pop("record", None)
+    if record is True:
+        record = {}
+    if isinstance(record, dict):
+        record = {"folder": str(folder / "episodes"), **record}
+    explore = (config.evaluation_config or {}).get("explore", config.explore)
+    return EvaluationOptions.from_mapping(
+        {
+            "episodes": config.evaluation_duration,
+            "deterministic": not explore,
+            "record": None if record is False else record,
+            **given,
+        }
+    )
+
+
+def _save(summary: Summary, folder: Path) -> None:
+    """Save the summary; a disk that is full shall not end the training."""
+    try:
+        summary.save(folder / "summary.json")
+        write_page(summary, folder / "summary.html")
+    except OSError as error:
+        _logger.error("The evaluation's summary could not be saved to %s: %s", folder, error)
