@@ -1,32 +1,17 @@
-"""What the algorithm's tests share: a local Ray, and a config that trains in seconds."""
+"""What the algorithm's tests share: a config that trains in seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import ray
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 
 ConfigMaker = Callable[..., MineStudioPPOConfig]
-
-
-@pytest.fixture(scope="session")
-def local_ray() -> Iterator[None]:
-    """Ray on this machine only, for all tests of a session."""
-    ray.init(
-        num_cpus=4,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=200 * 1024**2,
-        _node_ip_address="127.0.0.1",
-    )
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What evaluation's tests share: a local Ray, a small env runner, and environments with an end."""
+"""What evaluation's tests share: a small env runner, and environments with an end."""
 
 from __future__ import annotations
 
@@ -6,27 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import ray
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from tests.algorithms.toy_envs import tiny_model
 from tests.evaluation.toy_envs import CoinToss
-
-
-@pytest.fixture(scope="session")
-def local_ray() -> Iterator[None]:
-    """Ray on this machine only, for all tests of a session."""
-    ray.init(
-        num_cpus=4,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=200 * 1024**2,
-        _node_ip_address="127.0.0.1",
-    )
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture

@@ -1,0 +1,23 @@
+"""What tests of several parts share: a local Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """Ray on this machine only, for all tests of a session."""
+    import ray  # most tests do without
+
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 * 1024**2,
+        _node_ip_address="127.0.0.1",
+    )
+    yield
+    ray.shutdown()
