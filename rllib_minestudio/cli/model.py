@@ -38,16 +38,24 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     info.add_argument(
         "path", metavar="PATH", nargs="+", help="a checkpoint; OpenAI's are two files"
     )
-    export = commands.add_parser("export", help="write a folder that MineStudio loads")
+    export = commands.add_parser(
+        "export", help="write a folder that MineStudio loads, or a small one of our own"
+    )
     export.add_argument("path", metavar="PATH", help="a checkpoint")
     export.add_argument("folder", metavar="FOLDER", help="where to; must not hold a model yet")
+    export.add_argument(
+        "--own",
+        action="store_true",
+        help="write network.json and model.safetensors: factored heads stay factored, which is "
+        "smaller, and only this package loads it",
+    )
     parser.set_defaults(run=model)
 
 
 def model(arguments: argparse.Namespace) -> int:
     """Run `rllib model info` or `rllib model export`, and return the exit status."""
     if arguments.model_command == "export":
-        return export(arguments.path, arguments.folder)
+        return export(arguments.path, arguments.folder, arguments.own)
     return info(arguments.path)
 
 
@@ -67,10 +75,14 @@ def info(paths: list[str]) -> int:
     return DOES_NOT_FIT if summary.problems else 0
 
 
-def export(path: str, folder: str) -> int:
-    """Write a checkpoint as a folder for MineStudio."""
-    from rllib_minestudio.models.vpt.export import export_checkpoint
+def export(path: str, folder: str, own: bool = False) -> int:
+    """Write a checkpoint as a folder for MineStudio, or for this package."""
+    from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
+    if own:
+        config = save_checkpoint(path, folder)
+        stdout.print(f"{folder}: network.json and model.safetensors, {_size(config)}", markup=False)
+        return 0
     config = export_checkpoint(path, folder)
     stdout.print(
         f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",

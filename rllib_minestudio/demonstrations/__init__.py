@@ -3,6 +3,7 @@
 `recording` plays and writes them; `windows` cuts recorded episodes into pieces to imitate.
 """
 
+from rllib_minestudio.demonstrations.sources import find_episodes, open_episode
 from rllib_minestudio.demonstrations.windows import (
     Window,
     WindowOptions,
@@ -12,4 +13,13 @@ from rllib_minestudio.demonstrations.windows import (
     windows,
 )
 
-__all__ = ["Window", "WindowOptions", "shuffled", "stack", "stream", "windows"]
+__all__ = [
+    "Window",
+    "WindowOptions",
+    "find_episodes",
+    "open_episode",
+    "shuffled",
+    "stack",
+    "stream",
+    "windows",
+]

@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.demonstrations.sources import RecordedEpisode
 from rllib_minestudio.env.actions import N_BUTTON_TOKENS, ActionMapper
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.recordings import Recording
 
 Item = TypeVar("Item")
 
@@ -60,7 +60,7 @@ class Window:
     weight: NDArray[np.float32]
 
 
-def windows(recording: Recording, options: WindowOptions) -> Iterator[Window]:
+def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Window]:
     """Cut one episode, decoding it once and holding one window of it at a time.
 
     Args:
@@ -93,7 +93,7 @@ def windows(recording: Recording, options: WindowOptions) -> Iterator[Window]:
 
 
 def stream(
-    recordings: Sequence[Recording], options: WindowOptions, *, seed: int, shuffle_among: int
+    recordings: Sequence[RecordedEpisode], options: WindowOptions, *, seed: int, shuffle_among: int
 ) -> Iterator[Window]:
     """Yield windows of many episodes for ever, in random order.
 
@@ -132,7 +132,7 @@ def stack(batch: Sequence[Window]) -> dict[str, NDArray]:
     }
 
 
-def _tokens(recording: Recording) -> NDArray[np.int64]:
+def _tokens(recording: RecordedEpisode) -> NDArray[np.int64]:
     """Return buttons and camera of every step, (2, N)."""
     columns, keys = recording.steps, recording.meta.get("keys")
     mapper = ActionMapper()
@@ -155,7 +155,7 @@ def _tokens(recording: Recording) -> NDArray[np.int64]:
     return tokens
 
 
-def _scaling(recording: Recording, size: tuple[int, int] | None) -> tuple[int, int] | None:
+def _scaling(recording: RecordedEpisode, size: tuple[int, int] | None) -> tuple[int, int] | None:
     """Return the size to scale to, or None where the frames have it already.
 
     Raises:

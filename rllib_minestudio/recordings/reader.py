@@ -108,7 +108,9 @@ class Recording:
         folder = self.path / FRAMES_FOLDER
         name = FRAMES_FOLDER if folder.is_dir() else VIDEO_FILE
         source = (
-            read_pictures(folder, size) if folder.is_dir() else read_video(self.video_path, size)
+            read_pictures(sorted(folder.iterdir()), size)
+            if folder.is_dir()
+            else read_video(self.video_path, size)
         )
         count = 0
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -218,11 +218,11 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
             yield picture.to_ndarray(format="rgb24")
 
 
-def read_pictures(folder: Path, size: tuple[int, int] | None = None) -> Iterator[Frame]:
-    """Decode a folder of pictures in the order of their names; as `read_video`."""
+def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:
+    """Decode pictures in their order; as `read_video`."""
     from PIL import Image
 
-    for file in sorted(folder.iterdir()):
+    for file in files:
         with Image.open(file) as picture:
             rgb = picture.convert("RGB")
             yield np.asarray(rgb if size is None else rgb.resize(size))

@@ -95,3 +95,11 @@ def test_export_overwrites_nothing(network, tmp_path, capsys):
     export_network(network, tmp_path)
     assert main(["model", "export", str(tmp_path), str(tmp_path)]) == 2
     assert "already has config.json" in capsys.readouterr().err
+
+
+def test_export_of_our_own_form(network, tmp_path, capsys):
+    export_network(network, tmp_path / "theirs")
+    assert main(["model", "export", "--own", str(tmp_path / "theirs"), str(tmp_path / "ours")]) == 0
+    assert "network.json" in capsys.readouterr().out
+    assert main(["model", "info", str(tmp_path / "ours")]) == 0
+    assert "temperature 1 " in _words(capsys.readouterr().out) + " "

@@ -23,6 +23,14 @@ def hugging_face(network, folder, temperature=2.0):
     return folder
 
 
+def described(network, folder):
+    """Our own form without pickle."""
+    folder.mkdir()
+    (folder / "network.json").write_text(json.dumps(dataclasses.asdict(network.config)))
+    save_file(network.state_dict(), folder / "model.safetensors")
+    return folder
+
+
 def openai(network, folder, temperature=2.0, protocol=4):
     """A .model and .weights; the latter with a head that only OpenAI's training had."""
     folder.mkdir(exist_ok=True)

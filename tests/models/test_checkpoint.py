@@ -22,8 +22,9 @@ from rllib_minestudio.models.vpt.checkpoint import (
     load_weights,
     weights_problems,
 )
+from rllib_minestudio.models.vpt.export import save_checkpoint
 from rllib_minestudio.models.vpt.hub import is_hub_id
-from rllib_minestudio.models.vpt.safe_pickle import load_plain
+from rllib_minestudio.safe_pickle import load_plain
 
 _spec = importlib.util.spec_from_file_location(
     "checkpoints", Path(__file__).with_name("checkpoints.py")
@@ -355,3 +356,27 @@ def test_options_start_from_the_weights_unless_a_preset_is_named(joint, tmp_path
     assert named == VPTConfig.from_options({"preset": "2x"})
     with pytest.raises(InvalidOptionsError, match="hidsize"):
         config_from_options({"weights": folder, "hidsiz": 3}, known)
+
+
+# ---------------------------------------------------- our own, without pickle
+
+
+def test_a_network_is_saved_and_loaded_as_it_is(tiny_options, tmp_path):
+    network = VPTNetwork(VPTConfig.from_options({**tiny_options, "action_head": "factored"}))
+    first = checkpoints.described(network, tmp_path / "first")
+    assert save_checkpoint(first, tmp_path / "second") == network.config
+    _assert_loads(str(tmp_path / "second"), network)
+    assert {path.name for path in (tmp_path / "second").iterdir()} == {
+        "network.json",
+        "model.safetensors",
+    }
+    with pytest.raises(CheckpointMismatchError, match="already has network"):
+        save_checkpoint(first, tmp_path / "second")
+    (tmp_path / "second" / "network.json").write_text("{")
+    with pytest.raises(CheckpointMismatchError, match="cannot be read as the options"):
+        config_from_checkpoint(tmp_path / "second")
+
+
+def test_unknown_weights_of_the_package_are_named():
+    with pytest.raises(CheckpointMismatchError, match="do not come with this package"):
+        config_from_checkpoint("package:nothing")

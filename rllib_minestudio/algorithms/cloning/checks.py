@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
@@ -71,15 +72,18 @@ def _number_problems(config: MineStudioBCConfig) -> list[str]:
 
 
 def _data_problems(config: MineStudioBCConfig) -> list[str]:
-    folders = config.input_
-    listed = isinstance(folders, list) and bool(folders)
-    if listed and all(isinstance(folder, str) for folder in folders):
-        return []
-    if isinstance(folders, str) and folders not in ("", "sampler"):
-        return []
+    given = config.input_
+    folders = given if isinstance(given, list) else [given]
+    if given == "sampler" or not folders or not all(isinstance(f, str) and f for f in folders):
+        return [
+            f"input_ is {given!r}: it must be a folder of recordings, or a list of such; "
+            "`rllib record` makes some."
+        ]
     return [
-        f"input_ is {folders!r}: it must be a folder of recordings, or a list of such; "
-        "`rllib record` makes some."
+        f"input_ is {given!r}, but there is no folder {folder!r}; `rllib record` makes "
+        "recordings, and --set input_=FOLDER says where they are."
+        for folder in folders
+        if not Path(folder).is_dir()
     ]
 
 

@@ -14,9 +14,15 @@ import ray.data
 from numpy.typing import NDArray
 from ray.rllib.offline.offline_data import OfflineData
 
-from rllib_minestudio.demonstrations import WindowOptions, shuffled, stack, windows
+from rllib_minestudio.demonstrations import (
+    WindowOptions,
+    find_episodes,
+    open_episode,
+    shuffled,
+    stack,
+    windows,
+)
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.recordings import Recording, find_recordings
 
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
@@ -97,7 +103,7 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
         RecordingError: Nothing is left to learn from.
     """
     folders = [folder] if isinstance(folder, str) else folder
-    found = [str(recording.path.resolve()) for f in folders for recording in find_recordings(f)]
+    found = [str(path.resolve()) for folder in folders for path in find_episodes(folder)]
     held_out = max(1, round(fraction * len(found))) if fraction else 0
     if len(found) <= held_out:
         raise RecordingError(
@@ -126,7 +132,7 @@ def _read(items: Any, options: WindowOptions, readers: int) -> Any:
 
     def decode(folders: dict[str, Any]) -> Iterator[Batch]:
         for folder in folders["item"]:
-            for window in windows(Recording(folder), options):
+            for window in windows(open_episode(folder), options):
                 yield stack([window])
 
     return items.map_batches(

@@ -12,6 +12,9 @@ MineStudio, training                        ``model.ckpt``, or its folder       
 Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
 our own                                     checkpoint folder of an algorithm or of     the module's
                                             its module                                  options
+our own, without pickle                     folder with ``network.json`` and            network.json
+                                            ``model.safetensors``, or ``package:NAME``
+                                            for one that comes with this package
 a state dict                                file of ``torch.save`` or safetensors       tensors
 ==========================================  ==========================================  ===========
 """
@@ -32,7 +35,8 @@ from torch import Tensor
 
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.vpt.hub import is_hub_id, local_copy
-from rllib_minestudio.models.vpt.safe_pickle import Inert, load_plain
+from rllib_minestudio.models.vpt.shipped import is_shipped, shipped_folder
+from rllib_minestudio.safe_pickle import Inert, load_plain
 
 WeightsSource = str | Path | Sequence[str | Path]
 """A path or Hugging Face id, or OpenAI's two paths: ``[.model, .weights]``."""
@@ -48,6 +52,9 @@ MODULE_FOLDERS = (
 
 MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 """RLlib's file names for a module's weights and constructor arguments."""
+
+NETWORK, TENSORS = "network.json", "model.safetensors"
+"""Our file names for a network's options and its weights, where no pickle is wanted."""
 
 PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
 """What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
@@ -103,6 +110,8 @@ def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
                 f"files: [.model, .weights]."
             )
         return _openai(Path(source[0]), Path(source[1]))
+    if is_shipped(source):
+        return _plain(shipped_folder(str(source)))
     path = Path(source)
     if path.is_dir():
         return _folder(path)
@@ -117,7 +126,9 @@ def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
 
 
 def _folder(path: Path) -> CheckpointFiles:
-    if (path / "model.safetensors").is_file():
+    if (path / NETWORK).is_file():
+        return _plain(path)
+    if (path / TENSORS).is_file():
         return _hugging_face(path)
     for folder in MODULE_FOLDERS:
         if (path / folder / MODULE_STATE).is_file():
@@ -189,6 +200,18 @@ def _own(folder: Path) -> CheckpointFiles:
             f"{str(folder / MODULE_CLASS)!r} does not describe a module of this package."
         ) from error
     return CheckpointFiles("rllib_minestudio", folder / MODULE_STATE, options=dict(options or {}))
+
+
+def _plain(folder: Path) -> CheckpointFiles:
+    path = folder / NETWORK
+    try:
+        options = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(path)!r} cannot be read as the options of a network "
+            f"({type(error).__name__}: {error})."
+        ) from error
+    return CheckpointFiles("rllib_minestudio", folder / TENSORS, options=options)
 
 
 def _read(path: Path, device: str) -> Any:

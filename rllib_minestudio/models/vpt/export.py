@@ -1,7 +1,8 @@
-"""Writing a policy as the folder that MineStudio's ``VPTPolicy.from_pretrained`` reads."""
+"""Writing a policy as the folder that MineStudio's ``VPTPolicy.from_pretrained`` reads, or ours."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from safetensors.torch import save_file
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.vpt.arguments import arguments_from_config
 from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
-from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource
+from rllib_minestudio.models.vpt.checkpoint_files import NETWORK, TENSORS, WeightsSource
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.network import VPTNetwork
@@ -44,26 +45,54 @@ def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
     Raises:
         CheckpointMismatchError: The folder already holds a model.
     """
+    config_file, weights_file = _new_files(folder, "config.json")
+    description = {
+        "action_space": None,
+        "policy_kwargs": arguments_from_config(network.config),
+        "temperature": network.config.temperature,
+    }
+    config_file.write_text(
+        json.dumps(description, indent=2, sort_keys=True) + "\n", encoding="utf-8"
+    )
+    state = _tensors(network) | _joint_heads(network)
+    save_file(state, weights_file, metadata={"format": "pt"})
+    return config_from_checkpoint(folder)
+
+
+def save_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
+    """Copies a checkpoint of any form into a small folder without pickle, heads as they are.
+
+    Returns:
+        The configuration written.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+    """
+    network = VPTNetwork(config_from_checkpoint(source))
+    load_weights(network, source)
+    config_file, weights_file = _new_files(folder, NETWORK)
+    options = dataclasses.asdict(network.config)
+    config_file.write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
+    save_file(_tensors(network), weights_file, metadata={"format": "pt"})
+    return network.config
+
+
+def _new_files(folder: str | Path, description: str) -> tuple[Path, Path]:
+    """Make a folder for a model; returns its description's and its weights' paths."""
     folder = Path(folder)
-    files = folder / "config.json", folder / "model.safetensors"
+    files = folder / description, folder / TENSORS
     present = [path.name for path in files if path.exists()]
     if present:
         raise CheckpointMismatchError(
             f"folder {str(folder)!r} already has {' and '.join(present)}; name another one."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    description = {
-        "action_space": None,
-        "policy_kwargs": arguments_from_config(network.config),
-        "temperature": network.config.temperature,
-    }
-    files[0].write_text(json.dumps(description, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    state = {
-        name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()
-    }
-    state |= _joint_heads(network)
-    save_file(state, files[1], metadata={"format": "pt"})
-    return config_from_checkpoint(folder)
+    return files
+
+
+def _tensors(network: VPTNetwork) -> dict[str, torch.Tensor]:
+    state = network.state_dict()
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
 
 
 @torch.no_grad()

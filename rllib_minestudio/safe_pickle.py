@@ -43,20 +43,23 @@ class Inert:
         """Forgets the state."""
 
 
-def load_plain(path: Path, *, others_inert: bool = False) -> Any:
+def load_plain(
+    path: Path, *, others_inert: bool = False, unpickler: type[PlainUnpickler] | None = None
+) -> Any:
     """Reads a pickle of containers, numbers, strings and NumPy arrays.
 
     Args:
         path: The file.
         others_inert: Put an ``Inert`` object in the place of one whose class is not admitted,
             instead of refusing the file.
+        unpickler: A subclass that admits more.
 
     Raises:
         CheckpointMismatchError: The file is missing, damaged, or names something not admitted.
     """
     try:
         with path.open("rb") as file:
-            return _PlainUnpickler(file, others_inert).load()
+            return (unpickler or PlainUnpickler)(file, others_inert).load()
     except CheckpointMismatchError as error:
         raise CheckpointMismatchError(f"{str(path)!r} is refused: {error}") from error
     # A damaged pickle can raise nearly anything: it makes its own calls with wrong arguments.
@@ -64,12 +67,16 @@ def load_plain(path: Path, *, others_inert: bool = False) -> Any:
         raise CheckpointMismatchError(f"{str(path)!r} cannot be read: {error}") from error
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    def __init__(self, file: Any, others_inert: bool) -> None:
+class PlainUnpickler(pickle.Unpickler):
+    """Makes containers and numbers; see the module."""
+
+    def __init__(self, file: Any, others_inert: bool = False) -> None:
+        """Reads from an open file; ``others_inert`` as in ``load_plain``."""
         super().__init__(file)
         self._others_inert = others_inert
 
     def find_class(self, module: str, name: str) -> Any:
+        """Returns what a name stands for, or refuses it."""
         module = _PYTHON_2_NAMES.get(module, module)
         found = _CONTAINERS.get((module, name)) or _from_numpy(module, name)
         if found is not None:

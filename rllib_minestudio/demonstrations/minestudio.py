@@ -1,0 +1,158 @@
+"""Reads the episodes that MineStudio's inference workers write, as demonstrations.
+
+    action_<id>.pkl   list of N actions, {"buttons": (1,), "camera": (1,)}, torch tensors or arrays
+    video_<id>.mp4    N + 1 frames, or images_<id>/0.jpeg, 1.jpeg, ...
+
+Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in inference/generator/mine_generator.py.
+The pickle is read without running anything that it may contain (`safe_pickle`); torch's tensors
+are taken apart by hand, because torch's own way of unpickling them would unpickle all else.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.errors import CheckpointMismatchError, RecordingError
+from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
+from rllib_minestudio.safe_pickle import PlainUnpickler, load_plain
+
+PREFIX, SUFFIX = "action_", ".pkl"
+
+_STORAGES = {"LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16}
+"""Names of torch's storages of integers, and what they hold."""
+
+
+class MineStudioRecording:
+    """One episode; the part of `Recording` that windows are cut from.
+
+    Attributes:
+        path: The file of actions.
+        meta: What a recording of our own would say about its actions and its video.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Find the files; they are read when asked for.
+
+        Args:
+            path: `action_<id>.pkl`.
+
+        Raises:
+            RecordingError: There is no video or folder of pictures with it.
+        """
+        self.path = Path(path)
+        episode = self.path.stem.removeprefix(PREFIX)
+        self._video = self.path.with_name(f"video_{episode}.mp4")
+        self._pictures = self.path.with_name(f"images_{episode}")
+        if not self._video.is_file() and not self._pictures.is_dir():
+            raise RecordingError(
+                f"{str(self.path)!r} has neither {self._video.name} nor {self._pictures.name} "
+                "beside it."
+            )
+        self.meta: dict[str, Any] = {"keys": None, "video": {}}
+
+    def __len__(self) -> int:
+        """Number of steps."""
+        return len(self.steps["buttons"])
+
+    @cached_property
+    def steps(self) -> dict[str, NDArray]:
+        """The tokens, `buttons` and `camera`, (N,) int64 each.
+
+        Raises:
+            RecordingError: The file is damaged, or holds something else.
+        """
+        try:
+            actions = load_plain(self.path, unpickler=_TensorUnpickler)
+            return {
+                name: np.array([int(np.asarray(action[name]).item()) for action in actions])
+                for name in ("buttons", "camera")
+            }
+        except (CheckpointMismatchError, KeyError, TypeError, ValueError) as error:
+            raise RecordingError(
+                f"{str(self.path)!r} holds no list of MineStudio's actions: {error}"
+            ) from error
+
+    def frames(
+        self, size: tuple[int, int] | None = None, stop: int | None = None
+    ) -> Iterator[Frame]:
+        """Decode frames one by one; as `Recording.frames`.
+
+        Raises:
+            RecordingError: There are fewer, or they cannot be decoded.
+        """
+        expected = len(self) + 1 if stop is None else min(stop, len(self) + 1)
+        count = 0
+        try:
+            for frame in islice(self._source(size), expected):
+                yield frame
+                count += 1
+        except (OSError, av.error.FFmpegError) as error:
+            raise RecordingError(
+                f"The frames of {str(self.path)!r} are damaged: {error}"
+            ) from error
+        if count < expected:
+            raise RecordingError(
+                f"{str(self.path)!r} has {len(self)} actions, but only {count} frames."
+            )
+
+    def _source(self, size: tuple[int, int] | None) -> Iterator[Frame]:
+        if self._video.is_file():
+            return read_video(self._video, size)
+        # Their names have no leading zeros.
+        pictures = sorted(self._pictures.iterdir(), key=lambda file: int(file.stem))
+        return read_pictures(pictures, size)
+
+
+class _TensorUnpickler(PlainUnpickler):
+    """Admits torch's tensors of integers, as arrays."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _rebuild_tensor
+        if (module, name) == ("torch.storage", "_load_from_bytes"):
+            return _read_storage
+        return super().find_class(module, name)
+
+
+class _StorageUnpickler(PlainUnpickler):
+    """Reads the parts of what `torch.save` makes of a storage in its old format."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "torch" and name in _STORAGES:
+            return _STORAGES[name]
+        return super().find_class(module, name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        return pid
+
+
+def _rebuild_tensor(
+    storage: NDArray, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: Any
+) -> NDArray:
+    if int(np.prod(size)) != 1:
+        raise ValueError(f"a token is one number, but one has the shape {tuple(size)}")
+    return storage[offset : offset + 1].reshape(size)
+
+
+def _read_storage(data: bytes) -> NDArray:
+    """Return the numbers of a storage.
+
+    torch/serialization.py, `_legacy_save`: pickles of a magic number, the protocol, the system,
+    the storage's description and the list of keys; then, for each key, the count and the numbers.
+    """
+    file = io.BytesIO(data)
+    *_, description, keys = (_StorageUnpickler(file).load() for _ in range(5))
+    if len(keys) != 1:
+        raise ValueError("a tensor has one storage")
+    dtype = np.dtype(description[1]).newbyteorder("<")
+    (count,) = np.frombuffer(file.read(8), "<i8")
+    return np.frombuffer(file.read(int(count) * dtype.itemsize), dtype, int(count))

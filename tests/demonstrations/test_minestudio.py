@@ -1,0 +1,93 @@
+"""Episodes as MineStudio's inference workers write them, read without unpickling what they hold."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_episode, windows
+from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.recordings.minestudio import MineStudioWriter
+from rllib_minestudio.recordings.video import VideoWriter
+
+BUTTONS, CAMERA = [5, 8639, 0], [60, 61, 120]
+
+
+def frames(count):
+    return [np.full((32, 64, 3), 40 * (t + 1), np.uint8) for t in range(count)]
+
+
+def write(folder, actions, pictures=False):
+    """What `Worker.save_to_file` does."""
+    with open(folder / "action_1f.pkl", "wb") as file:
+        pickle.dump(actions, file)
+    if pictures:
+        (folder / "images_1f").mkdir()
+        for t, frame in enumerate(frames(len(actions) + 1)):
+            Image.fromarray(frame).save(folder / "images_1f" / f"{t}.jpeg")
+        return
+    with VideoWriter(folder / "video_1f.mp4", 30) as video:
+        for frame in frames(len(actions) + 1):
+            video.add(frame)
+
+
+def tensors():
+    """Slices, as a policy's outputs are: their storage holds more than they show."""
+    table = torch.tensor([BUTTONS, CAMERA])
+    return [{"buttons": b.unsqueeze(0), "camera": c.unsqueeze(0)} for b, c in table.T]
+
+
+@pytest.mark.parametrize("pictures", [False, True], ids=["video", "pictures"])
+def test_torch_tokens_and_frames_become_windows(tmp_path, pictures):
+    write(tmp_path, tensors(), pictures)
+    (path,) = find_episodes(tmp_path)
+    (window,) = windows(open_episode(path), WindowOptions(4, 0, size=(16, 16)))
+    assert window.buttons[:3].tolist() == BUTTONS
+    assert window.camera[:3].tolist() == CAMERA
+    assert window.weight.tolist() == [1, 1, 1, 0]
+    brightness = window.image[:3].mean(axis=(1, 2, 3))
+    np.testing.assert_allclose(brightness, [40, 80, 120], atol=3)
+
+
+def test_what_our_own_recorder_writes_for_minestudio_is_read(tmp_path):
+    writer = MineStudioWriter(tmp_path, "first")
+    shown = frames(4)
+    writer.begin(shown[0], {})
+    for t, (buttons, camera) in enumerate(zip(BUTTONS, CAMERA, strict=True)):
+        action = {"buttons": buttons, "camera": camera}
+        writer.add(action, 0.0, False, t == 2, frame=shown[t + 1], info={})
+    writer.finish({})
+    episode = open_episode(*find_episodes(tmp_path))
+    assert episode.steps["buttons"].tolist() == BUTTONS
+    assert len(list(episode.frames())) == len(episode) + 1 == 4
+
+
+class Harmful:
+    def __reduce__(self):
+        return eval, ("1 / 0",)
+
+
+def test_nothing_in_the_file_is_run(tmp_path):
+    write(tmp_path, [{"buttons": Harmful(), "camera": 0}])
+    with pytest.raises(RecordingError, match="wants to import"):
+        open_episode(*find_episodes(tmp_path)).steps  # noqa: B018
+
+
+def test_damage_is_named(tmp_path):
+    write(tmp_path, tensors())
+    path = tmp_path / "action_1f.pkl"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(RecordingError, match="holds no list of MineStudio's actions"):
+        len(open_episode(path))
+    (tmp_path / "video_1f.mp4").unlink()
+    with pytest.raises(RecordingError, match="has neither video_1f"):
+        open_episode(path)
+
+
+def test_missing_frames_are_counted(tmp_path):
+    write(tmp_path, tensors(), pictures=True)
+    (tmp_path / "images_1f" / "3.jpeg").unlink()
+    with pytest.raises(RecordingError, match="3 actions, but only 3 frames"):
+        list(open_episode(tmp_path / "action_1f.pkl").frames())
