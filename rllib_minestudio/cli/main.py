@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import convert, doctor, engine, evaluate, model, record
+from rllib_minestudio.cli import checkpoint, convert, doctor, engine, evaluate, model, record
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -120,6 +120,15 @@ def build_parser() -> argparse.ArgumentParser:
             help="let MineStudio's package play on the embedded engine",
             description=engine.DESCRIPTION,
             epilog=engine.EXAMPLES,
+        )
+    )
+    checkpoint.add_parser(
+        _parser(
+            commands.add_parser,
+            "checkpoint",
+            help="list checkpoints, or say what one was made with",
+            description=checkpoint.DESCRIPTION,
+            epilog=checkpoint.EXAMPLES,
         )
     )
     model.add_parser(
