@@ -12,6 +12,7 @@ from rllib_minestudio.env.voxel.server import launcher
 
 EXAMPLES = Path(__file__).parents[2] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
+COWS = [EXAMPLES / "cow_bc.yaml"]
 HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
 FOREIGN = "minestudio.simulator.callbacks."
 
@@ -43,9 +44,19 @@ def foreign_callbacks(experiment):
 def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
+        *(path.stem for path in COWS),
         *(path.stem for path in MINECRAFT),
     }
     assert len(MINECRAFT) == 4
+
+
+@pytest.mark.parametrize("path", COWS, ids=lambda path: path.stem)
+def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
+    experiment = load(path)
+    assert experiment.config["env_config"] == load(EXAMPLES / "cow.yaml").config["env_config"]
+    if "input_" in experiment.config:
+        experiment.config["input_"] = str(tmp_path)
+    assert make_plan(experiment).name == path.stem
 
 
 @pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)
