@@ -24,6 +24,13 @@ COLUMNS = (
 )
 """(name on the line, metric, format); a metric that a result lacks shows as "-"."""
 
+CLONING_COLUMNS = (
+    ("return", "env_runners/episode_return_mean", "{:.2f}"),
+    ("loss", "learners/default_policy/loss", "{:.3f}"),
+    ("validation loss", "learners/default_policy/validation_loss", "{:.3f}"),
+)
+"""The same for runs that imitate; the loss of the buttons tells them apart."""
+
 
 def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float:
     """Return how far a trial is towards its nearest stop criterion, from 0 to 1.
@@ -53,7 +60,8 @@ def progress_line(
         f"{int(metric(result, ENV_STEPS) or 0):,} steps",
         "- steps/s" if steps_per_second is None else f"{steps_per_second:,.0f} steps/s",
     ]
-    for name, path, layout in COLUMNS:
+    clones = metric(result, "learners/default_policy/buttons") is not None
+    for name, path, layout in CLONING_COLUMNS if clones else COLUMNS:
         value = metric(result, path)
         cells.append(f"{name} {'-' if value is None else layout.format(value)}")
     elapsed, left = metric(result, "time_total_s") or 0.0, seconds_left(result, stop)

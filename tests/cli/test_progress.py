@@ -54,6 +54,14 @@ def test_a_line_shows_what_is_known_and_a_dash_for_the_rest():
     assert "9:00 left" in line
 
 
+def test_a_line_about_cloning_shows_its_losses():
+    losses = {"loss": 2.0, "buttons": 1.5, "validation_loss": 2.25}
+    result = {**RESULT, "learners": {"default_policy": losses}}
+    line = progress_line(result, {}, steps_per_second=None)
+    assert "return 2.50  loss 2.000  validation loss 2.250" in line
+    assert "staleness" not in line
+
+
 def test_the_callback_survives_the_pickling_that_resume_relies_on():
     copy = pickle.loads(pickle.dumps(TrainingProgress({"training_iteration": 3}, [("lr",)])))
     assert copy.__getstate__() == {"stop": {"training_iteration": 3}, "searched": [("lr",)]}
