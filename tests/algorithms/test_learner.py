@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.batch import stack_fragments
 from rllib_minestudio.algorithms.forward import evaluate
+
+from rllib_minestudio.algorithms.learner import ITERATION
+from rllib_minestudio.algorithms.learner.batch import stack_fragments
+from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
 
@@ -163,6 +169,25 @@ def test_a_strong_kl_term_holds_the_policy_to_the_prior(local_ray, make_config):
         algorithm.stop()
     free, held = distances
     assert held < 0.2 * free
+
+
+def test_what_a_fragment_that_became_too_stale_holds_does_not_matter(local_ray, make_config):
+    """It takes part in no loss, no statistic and no mean: the weights after are the same."""
+    outcomes = []
+    for garbage in (0, 200):
+        algorithm = make_config(fragments_per_minibatch=8).build_algo()
+        first, *rest = algorithm.env_runner.sample().fragments
+        reward = np.full_like(first.reward, 1e4 * garbage)
+        obs = np.full_like(first.obs, garbage)
+        stale = replace(first, weights_version_min=-3, obs=obs, reward=reward)
+        (metrics,) = algorithm.learner_group.update(
+            training_data=TrainingData(episodes=[stale, *rest]), timesteps={ITERATION: 0}
+        )
+        assert metrics["default_policy"]["dropped_stale"] == 1
+        outcomes.append(weights_of(learner_of(algorithm).vpt))
+        algorithm.stop()
+    for name, array in outcomes[0].items():
+        np.testing.assert_array_equal(outcomes[1][name], array, err_msg=name)
 
 
 def test_joined_fragments_are_evaluated_as_they_were_played(local_ray, make_config):
