@@ -71,6 +71,14 @@ def test_it_ends_when_nobody_reads_its_output(server):
     assert server.wait(PATIENCE) == 0
 
 
+def test_an_impossible_port_is_refused():
+    refused = subprocess.run(
+        [*SERVER, "--port", "65536"], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert refused.returncode == 2
+    assert "must be from 0 to 65535; got '65536'" in refused.stderr
+
+
 def start_script(directory, name, stdout):
     """Start the engine as MineStudio does: through a shell script that waits for it."""
     script = directory / name

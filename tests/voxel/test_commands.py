@@ -207,6 +207,11 @@ def test_execute_runs_once_for_each_entity(engine):
     assert len(engine.mobs_near(20)) == 5
 
 
+def test_a_command_nested_without_end_is_a_mistake_too(engine):
+    result = engine.execute("/execute " + "as @p run execute " * 2000 + "run time set day")
+    assert result == (False, "The command is nested too deeply")
+
+
 def test_unknown_biome_is_refused_at_reset():
     with pytest.raises(InvalidOptionsError, match="Did you mean 'plains'"):
         VoxelEngine(frame_size=(32, 32)).reset(0, "plain")

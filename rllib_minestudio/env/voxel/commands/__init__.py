@@ -87,3 +87,5 @@ def execute(state: GameState, text: str) -> CommandResult:
         return _run(source, split_words(text.strip().removeprefix("/")))
     except CommandError as error:
         return CommandResult(False, str(error))
+    except RecursionError:
+        return CommandResult(False, "The command is nested too deeply")

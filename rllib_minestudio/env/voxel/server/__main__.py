@@ -16,6 +16,7 @@ from rllib_minestudio.env.voxel.server.session import Session
 READY = "CLIENT enter state: DORMANT"
 """MineStudio waits for this line, and for the one with the port before it."""
 PORT_LINE = "***** Start MalmoEnvServer on port {port}"
+LARGEST_PORT = 65535
 
 _DESCRIPTION = """\
 Serve the embedded engine with MineStudio's wire protocol, on this machine only.
@@ -32,6 +33,17 @@ def log(line: str) -> None:
         print(line, flush=True)
 
 
+def _port(text: str) -> int:
+    """Read a port number.
+
+    Raises:
+        ArgumentTypeError: If it is none; argparse shows the message.
+    """
+    if not text.isdecimal() or int(text) > LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"must be from 0 to {LARGEST_PORT}; got {text!r}")
+    return int(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until the end and return the exit status."""
     parser = argparse.ArgumentParser(
@@ -40,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--port", type=int, default=0, help="port to listen on; another if taken (default: any)"
+        "--port", type=_port, default=0, help="port to listen on; another if taken (default: any)"
     )
     parser.add_argument(
         "--owner",
