@@ -10,9 +10,6 @@ import pytest
 import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.batch import stack_fragments
-from rllib_minestudio.algorithms.forward import evaluate
-
 from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.batch import stack_fragments
 from rllib_minestudio.algorithms.learner.forward import evaluate
