@@ -48,12 +48,15 @@ def run_to_resume(parent: Path) -> Path:
     """
     from rllib_minestudio.runs.resume import can_resume
 
-    runs = sorted(folder for folder in parent.glob("*") if can_resume(folder))
+    folders = sorted(folder for folder in parent.glob("*") if folder.is_dir())
+    runs = [folder for folder in folders if can_resume(folder)]
     if not runs:
         raise MineStudioError(
             f"--resume: there is no run to resume in {str(parent)!r}. "
             "Start one without --resume, or say where it is with --out."
         )
+    if runs[-1] != folders[-1]:
+        stdout.print(f"{folders[-1]} had not begun to train; resuming the run before it")
     return runs[-1]
 
 

@@ -154,6 +154,7 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
     experiment["tiny"]["summary"] = {"random_policy_episodes": 0, "video_episodes": 0}
     experiment["tiny"]["checkpoint_config"] = {"save_interval": SAVE_INTERVAL, "num_to_keep": 2}
     experiment["tiny"]["config"]["callbacks"] = "counting.Count"
+    experiment["tiny"]["config"]["num_env_runners"] = 1
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
     choose = random.Random(0)
 

@@ -9,6 +9,7 @@ import av
 import pytest
 import yaml
 
+from rllib_minestudio.algorithms.checkpoint_record import read_record
 from tests.cli.command import TINY, finished, rllib
 from tests.runs.event_files import read_events
 
@@ -55,14 +56,19 @@ def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
 
 
 @pytest.mark.slow
-def test_a_grid_of_two_learning_rates_ends_in_a_table(folder):
+def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     options = ["--set", "lr={grid_search: [1e-4, 1e-3]}", "--set", "summary.video_episodes=0"]
-    status, output = finished(rllib(folder, *options, "--stop", "training_iteration=2"))
-    assert status == 0, output
-    assert "tiny: 2 trials" in output
-    (run,) = (folder / "results" / "tiny").iterdir()
-    trials = json.loads((run / "summary.json").read_text())["trials"]
-    assert sorted(trial["settings"]["lr"] for trial in trials) == [1e-4, 1e-3]
+    for iterations, how in ((2, options), (3, ["--resume", "--set", "gamma=0.9"])):
+        status, output = finished(rllib(folder, *how, "--stop", f"training_iteration={iterations}"))
+        assert status == 0, output
+        assert "tiny: 2 trials" in output
+        (run,) = (folder / "results" / "tiny").iterdir()
+        trials = json.loads((run / "summary.json").read_text())["trials"]
+        assert sorted(trial["settings"]["lr"] for trial in trials) == [1e-4, 1e-3]
+        assert [trial["iterations"] for trial in trials] == [iterations, iterations]
+    for trial in trials:
+        config = read_record(trial["checkpoint"]).config
+        assert config["lr"] == trial["settings"]["lr"] and config["gamma"] == 0.9
 
 
 @pytest.mark.parametrize(
