@@ -35,11 +35,15 @@ A YAML file has the layout
     config:                           # the algorithm's options
       lr: 1e-4
       env_config: {obs_size: [64, 64]}
+    checkpoint_config: {save_interval: 10, keep_interval: 100}   # docs/checkpoints.md
+    record_video_interval: 100        # iterations between two videos of the agent
+    trackers: {wandb: {project: cows}}                           # docs/trackers.md
 
-and any value below `config` may be a search space: {grid_search: [1e-5, 1e-4]},
-{choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]}, {randint: [...]}.
-A Python file defines `config` (an AlgorithmConfig), optionally `stop` and `num_samples`,
-or a complete `tuner` (a ray.tune.Tuner).
+where all but `run` and `env` may be left out. Any value below `config` may be a search space:
+{grid_search: [1e-5, 1e-4]}, {choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]},
+{randint: [...]}.
+A Python file defines `config` (an AlgorithmConfig), optionally the other keys, or a complete
+`tuner` (a ray.tune.Tuner).
 """
 
 TRAIN_EXAMPLES = """\
@@ -49,6 +53,7 @@ examples:
   rllib train file tuned_examples/cow.yaml --set 'lr={grid_search: [1e-4, 3e-4]}'
   rllib train file tuned_examples/cow.yaml --stop training_iteration=50
   rllib train file tuned_examples/cow.yaml --resume
+  rllib train file tuned_examples/cow.yaml --resume --stop time_total_s=1440 --set lr=1e-4
 """
 
 
@@ -167,7 +172,8 @@ def _add_train_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="add or change a stop criterion: training_iteration, time_total_s, "
-        "num_env_steps_sampled_lifetime, env_runners/episode_return_mean; repeatable",
+        "num_env_steps_sampled_lifetime, env_runners/episode_return_mean, or any other of "
+        "docs/metrics.md; repeatable",
     )
     parser.add_argument(
         "--num-samples",

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from rllib_minestudio.cli.console import clock, phase, short, stderr, stdout
 from rllib_minestudio.cli.search import value_at
+from rllib_minestudio.runs.checkpoints import BEST
 from rllib_minestudio.runs.results import ENV_STEPS, RETURN, StopAt, metric
 
 
@@ -62,8 +63,15 @@ def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
         "env_steps": steps,
         "training_seconds": metric(result.metrics, "time_total_s"),
         "checkpoint": result.checkpoint.path if result.checkpoint else None,
+        "best_checkpoint": _best_checkpoint(Path(result.path)),
         "folder": result.path,
     }
+
+
+def _best_checkpoint(trial_folder: Path) -> str | None:
+    """Return the path of the trial's best checkpoint by return, if there is one."""
+    path = trial_folder / BEST
+    return str(path) if path.exists() else None
 
 
 def _settings(plan: Any, result: Any) -> dict[str, Any]:
@@ -170,6 +178,7 @@ def _print_best(
             stdout.print(line)
     for title, value in (
         ("checkpoint", facts["checkpoint"]),
+        ("best checkpoint", facts["best_checkpoint"]),
         ("learning curve", summary["curve"]),
         ("video", summary["video"]),
     ):
