@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from ray.rllib.core import COMPONENT_RL_MODULE
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from rllib_minestudio.algorithms.env_pool import InlineEnvs
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
+from tests.algorithms.env_pool.faulty_envs import SLOW_STEP_S, make_uneven_env
 from tests.algorithms.toy_envs import AttackOnRed
 
 NUM_ENVS, LENGTH, EPISODE = 8, 32, 20
@@ -79,3 +84,76 @@ def test_decorrelated_environments_end_their_episodes_at_different_steps():
         pool.send(rows, action)
         ends.append(pool.recv().truncated.copy())
     np.testing.assert_array_equal(np.argmax(ends, axis=0), EPISODE - 1 - random_steps)
+
+
+@pytest.fixture
+def uneven_runner(make_config):
+    config = make_config(env_pool={"mode": "process", "inference_batch_size": 1})
+    config.environment(make_uneven_env)
+    config.env_runners(num_envs_per_env_runner=2, rollout_fragment_length=12)
+    config.validate()
+    runner = MineStudioEnvRunner(config=config, worker_index=0, num_workers=0)
+    yield runner
+    runner.stop()
+
+
+def set_version(runner, version):
+    """As if the weights had been updated so many times."""
+    weights = runner.module.get_state()
+    runner.set_state({COMPONENT_RL_MODULE: weights, WEIGHTS_SEQ_NO: version})
+
+
+def test_a_slow_environment_does_not_hold_up_the_others(uneven_runner):
+    fragments = []
+    for version in range(1, 100):
+        set_version(uneven_runner, version)
+        more = uneven_runner.sample(aligned=False).fragments
+        assert len(more) == 2
+        fragments += more
+        if any(fragment.env_id == "0-0" for fragment in more):
+            break
+    counts = Counter(fragment.env_id for fragment in fragments)
+    assert counts["0-0"] == 1
+    assert counts["0-1"] >= 4
+    for env_id in counts:
+        own = [fragment for fragment in fragments if fragment.env_id == env_id]
+        assert [fragment.index for fragment in own] == list(range(len(own)))
+    (slow,) = (fragment for fragment in fragments if fragment.env_id == "0-0")
+    # What it did last it may have decided a call before it answered.
+    assert slow.weights_version_min == 1
+    assert slow.weights_version_max in (version - 1, version)
+
+
+def test_aligned_fragments_are_of_one_version_and_one_of_each_environment(uneven_runner):
+    for version in range(1, 4):
+        set_version(uneven_runner, version)
+        report, fragments = uneven_runner.sample(aligned=True)
+        assert sorted(fragment.key for fragment in fragments) == [
+            ("0-0", version - 1),
+            ("0-1", version - 1),
+        ]
+        for metadata in report.fragments:
+            assert metadata.weights_version_min == metadata.weights_version_max == version
+    seconds = report.seconds
+    assert seconds["sampling"] >= 12 * SLOW_STEP_S
+    assert seconds["sampling"] >= seconds["waiting_for_envs"] + seconds["inference"] > 0
+
+
+def test_a_reward_that_is_not_a_number_is_recorded_as_it_is(make_config):
+    config = make_config(env_config={"nan_reward_at": 5})
+    runner = MineStudioEnvRunner(config=config, worker_index=0, num_workers=0)
+    report, fragments = runner.sample()
+    for fragment in fragments:
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(fragment.reward)), [5])
+    assert all(np.isnan(episode.undiscounted_return) for episode in report.episodes)
+
+
+def test_metadata_tell_what_a_fragment_holds(runner):
+    report, fragments = runner.sample()
+    for metadata, fragment in zip(report.fragments, fragments, strict=True):
+        assert metadata.key == fragment.key
+        assert metadata.length == LENGTH
+        state = sum(array.nbytes for array in fragment.state_in.values())
+        # Two tokens, four floats and three flags per step beside the images.
+        images = (LENGTH + 1) * fragment.last_obs.nbytes
+        assert metadata.nbytes == images + LENGTH * (2 * 8 + 4 * 4 + 3) + state

@@ -67,18 +67,14 @@ class Channel:
         except ConnectionError as error:
             raise Disconnected from error
 
-    def recv(self, *, wait: bool = True) -> tuple[Any, ...]:
-        """Take the next message.
-
-        Args:
-            wait: For one to come.
+    def recv(self) -> tuple[Any, ...]:
+        """Wait for one message.
 
         Raises:
             Disconnected: The other end is gone.
-            BlockingIOError: There is none, and `wait` is false.
         """
         try:
-            size = self._end.recv_into(self._buffer, flags=0 if wait else socket.MSG_DONTWAIT)
+            size = self._end.recv_into(self._buffer)
         except ConnectionError as error:
             raise Disconnected from error
         if not size:

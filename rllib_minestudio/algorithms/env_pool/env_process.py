@@ -6,11 +6,12 @@ import contextlib
 import json
 import logging
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
+import time
+from typing import Any
 
 import cloudpickle
 import gymnasium as gym
@@ -89,7 +90,6 @@ class EnvProcess:
     Attributes:
         channel: The connection to it.
         pid: Its process id, which is its group's, too.
-        exit_fd: Becomes readable when it has ended.
     """
 
     def __init__(self, maker: bytes, frame_fd: int, reaper: Reaper) -> None:
@@ -110,7 +110,6 @@ class EnvProcess:
         theirs.close()
         self.pid = self._process.pid
         self.channel = Channel(ours)
-        self.exit_fd = os.pidfd_open(self.pid)
         self._reaper = reaper
         reaper.add(self.pid)
 
@@ -118,20 +117,32 @@ class EnvProcess:
         """The environment's observation and action space, once it is built."""
         return cloudpickle.loads(read_file(self._handover_fd))
 
-    def how_it_ended(self) -> str:
-        """What is known of its end, as the rest of a sentence that begins with "it"."""
-        self.wait(END_WITHIN_S)
-        # Without reaping it: until then nothing else can get its number.
-        result = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if result is None:
-            return "closed its connection"
-        if result.si_code == os.CLD_EXITED:
-            return f"ended with exit code {result.si_status}"
-        return f"was killed by {signal.Signals(result.si_status).name}"
+    def has_ended(self) -> bool:
+        """Whether it has ended, by itself or not."""
+        return self._end() is not None
 
     def wait(self, seconds: float) -> None:
         """Wait until it has ended, but not for longer."""
-        select.select([self.exit_fd], [], [], max(0.0, seconds))
+        deadline = time.monotonic() + seconds
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def how_it_ended(self) -> str:
+        """What is known of its end, as the rest of a sentence that begins with "it"."""
+        self.wait(END_WITHIN_S)
+        end = self._end()
+        if end is None:
+            return "closed its connection"
+        if end.si_code == os.CLD_EXITED:
+            return f"ended with exit code {end.si_status}"
+        return f"was killed by {signal.Signals(end.si_status).name}"
+
+    def _end(self) -> Any:
+        """Code and status of its end, if it has ended.
+
+        It is not reaped yet: until it is, no other process can get its number.
+        """
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     def kill(self) -> None:
         """End it and everything in its group, now; call once."""
@@ -143,5 +154,4 @@ class EnvProcess:
         except subprocess.TimeoutExpired:
             _logger.warning("Process %d does not end although it was killed.", self.pid)
         self.channel.close()
-        os.close(self.exit_fd)
         os.close(self._handover_fd)

@@ -33,6 +33,8 @@ from rllib_minestudio.algorithms.env_pool.seat import (
 )
 from rllib_minestudio.errors import EnvPoolError
 
+CHECK_EVERY_S = 1.0
+"""How often to see whether the processes still run."""
 _UNDER_WAY = (State.STEPPING, State.RESETTING)
 """States that end soon; a start may take minutes."""
 _NO_OUTCOME = Outcome(reward=0.0, terminated=False, truncated=False)
@@ -75,6 +77,7 @@ class ProcessEnvs(EnvPool):
         self._selector = selectors.DefaultSelector()
         self._reaper = Reaper()
         self._is_closed = False
+        self._checked = time.monotonic()
         context = PoolContext(
             options=options or EnvPoolOptions(),
             gamma=gamma,
@@ -145,10 +148,14 @@ class ProcessEnvs(EnvPool):
             if seconds == math.inf:
                 raise RuntimeError("recv waits for environments that were sent no action.")
             # What has arrived counts, however late it is looked at: deadlines come second.
-            for key, _ in self._selector.select(seconds):
+            for key, _ in self._selector.select(min(seconds, CHECK_EVERY_S)):
                 seat, process = key.data
-                seat.on_readable(process, key.fd)
+                seat.on_readable(process)
             now = time.monotonic()
+            if now - self._checked >= CHECK_EVERY_S:
+                self._checked = now
+                for seat in self._seats:
+                    seat.check()
             for seat in self._seats:
                 if seat.deadline <= now:
                     seat.on_deadline()

@@ -189,19 +189,21 @@ class Seat:
 
     # ---------------------------------------------------------------- what happens
 
-    def on_readable(self, process: EnvProcess, fd: int) -> None:
-        """Take in a message, or the end of the process."""
+    def on_readable(self, process: EnvProcess) -> None:
+        """Take in a message, or the end of the connection."""
         if process is not self._process:
-            return  # it was replaced a moment ago, when another of its events was handled
+            return  # it was replaced a moment ago
         try:
-            kind, *content = process.channel.recv(wait=False)
-        except BlockingIOError:
-            if fd == process.exit_fd:
-                self._on_exit()
+            kind, *content = process.channel.recv()
         except Disconnected:
             self._on_exit()
         else:
             _HANDLERS[kind](self, *content)
+
+    def check(self) -> None:
+        """Look after the process: what it has forked may keep the connection open without it."""
+        if self._process is not None and not self._is_deaf and self._process.has_ended():
+            self._on_exit()
 
     def on_deadline(self) -> None:
         """The time for what it was doing is up."""
@@ -289,8 +291,9 @@ class Seat:
         self._processes += 1
         self._started = time.monotonic()
         self._process = EnvProcess(self._maker, self._frame_fd, self._context.reaper)
-        for end in (self._process.channel, self._process.exit_fd):
-            self._context.selector.register(end, selectors.EVENT_READ, (self, self._process))
+        self._context.selector.register(
+            self._process.channel, selectors.EVENT_READ, (self, self._process)
+        )
         self._is_deaf = False
         self._enter(State.STARTING, self._context.options.start_timeout_s)
 
@@ -362,7 +365,6 @@ class Seat:
         if not self._is_deaf:
             self._is_deaf = True
             self._context.selector.unregister(process.channel)
-            self._context.selector.unregister(process.exit_fd)
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {

@@ -17,6 +17,7 @@ import numpy as np
 
 SIDE = 16
 FOREVER = 3600
+SLOW_STEP_S = 0.05
 
 
 class CountingEnv(gym.Env):
@@ -105,6 +106,25 @@ class EnvWithGame(CountingEnv):
         pid_file.write_text(f"{os.getpid()} {game.pid}")
 
 
+class ForkingEnv(CountingEnv):
+    """Forks a process that keeps its files open, and dies in its second episode."""
+
+    def step(self, action: dict[str, Any]) -> tuple[Any, float, bool, bool, dict]:
+        if self._episode == 2 and os.fork() == 0:
+            time.sleep(FOREVER)
+        if self._episode == 2:
+            os._exit(1)
+        return super().step(action)
+
+
+class SlowEnv(CountingEnv):
+    """Takes its time for a step."""
+
+    def step(self, action: dict[str, Any]) -> tuple[Any, float, bool, bool, dict]:
+        time.sleep(SLOW_STEP_S)
+        return super().step(action)
+
+
 class SlowToClose(CountingEnv):
     """Writes a file when it is closed."""
 
@@ -141,3 +161,8 @@ FAULTS: dict[str, Callable[[], Any]] = {
 def make_counting_env(config: Any) -> CountingEnv:
     """Builds what `environment(env=...)` takes."""
     return CountingEnv(config.vector_index)
+
+
+def make_uneven_env(config: Any) -> CountingEnv:
+    """Likewise; the first of the environments is slow."""
+    return CountingEnv() if config.vector_index else SlowEnv()

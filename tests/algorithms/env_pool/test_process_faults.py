@@ -18,11 +18,12 @@ from tests.algorithms.env_pool.faulty_envs import (
     CountingEnv,
     EnvWithGame,
     FaultyEnv,
+    ForkingEnv,
     SlowToClose,
 )
 from tests.algorithms.env_pool.playing import play
 
-SHORT = EnvPoolOptions(start_timeout_s=4.0, reset_timeout_s=0.5, step_timeout_s=0.5)
+SHORT = EnvPoolOptions(reset_timeout_s=1.0, step_timeout_s=1.0)
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def wait_until(condition, seconds=5.0):
     ],
 )
 def test_one_fails_and_the_others_go_on(make_pool, tmp_path, caplog, fault, moment, cause):
-    options = SHORT if moment != "start" else EnvPoolOptions(start_timeout_s=1.5)
+    options = SHORT if moment != "start" else EnvPoolOptions(start_timeout_s=8.0)
     pool = make_pool([partial(FaultyEnv, fault, moment, tmp_path / "x"), CountingEnv], options)
     answers, episodes = [0, 0], [[], []]
     for step in play(pool, 10**9):
@@ -139,6 +140,17 @@ def test_one_that_is_killed_from_outside_is_replaced(make_pool, waits):
     assert 0 in step.final_obs
     assert pool.restarts == {"died": 1}
     assert next(steps).obs[0, 0, 0, 0] == 1
+
+
+def test_a_death_is_noticed_though_a_forked_process_keeps_the_connection_open(make_pool):
+    pool = make_pool([ForkingEnv], EnvPoolOptions())  # long before the deadline of a minute
+    episodes = []
+    for step in play(pool, 10**9):
+        episodes += step.episodes
+        if pool.restarts:
+            break
+    assert pool.restarts == {"died": 1}
+    assert "ended with exit code 1" in episodes[-1].env_error
 
 
 def test_closing_leaves_nothing_behind(tmp_path):
