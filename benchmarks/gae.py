@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from rllib_minestudio.algorithms.gae import compute_gae
+from rllib_minestudio.algorithms.learner.gae import compute_gae
 
 GAMMA, LAMBDA = 0.999, 0.95
 EPISODE_STEPS = 100

@@ -31,7 +31,7 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import ITERATION
-from rllib_minestudio.algorithms.targets import CORRECTIONS, DECOUPLED
+from rllib_minestudio.algorithms.learner.targets import CORRECTIONS, DECOUPLED
 
 TASK = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"
 TIME_LIMIT = 100

@@ -36,12 +36,12 @@ from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
+from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.learners import Learners
 from rllib_minestudio.algorithms.loop_metrics import LoopTimes, sample_metrics
 from rllib_minestudio.algorithms.replay_buffer import Sample
 from rllib_minestudio.algorithms.rollout import RolloutReport
 from rllib_minestudio.algorithms.rollout_requests import RolloutRequests
-from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.errors import FragmentsLostError
 
 EPISODE_STATISTICS = "episode_statistics"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.algorithms.behaviour_cloning import behaviour_cloning_problems
 from rllib_minestudio.algorithms.env_pool.options import env_pool_problems
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
-from rllib_minestudio.algorithms.targets import CORRECTIONS, NO_CORRECTION
+from rllib_minestudio.algorithms.learner.behaviour_cloning import behaviour_cloning_problems
+from rllib_minestudio.algorithms.learner.targets import CORRECTIONS, NO_CORRECTION
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
 from rllib_minestudio.models.vpt.checkpoint import (

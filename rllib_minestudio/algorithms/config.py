@@ -12,14 +12,16 @@ from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
-from rllib_minestudio.algorithms.behaviour_cloning import DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS
 from rllib_minestudio.algorithms.checks import problems_of
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
-from rllib_minestudio.algorithms.prior import INITIAL_PRIOR
+from rllib_minestudio.algorithms.learner.behaviour_cloning import (
+    DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS,
+)
+from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.behaviour_cloning import NULL_CAMERA, cloning_loss
+from rllib_minestudio.algorithms.learner.behaviour_cloning import NULL_CAMERA, cloning_loss
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.recordings import RecordingWriter

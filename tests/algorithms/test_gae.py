@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.algorithms.gae import compute_gae
+from rllib_minestudio.algorithms.learner.gae import compute_gae
 
 NAN = float("nan")
 

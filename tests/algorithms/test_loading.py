@@ -12,9 +12,9 @@ import ray
 import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms import loading
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.loading import FragmentLoader
+from rllib_minestudio.algorithms.learner import loading
+from rllib_minestudio.algorithms.learner.loading import FragmentLoader
 from rllib_minestudio.errors import FragmentsLostError
 
 STEPS = 4

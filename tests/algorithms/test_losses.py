@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from rllib_minestudio.algorithms import losses
+from rllib_minestudio.algorithms.learner import losses
 
 
 def policy_loss(log_ratio, advantage, weight=1.0, clip_param=0.2, log_ratio_clamp=50.0):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.batch import stack_fragments
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.prior import Prior
+from rllib_minestudio.algorithms.learner.batch import stack_fragments
+from rllib_minestudio.algorithms.learner.prior import Prior
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rllib_minestudio.algorithms.schedule import loss_coefficients
+from rllib_minestudio.algorithms.learner.schedule import loss_coefficients
 
 OPTIONS = {"kl_coeff": 0.2, "kl_decay": 0.5, "vf_warmup_iterations": 2}
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.batch import stack_fragments
 from rllib_minestudio.algorithms.fragment import FragmentRows
-from rllib_minestudio.algorithms.targets import Evaluation, add_targets
+from rllib_minestudio.algorithms.learner.batch import stack_fragments
+from rllib_minestudio.algorithms.learner.targets import Evaluation, add_targets
 
 STEPS = 4
 

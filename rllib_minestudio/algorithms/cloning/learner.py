@@ -17,12 +17,12 @@ from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
 
-from rllib_minestudio.algorithms.allocator import keep_freed_memory
 from rllib_minestudio.algorithms.cloning.data import Batch
 from rllib_minestudio.algorithms.cloning.loss import CloningLoss, cloning_loss
-from rllib_minestudio.algorithms.distributed import Peers
-from rllib_minestudio.algorithms.forward import forward
-from rllib_minestudio.algorithms.gradient_step import GradientStep, require_finite
+from rllib_minestudio.algorithms.learner.allocator import keep_freed_memory
+from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.forward import forward
+from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS
 

@@ -8,8 +8,8 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import FragmentBatch, Tensors
-from rllib_minestudio.algorithms.targets import Evaluation
+from rllib_minestudio.algorithms.learner.batch import FragmentBatch, Tensors
+from rllib_minestudio.algorithms.learner.targets import Evaluation
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VPTRLModule
 

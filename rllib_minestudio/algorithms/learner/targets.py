@@ -16,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import FragmentBatch, TrainingBatch
-from rllib_minestudio.algorithms.distributed import Total, alone
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.gae import Advantages, compute_gae
-from rllib_minestudio.algorithms.losses import importance_weight, normalise_advantage
+from rllib_minestudio.algorithms.learner.batch import FragmentBatch, TrainingBatch
+from rllib_minestudio.algorithms.learner.distributed import Total, alone
+from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
+from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
 
 DECOUPLED, RECOMPUTE, NO_CORRECTION = "decoupled", "recompute", "none"
 CORRECTIONS = (DECOUPLED, RECOMPUTE, NO_CORRECTION)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.distributed import Peers
+from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from rllib_minestudio.models.vpt.fine_tuning import WeightAverage
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from rllib_minestudio.algorithms.averaging import AveragedModule
-from rllib_minestudio.algorithms.prior import Prior
+from rllib_minestudio.algorithms.learner.averaging import AveragedModule
+from rllib_minestudio.algorithms.learner.prior import Prior
 
 COMPONENT_PRIOR = "prior"
 COMPONENT_WEIGHT_AVERAGE = "weight_average"

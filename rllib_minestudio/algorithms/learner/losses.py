@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.distributed import Total, alone
+from rllib_minestudio.algorithms.learner.distributed import Total, alone
 
 
 class PolicyLoss(NamedTuple):

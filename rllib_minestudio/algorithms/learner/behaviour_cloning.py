@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import Tensors
-from rllib_minestudio.algorithms.distributed import Peers
-from rllib_minestudio.algorithms.forward import forward
+from rllib_minestudio.algorithms.learner.batch import Tensors
+from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.forward import forward
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream
 from rllib_minestudio.errors import RecordingError, did_you_mean
 from rllib_minestudio.models.vpt.heads import NUM_CAMERA

@@ -16,13 +16,13 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import TrainingBatch
-from rllib_minestudio.algorithms.behaviour_cloning import BehaviourCloning
-from rllib_minestudio.algorithms.distributed import Peers
-from rllib_minestudio.algorithms.forward import forward
-from rllib_minestudio.algorithms.gradient_step import GradientStep
-from rllib_minestudio.algorithms.learner_metrics import IterationMetrics
-from rllib_minestudio.algorithms.objective import Objective
+from rllib_minestudio.algorithms.learner.batch import TrainingBatch
+from rllib_minestudio.algorithms.learner.behaviour_cloning import BehaviourCloning
+from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.forward import forward
+from rllib_minestudio.algorithms.learner.gradient_step import GradientStep
+from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
+from rllib_minestudio.algorithms.learner.objective import Objective
 
 ChunkLoss = Callable[[TrainingBatch, dict[str, Any]], Objective]
 """(chunk, outputs of `forward_train`) -> loss and its parts."""

@@ -15,8 +15,8 @@ import torch
 from ray.exceptions import ObjectLostError
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.batch import FragmentBatch, stack_fragments
 from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.learner.batch import FragmentBatch, stack_fragments
 from rllib_minestudio.errors import FragmentsLostError
 
 

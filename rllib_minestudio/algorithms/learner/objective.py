@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms import losses
-from rllib_minestudio.algorithms.batch import Tensors, TrainingBatch
-from rllib_minestudio.algorithms.distributed import Total, alone
-from rllib_minestudio.algorithms.schedule import LossCoefficients
+from rllib_minestudio.algorithms.learner import losses
+from rllib_minestudio.algorithms.learner.batch import Tensors, TrainingBatch
+from rllib_minestudio.algorithms.learner.distributed import Total, alone
+from rllib_minestudio.algorithms.learner.schedule import LossCoefficients
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt.value_head import ValueHead
 

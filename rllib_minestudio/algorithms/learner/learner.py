@@ -17,21 +17,21 @@ from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
 
-from rllib_minestudio.algorithms.allocator import keep_freed_memory
-from rllib_minestudio.algorithms.averaging import AveragedModule
-from rllib_minestudio.algorithms.batch import TrainingBatch
-from rllib_minestudio.algorithms.behaviour_cloning import build_cloning
-from rllib_minestudio.algorithms.distributed import Peers
-from rllib_minestudio.algorithms.forward import evaluate
-from rllib_minestudio.algorithms.gradient_step import GradientStep, require_finite
-from rllib_minestudio.algorithms.learner_metrics import IterationMetrics
-from rllib_minestudio.algorithms.learner_state import ExtraState
-from rllib_minestudio.algorithms.loading import FragmentLoader, LoadedBatch
-from rllib_minestudio.algorithms.objective import Objective, objective
-from rllib_minestudio.algorithms.prior import build_prior, is_nowhere_else
-from rllib_minestudio.algorithms.schedule import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.targets import add_targets
-from rllib_minestudio.algorithms.training_pass import TrainingPass
+from rllib_minestudio.algorithms.learner.allocator import keep_freed_memory
+from rllib_minestudio.algorithms.learner.averaging import AveragedModule
+from rllib_minestudio.algorithms.learner.batch import TrainingBatch
+from rllib_minestudio.algorithms.learner.behaviour_cloning import build_cloning
+from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.forward import evaluate
+from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
+from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedBatch
+from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
+from rllib_minestudio.algorithms.learner.objective import Objective, objective
+from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
+from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
+from rllib_minestudio.algorithms.learner.state import ExtraState
+from rllib_minestudio.algorithms.learner.targets import add_targets
+from rllib_minestudio.algorithms.learner.training_pass import TrainingPass
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
 

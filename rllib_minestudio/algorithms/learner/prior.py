@@ -23,9 +23,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.batch import FragmentBatch, Tensors
-from rllib_minestudio.algorithms.distributed import Peers
 from rllib_minestudio.algorithms.fragment import Fragment
+from rllib_minestudio.algorithms.learner.batch import FragmentBatch, Tensors
+from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.models.vpt import VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.checkpoint import load_weights
 

@@ -15,10 +15,10 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms import losses
-from rllib_minestudio.algorithms.batch import Tensors
-from rllib_minestudio.algorithms.distributed import Peers
-from rllib_minestudio.algorithms.targets import TargetStatistics
+from rllib_minestudio.algorithms.learner import losses
+from rllib_minestudio.algorithms.learner.batch import Tensors
+from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.targets import TargetStatistics
 
 STALENESS_BUCKETS = 8
 """Staleness from this on is counted together in the histogram."""
