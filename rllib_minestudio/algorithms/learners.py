@@ -28,7 +28,7 @@ from rllib_minestudio.errors import FragmentsLostError, PartLostError
 Result = TypeVar("Result")
 State = dict[str, Any]
 
-START_AT_LEAST_S = 60.0
+START_AT_LEAST_S = 300.0
 """New learners may take as long to start as an update may take, but at least this long."""
 
 TICK_S = 0.02

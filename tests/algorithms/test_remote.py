@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.algorithms.actors import wait_until
-
 
 def accounted_for(counts: dict[str, float]) -> bool:
     ends = ("evicted", "dropped_stale", "used_up", "lost", "broken")
@@ -34,11 +32,13 @@ def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config
 
 
 @pytest.mark.slow
-def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, make_config):
+def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, make_config, tmp_path):
     config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 2, "max_reuse": 2})
     config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=4)
     algorithm = config.build_algo()
-    for _ in range(10):
+    for iteration in range(10):
+        if iteration == 3:
+            checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
         result = algorithm.train()
         counts = result["replay_buffer"]
         assert accounted_for(counts)
@@ -49,7 +49,16 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
     # The newest weights reach the runners though nobody trains any more.
     for _ in range(4):
         algorithm.experience.meanwhile(0.1)
-    assert wait_until(lambda: 10 in acting_versions(algorithm), seconds=10)
+    assert 10 in acting_versions(algorithm)
+
+    # After a rollback, the runners get older weights, and what they played before is not used.
+    algorithm.restore_from_path(checkpoint)
+    assert algorithm.weights_version == 3
+    assert len(algorithm.replay_buffer) == 0
+    result = algorithm.train()
+    assert result["replay_buffer"]["rollouts_void"] > 0
+    assert 0 <= result["replay_buffer"]["staleness_max"] <= 1
+    assert set(acting_versions(algorithm)) <= {3, 4}
     algorithm.stop()
 
 

@@ -12,6 +12,7 @@ import random
 import threading
 import time
 from collections import Counter
+from functools import partial
 
 import psutil
 import pytest
@@ -32,15 +33,20 @@ MARKS = {
 CAUSES = {kill: "died", freeze: "hung"}
 
 
-def processes_of(part: str) -> list[int]:
-    """Those that are alive and were not frozen, among the descendants of this process."""
+def processes_of(part: str, *, settled: bool = False) -> list[int]:
+    """Those that are alive and were not frozen, among the descendants of this process.
+
+    Args:
+        part: A key of `MARKS`.
+        settled: Leave out those that are starting: if they hang, it takes minutes to find out.
+    """
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
             command = " ".join(process.cmdline())
-            # (A learner that is frozen before it exists for Ray ends the run with an error.)
-            runs = process.status() != psutil.STATUS_STOPPED and "__init__" not in command
-            if MARKS[part] in command and runs:
+            starting = "__init__" in command or ".build" in command
+            frozen = process.status() == psutil.STATUS_STOPPED
+            if MARKS[part] in command and not frozen and not (settled and starting):
                 found.append(process.pid)
         except psutil.Error:
             continue
@@ -65,11 +71,11 @@ class Killer(threading.Thread):
     def run(self) -> None:
         for part, how in self.errands:
             time.sleep(self.rng.uniform(0.5, 3.0))
-            if not wait_until(lambda part=part: processes_of(part), seconds=180):
+            alive = partial(processes_of, part, settled=how is freeze)
+            if not wait_until(alive, seconds=180):
                 self.missed.append(part)
                 return
-            alive = processes_of(part)
-            victim = self.rng.choice(alive)
+            victim = self.rng.choice(alive())
             how(victim)
             self.victims.append(victim)
             self.done[f"{part} {CAUSES[how]}".replace(" ", "_")] += 1
