@@ -93,6 +93,7 @@ def _options(config: Any, name: str) -> str:
         f"num_{kind}s_per_learner",
         "num_env_runners",
         f"num_{kind}s_per_env_runner",
+        "evaluation_num_env_runners",
     ]
     if kind == "cpu":
         names.append("num_cpus_for_main_process")

@@ -86,7 +86,11 @@ class RecordVideos(tune.Callback):
         folder = Path(trial.path, VIDEOS)
         # Tune may delete the checkpoint while the film is made.
         weights = folder / f".weights_{number:06d}"
-        link_folder(Path(checkpoint.path) / MODULE_PATH, weights / MODULE_PATH)
+        try:
+            link_folder(Path(checkpoint.path) / MODULE_PATH, weights / MODULE_PATH)
+        except OSError as error:
+            logger.warning("No video of iteration %d: %s", number, error)
+            return
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         task = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=here)(film)
         reference = task.remote(
