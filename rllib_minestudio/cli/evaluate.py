@@ -31,6 +31,7 @@ examples:
   rllib evaluate CHECKPOINT --episodes 100 --filter "kill_entity:cow>=3"
   rllib evaluate CHECKPOINT --episodes 20 --record out/ --pov --overlay --only success
   rllib evaluate CHECKPOINT --workers 4 --compare OTHER_CHECKPOINT
+  rllib evaluate tuned_examples/inference_vpt.yaml --episodes 20
 
 filters: kill_entity:cow>=3, mine_block:*_ore>=1, return>5, length<100, y<12, held:*_sword,
 task:hunt_*, success, function:package.module.name; combined with and, or, not and brackets
@@ -42,7 +43,11 @@ EPISODES_FOLDER = "episodes"
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `rllib evaluate`."""
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="folder of a checkpoint")
+    parser.add_argument(
+        "checkpoint",
+        metavar="CHECKPOINT",
+        help="folder of a checkpoint, or an experiment file: its weights as they are",
+    )
     parser.add_argument("--episodes", metavar="N", type=int, default=20, help="default: 20")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
     parser.add_argument("--filter", metavar="TEXT", help="when an episode counts as a success")
@@ -106,14 +111,13 @@ def evaluate(arguments: argparse.Namespace) -> int:
     options = EvaluationOptions.from_mapping(_options(arguments, folder))
     ray_session.set_environment()
     ray_session.quieten(arguments.verbose)
-    from rllib_minestudio.evaluation.checkpoint import load_policy
     from rllib_minestudio.evaluation.compare import compare
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 
-    policies = [load_policy(arguments.checkpoint)]
+    policies = [_load(arguments.checkpoint)]
     other = _other_summary(arguments.compare)
     if arguments.compare and other is None:
-        policies.append(load_policy(arguments.compare))
+        policies.append(_load(arguments.compare))
     configs = [_config(policy, arguments) for policy in policies]
     _writable(folder)
     if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
@@ -129,6 +133,15 @@ def evaluate(arguments: argparse.Namespace) -> int:
         a, b = summaries
         stdout.print(comparison_table(a, b, compare(a, b)))
     return _report(summaries[0], folder)
+
+
+def _load(source: str) -> LoadedPolicy:
+    """Load the policy of a checkpoint, or the one that an experiment file starts from."""
+    from rllib_minestudio.cli.starting_policy import EXPERIMENT_SUFFIXES, load_starting_policy
+    from rllib_minestudio.evaluation.checkpoint import load_policy
+
+    path = Path(source)
+    return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(path)
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
