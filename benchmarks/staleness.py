@@ -62,7 +62,7 @@ class Cell(NamedTuple):
 def main() -> None:
     """Run all cells and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=100_000, help="per cell and seed")
+    parser.add_argument("--steps", type=int, default=60_000, help="per cell and seed")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--staleness", type=int, nargs="+", default=[0, 2, 8])
     parser.add_argument("--corrections", nargs="+", default=CORRECTIONS, choices=CORRECTIONS)
