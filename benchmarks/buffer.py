@@ -27,8 +27,11 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer
-from rllib_minestudio.algorithms.replay_buffer_actor import RemoteReplayBuffer, StoredFragment
+from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer
+from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import (
+    RemoteReplayBuffer,
+    StoredFragment,
+)
 
 HELD = 5000
 BATCH = 32

@@ -15,7 +15,7 @@ FORBIDDEN = {
     "models": [f"{OURS}.algorithms", f"{OURS}.evaluation", f"{OURS}.cli"],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/learner/losses.py": ["ray", f"{OURS}.models"],
-    "algorithms/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
+    "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
     "algorithms": [f"{OURS}.evaluation", f"{OURS}.runs", f"{OURS}.cli"],
     "recordings": [

@@ -2,8 +2,9 @@
 
 One iteration: as soon as the replay buffer holds `fragments_per_iteration` fragments that are
 fresh enough, the learner trains on them; the env runners get the new weights with their version.
-Runners in other processes play on meanwhile (`experience.py`), and whatever dies or hangs is
-replaced: runners in `rollout_requests.py`, learners in `learners.py`, the rest in `service.py`.
+Runners in other processes play on meanwhile, and whatever dies or hangs is replaced: in the folder
+`training_loop`, runners by `rollout_requests.py`, learners by `learners.py`, the rest by
+`service.py`.
 """
 
 from __future__ import annotations
@@ -31,17 +32,21 @@ from ray.rllib.utils.metrics import (
 from rllib_minestudio.algorithms.checkpoint_record import save_whole, write_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
-from rllib_minestudio.algorithms.experience import Experience, PlayedElsewhere, PlayedHere
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.learners import Learners
-from rllib_minestudio.algorithms.loop_metrics import LoopTimes, sample_metrics
-from rllib_minestudio.algorithms.replay_buffer import Sample
 from rllib_minestudio.algorithms.rollout import RolloutReport
-from rllib_minestudio.algorithms.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.training_loop.experience import (
+    Experience,
+    PlayedElsewhere,
+    PlayedHere,
+)
+from rllib_minestudio.algorithms.training_loop.learners import Learners
+from rllib_minestudio.algorithms.training_loop.loop_metrics import LoopTimes, sample_metrics
+from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
+from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
 from rllib_minestudio.errors import FragmentsLostError
 
 EPISODE_STATISTICS = "episode_statistics"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer
+from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer
 from rllib_minestudio.errors import ReplayBufferError
 
 MAX_FRAGMENTS, MAX_REUSE, MAX_STALENESS = 6, 2, 2

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import ray
 
-from rllib_minestudio.algorithms.failures import FailureBudget
-from rllib_minestudio.algorithms.service import Service
-from rllib_minestudio.algorithms.weights import WeightsPublisher
+from rllib_minestudio.algorithms.training_loop.failures import FailureBudget
+from rllib_minestudio.algorithms.training_loop.service import Service
+from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
 from rllib_minestudio.errors import PartLostError
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
 

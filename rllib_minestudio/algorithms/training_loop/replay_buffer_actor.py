@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import ray
 
-from rllib_minestudio.algorithms.failures import FailureBudget
-from rllib_minestudio.algorithms.replay_buffer import (
+from rllib_minestudio.algorithms.training_loop.failures import FailureBudget
+from rllib_minestudio.algorithms.training_loop.replay_buffer import (
     BufferCounts,
     FragmentKey,
     ReplayBuffer,
     Sample,
 )
-from rllib_minestudio.algorithms.service import Service
+from rllib_minestudio.algorithms.training_loop.service import Service
 
 
 class StoredFragment(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
 from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
-from rllib_minestudio.algorithms.replay_buffer import Sample
 from rllib_minestudio.algorithms.rollout import SAMPLING, RolloutReport
+from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"
 LAST_BIN = 8

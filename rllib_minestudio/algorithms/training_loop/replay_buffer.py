@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from rllib_minestudio.algorithms.shelves import Shelves
+from rllib_minestudio.algorithms.training_loop.shelves import Shelves
 from rllib_minestudio.errors import ReplayBufferError
 
 Payload = TypeVar("Payload")

@@ -14,7 +14,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rllib_minestudio.algorithms.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
 
 ANSWER_WITHIN_S = 10.0
 """A service that has not answered for so long hangs; its methods take milliseconds."""

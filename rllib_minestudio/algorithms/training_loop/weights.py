@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import RayError
 
-from rllib_minestudio.algorithms.failures import FailureBudget
-from rllib_minestudio.algorithms.service import Service
+from rllib_minestudio.algorithms.training_loop.failures import FailureBudget
+from rllib_minestudio.algorithms.training_loop.service import Service
 
 PULL_WITHIN_S = 3.0
 """How long a runner waits for the actor before it makes do with what its caller knew."""

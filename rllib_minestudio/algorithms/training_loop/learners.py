@@ -22,7 +22,7 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
 from rllib_minestudio.errors import FragmentsLostError, PartLostError
 
 Result = TypeVar("Result")

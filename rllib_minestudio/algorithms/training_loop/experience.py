@@ -16,11 +16,11 @@ from ray.exceptions import RayError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from rllib_minestudio.algorithms.replay_buffer import ReplayBuffer, Sample
-from rllib_minestudio.algorithms.replay_buffer_actor import RemoteReplayBuffer
 from rllib_minestudio.algorithms.rollout import RolloutReport
-from rllib_minestudio.algorithms.rollout_requests import RolloutRequests
-from rllib_minestudio.algorithms.weights import WeightsPublisher
+from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
+from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import RemoteReplayBuffer
+from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
 
 HARVEST_WITHIN_S = 0.5
 """How long to wait at most for the next rollout before looking at everything else again."""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from rllib_minestudio.algorithms.failures import DIED, HUNG, FailureBudget
-from rllib_minestudio.algorithms.replay_buffer_actor import StoredFragment
 from rllib_minestudio.algorithms.rollout import RolloutReport
-from rllib_minestudio.algorithms.weights import WeightsSource
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import StoredFragment
+from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
 
 SECONDS_BETWEEN_PINGS = 0.5
