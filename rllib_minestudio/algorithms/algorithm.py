@@ -9,9 +9,7 @@ Runners in other processes play on meanwhile, and whatever dies or hangs is repl
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -29,7 +27,7 @@ from ray.rllib.utils.metrics import (
     WEIGHTS_SEQ_NO,
 )
 
-from rllib_minestudio.algorithms.checkpoint_record import save_whole, write_record
+from rllib_minestudio.algorithms.checkpoint_record import save_with_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
 from rllib_minestudio.algorithms.learner import (
@@ -253,17 +251,7 @@ class MineStudioPPO(Algorithm):
         """
         self.learners.make_sure()
         self.learner_group = self.learners.group
-        if kwargs.get("filesystem") is not None or "://" in str(path):
-            return super().save_to_path(path, **kwargs)
-        folder = Path(path or tempfile.mkdtemp(prefix="checkpoint_")).resolve()
-
-        def save(partial: Path) -> None:
-            Algorithm.save_to_path(self, str(partial), **kwargs)
-            result = {"training_iteration": self.iteration, **(self._last_result or {})}
-            write_record(partial, self.config, result)
-
-        save_whole(folder, save)
-        return str(folder)
+        return save_with_record(self, path, **kwargs)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; experience from before is of another policy and is forgotten."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmConfig
 
 from rllib_minestudio.errors import CheckpointError
@@ -83,6 +85,31 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
     (folder / RECORD_FILE).write_text(text)
 
 
+def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> str:
+    """Save an algorithm's checkpoint with its record, whole or not at all.
+
+    Args:
+        algorithm: What to save, in RLlib's own way.
+        path: A new folder, or a checkpoint to replace; None makes a temporary folder.
+        kwargs: RLlib's `state`, `filesystem` (then `path` lies there, without a record) and
+            `use_msgpack`.
+
+    Returns:
+        The folder.
+    """
+    if kwargs.get("filesystem") is not None or "://" in str(path):
+        return str(Algorithm.save_to_path(algorithm, path, **kwargs))
+    folder = Path(path or tempfile.mkdtemp(prefix="checkpoint_")).resolve()
+
+    def save(partial: Path) -> None:
+        Algorithm.save_to_path(algorithm, str(partial), **kwargs)
+        result = {"training_iteration": algorithm.iteration, **(algorithm._last_result or {})}
+        write_record(partial, algorithm.config, result)
+
+    save_whole(folder, save)
+    return str(folder)
+
+
 def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
     """Read a checkpoint's record and compare its files with it.
 
@@ -93,7 +120,7 @@ def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
     file = folder / RECORD_FILE
     if not file.is_file():
         raise CheckpointError(
-            f"{str(folder)!r} has no {RECORD_FILE}: it is not a checkpoint of MineStudioPPO, or "
+            f"{str(folder)!r} has no {RECORD_FILE}: it is not a checkpoint of this package, or "
             "was cut short while it was written."
         )
     try:

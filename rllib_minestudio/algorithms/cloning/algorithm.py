@@ -21,6 +21,7 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
+from rllib_minestudio.algorithms.checkpoint_record import save_with_record
 from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 from rllib_minestudio.algorithms.cloning.playing import play
@@ -104,6 +105,10 @@ class MineStudioBC(BC):
             (ENV_RUNNER_RESULTS, NUM_EPISODES_LIFETIME), len(episodes), reduce="lifetime_sum"
         )
         return {ENV_RUNNER_RESULTS: results}
+
+    def save_to_path(self, path: Any = None, **kwargs: Any) -> str:
+        """Save with a record, whole or not at all; see `save_with_record`."""
+        return save_with_record(self, path, **kwargs)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; without RLlib's sync of env runners, which it also asks of none."""

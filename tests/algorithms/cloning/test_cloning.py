@@ -9,6 +9,7 @@ import pytest
 import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
+from rllib_minestudio.algorithms.checkpoint_record import read_record
 from rllib_minestudio.algorithms.cloning import MineStudioBC
 from rllib_minestudio.algorithms.cloning.data import split, window_options
 from rllib_minestudio.algorithms.cloning.playing import play
@@ -105,6 +106,7 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_
         assert 0 <= result["episode_return_mean"] <= LENGTH
         assert result["episode_len_mean"] == LENGTH
     path = algorithm.save_to_path(str(tmp_path / "checkpoint"))
+    assert read_record(path).iteration == 2
     weights = learner_of(algorithm).vpt.get_state()
     algorithm.stop()
 
