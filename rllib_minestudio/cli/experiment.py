@@ -61,6 +61,7 @@ class Experiment:
         checkpoint_config: Which checkpoints there are; fields of `sections.CheckpointOptions`.
         record_video_interval: Iterations between two videos of the agent; None for none.
         trackers: Where results go besides the run's folder; see `runs.trackers`.
+        evaluation: How the agent is evaluated while it is trained; see `evaluation_section`.
         summary: What is measured around the run; fields of `sections.SummaryOptions`.
         algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds
             only what the command line sets on top of it.
@@ -75,11 +76,12 @@ class Experiment:
     checkpoint_config: dict[str, Any] = field(default_factory=dict)
     record_video_interval: int | None = None
     trackers: dict[str, Any] = field(default_factory=dict)
+    evaluation: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     algorithm_config: Any = None
 
 
-SECTIONS = ("stop", "config", "checkpoint_config", "trackers", "summary")
+SECTIONS = ("stop", "config", "checkpoint_config", "trackers", "evaluation", "summary")
 """The keys of an experiment whose value is a mapping."""
 
 EXPERIMENT_KEYS = ("run", "env", "num_samples", "record_video_interval", *SECTIONS)

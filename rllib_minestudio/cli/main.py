@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rllib_minestudio.cli import checkpoint, convert, doctor, engine, evaluate, model, record
+from rllib_minestudio.cli import checkpoint, convert, doctor, engine, evaluate, model, play, record
 from rllib_minestudio.cli.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -82,6 +82,15 @@ def build_parser() -> argparse.ArgumentParser:
         "needed;\nthis command does it ahead of time, for instance when an image is built.",
     )
     warmup.set_defaults(run=_warmup)
+    play.add_parser(
+        _parser(
+            commands.add_parser,
+            "play",
+            help="watch an agent play a task",
+            description=play.DESCRIPTION,
+            epilog=play.EXAMPLES,
+        )
+    )
     evaluate.add_parser(
         _parser(
             commands.add_parser,

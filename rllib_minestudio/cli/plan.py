@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from rllib_minestudio.cli.evaluation_section import with_evaluation
 from rllib_minestudio.cli.experiment import Experiment
 from rllib_minestudio.cli.options import algorithm_of, check_variants, search_space
 from rllib_minestudio.cli.search import searched_paths
@@ -67,6 +68,7 @@ def make_plan(experiment: Experiment) -> Plan:
             f"{experiment.name}.num_samples: must be a whole number of at least 1, "
             f"got {experiment.num_samples!r}."
         )
+    experiment.config = with_evaluation(experiment, problems)
     algorithm, default_config = algorithm_of(experiment, problems)
     space: dict[str, Any] = {}
     example = None
