@@ -103,6 +103,8 @@ def resumed_record(
     Raises:
         InvalidOptionsError: Something is to change that cannot.
     """
+    from rllib_minestudio.cli.search import parse_search_space, searched_paths
+
     then = read_run_record(folder)
     now = describe(experiment)
     if experiment.algorithm_config is not None:
@@ -110,8 +112,6 @@ def resumed_record(
         keys = changed_keys(sets)
         now["config"] = {**then.experiment["config"], **{k: now["config"][k] for k in keys}}
     changes = differences(then.experiment, now)
-    from rllib_minestudio.cli.search import parse_search_space, searched_paths
-
     then_searched = searched_paths(parse_search_space(then.experiment["config"], "config", []))
     _refuse_fixed(experiment.name, changes, [*then_searched, *plan.searched])
     _report(then, describe(in_file), changes)

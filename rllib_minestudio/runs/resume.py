@@ -150,6 +150,8 @@ class BackUpState(tune.Callback):
 class ContinueTrials(tune.Callback):
     """Lets every unfinished trial go on from its newest whole checkpoint on disk.
 
+    Finished ones get the result of their last: Tune's notes may be from before it.
+
     Args:
         change: Takes a trial's config and returns it with the options changed that the resumed
             run is to have; called once per trial. None changes nothing.
@@ -169,12 +171,12 @@ class ContinueTrials(tune.Callback):
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Tune calls this before it starts the actors of its trials."""
         for trial in trials:
-            if trial.trial_id not in self._seen and not trial.is_finished():
+            if trial.trial_id not in self._seen:
                 self._continue(trial)
             self._seen.add(trial.trial_id)
 
     def _continue(self, trial: Any) -> None:
-        if self._change is not None:
+        if self._change is not None and not trial.is_finished():
             trial.set_config(self._change(trial.config))
             request = trial.get_trainable_cls().default_resource_request(trial.config)
             trial.update_resources(request)

@@ -19,6 +19,7 @@ from rllib_minestudio.runs.checkpoints import link_folder
 logger = logging.getLogger(__name__)
 
 VIDEOS = "videos"
+WEIGHTS = ".weights_"
 
 MAX_STEPS = 1200
 """A film ends with its episode, or after so many steps: a minute of the game."""
@@ -70,6 +71,11 @@ class RecordVideos(tune.Callback):
         self._default_env = default_env
         self._under_way: dict[str, tuple[ray.ObjectRef, Path]] = {}
 
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this when a trial begins or goes on: clear what a kill left behind."""
+        for weights in Path(trial.path, VIDEOS).glob(f"{WEIGHTS}*"):
+            shutil.rmtree(weights, ignore_errors=True)
+
     def on_checkpoint(
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
     ) -> None:
@@ -85,7 +91,7 @@ class RecordVideos(tune.Callback):
             return
         folder = Path(trial.path, VIDEOS)
         # Tune may delete the checkpoint while the film is made.
-        weights = folder / f".weights_{number:06d}"
+        weights = folder / f"{WEIGHTS}{number:06d}"
         try:
             link_folder(Path(checkpoint.path) / MODULE_PATH, weights / MODULE_PATH)
         except OSError as error:

@@ -136,6 +136,27 @@ def test_other_versions_and_other_code_are_reported(started):
     assert re.search(r"rllib_minestudio.commit abc -> \S+ \(other code\)", shown)
 
 
+def test_an_edited_python_file_is_reported_and_only_what_is_set_is_applied(tmp_path):
+    file = tmp_path / "mine.py"
+    text = """
+from rllib_minestudio import MineStudioPPOConfig
+config = MineStudioPPOConfig().training(lr=LR, gamma=0.9, prior=None, kl_coeff=0.0)
+config.environment(env_config={"obs_size": [64, 64]}).training(model={"preset": "nano"})
+"""
+    file.write_text(text.replace("LR", "1e-4"))
+    (in_file,) = load_experiments(file)
+    write_run_record(tmp_path, RunRecord(describe(in_file), describe(in_file)))
+    file.write_text(text.replace("LR", "5e-4"))
+    with stdout.capture() as capture:
+        plan, record = resume((file, tmp_path), "gamma=0.8")
+    shown = " ".join(capture.get().split())
+    assert "config.gamma 0.9 -> 0.8 (applied)" in shown
+    assert "config.lr 0.0001 -> 0.0005 (edited in the file: not applied" in shown
+    assert record.experiment["config"]["lr"] == 1e-4
+    trial = {**plan.space, "lr": 1e-4}
+    assert config_change(plan, ["gamma=0.8"])(trial)["lr"] == 1e-4
+
+
 @pytest.mark.parametrize("text", [None, "experiment: [1", "a: 1"])
 def test_a_run_that_does_not_tell_what_it_was_started_with_is_refused(tmp_path, text):
     if text is not None:
@@ -145,7 +166,7 @@ def test_a_run_that_does_not_tell_what_it_was_started_with_is_refused(tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300 + 60 * KILLS)
+@pytest.mark.timeout(600 + 60 * KILLS)
 def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path):
     """The first kill comes while it trains; the others at any time, while it starts as well."""
     log = tmp_path / "iterations.txt"

@@ -42,3 +42,9 @@ def test_a_checkpoint_without_a_module_is_reported(tmp_path, caplog):
 def test_other_iterations_are_not_filmed(tmp_path, caplog):
     save(RecordVideos(2, None), TrialFacts(tmp_path, 3), tmp_path / "checkpoint")
     assert caplog.text == "" and videos_of(tmp_path) == []
+
+
+def test_weights_left_behind_by_a_kill_are_cleared(tmp_path):
+    (tmp_path / "videos" / ".weights_000002" / "learner_group").mkdir(parents=True)
+    RecordVideos(2, None).on_trial_start(0, [], TrialFacts(tmp_path, 0))
+    assert list((tmp_path / "videos").iterdir()) == []
