@@ -12,6 +12,8 @@ itself, which is the same for both, does not count. Exit status 1 if ours costs 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import sys
 import tempfile
@@ -117,7 +119,9 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=9, help="blocks of each side")
     parser.add_argument("--steps", type=int, default=150, help="steps of a block")
     given = parser.parse_args()
-    rows = []
+    worst = 0.0
+    print("| game's frame | observation | callbacks | MinecraftSim, µs | ours, µs | ratio |")
+    print("|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         launcher.install(directory)
@@ -126,14 +130,15 @@ def main() -> int:
         import_minestudio(directory)
         for render_size, obs_size in SIZES:
             for name, callbacks in (("none", []), ("quick start", QUICK_START)):
-                times = compare(render_size, obs_size, callbacks, given.blocks, given.steps)
-                rows.append((render_size, obs_size, name, *times))
-    print("| game's frame | observation | callbacks | MinecraftSim, µs | ours, µs | ratio |")
-    print("|---|---|---|---|---|---|")
-    for render_size, obs_size, name, theirs, mine in rows:
-        sizes = ("x".join(map(str, size)) for size in (render_size, obs_size))
-        print(f"| {' | '.join(sizes)} | {name} | {theirs:.0f} | {mine:.0f} | {mine / theirs:.2f} |")
-    return int(any(mine > ALLOWED * theirs for *_, theirs, mine in rows))
+                with contextlib.redirect_stdout(io.StringIO()):  # MineStudio's reports
+                    theirs, mine = compare(
+                        render_size, obs_size, callbacks, given.blocks, given.steps
+                    )
+                worst = max(worst, mine / theirs)
+                sizes = " | ".join("x".join(map(str, size)) for size in (render_size, obs_size))
+                row = f"| {sizes} | {name} | {theirs:.0f} | {mine:.0f} | {mine / theirs:.2f} |"
+                print(row, flush=True)
+    return int(worst > ALLOWED)
 
 
 if __name__ == "__main__":
