@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.voxel import jitcache
 from rllib_minestudio.env.voxel.server import launcher
 
 FAULTY_ENGINE = Path(__file__).parents[1] / "server" / "faulty_engine.py"
@@ -71,6 +72,12 @@ def isolate(monkeypatch, temporary):
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     for name in ("ENGINE_FAULTS", "MINESTUDIO_GPU_RENDER", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled():
+    """Compile the engine's kernels before a launch with a deadline has to."""
+    jitcache.warmup()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import ray
 
 pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-minecraft.txt")
 
@@ -24,19 +23,12 @@ FAULTS = [
 
 
 @pytest.fixture
-def faulty(engine):
-    """Options of an environment whose first games fail in all ways, and a Ray that knows them."""
+def faulty(local_ray, engine):
+    """Options of an environment whose first games fail in all ways."""
     for fault in FAULTS:
         engine.fail(**fault)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=200 * 1024**2,
-        _node_ip_address="127.0.0.1",
-    )
-    yield {
-        **engine.with_limits(step_timeout_s=2.0, launch_timeout_s=60.0),
+    return {
+        **engine.with_limits(step_timeout_s=2.0),
         "obs_size": [16, 16],
         "render_size": [64, 64],
         "num_empty_frames": 1,
@@ -45,7 +37,6 @@ def faulty(engine):
             {"JudgeReset": 12},
         ],
     }
-    ray.shutdown()
 
 
 def test_training_survives_the_games_faults(engine, faulty):
@@ -71,6 +62,7 @@ def test_training_survives_the_games_faults(engine, faulty):
         algorithm.stop()
     steps = sum(result["env_runners"]["num_env_steps_sampled"] for result in results)
     assert steps >= ITERATIONS * FRAGMENTS * FRAGMENT
+    assert results[-1]["env_runners"]["episodes_cut_short"] >= 3
     assert len(engine.launches) >= 7
     assert engine.living() == []
     for result in results:

@@ -18,7 +18,7 @@ def soak(resets, deaths):
 
 
 def test_after_some_resets_and_deaths():
-    soak(resets=80, deaths=3)
+    soak(resets=60, deaths=2)
 
 
 @pytest.mark.slow

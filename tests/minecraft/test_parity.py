@@ -10,7 +10,10 @@ from rllib_minestudio.env.callbacks import STATISTICS
 pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-minecraft.txt")
 cv2 = pytest.importorskip("cv2")
 
-TOLD_ALIKE = (*STATISTICS, "inventory", "player_pos", "health", "food_level", "is_gui_open")
+TOLD_ALIKE = (
+    *STATISTICS,
+    *("inventory", "equipped_items", "player_pos", "health", "food_level", "is_gui_open"),
+)
 
 
 @pytest.fixture
