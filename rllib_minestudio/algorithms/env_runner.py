@@ -201,7 +201,10 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
                 self._hold(seen)  # the next call acts, with newer weights
             elif len(seen.rows):
                 self._act(seen)
-        return [self._complete.popleft() for _ in range(self.num_envs)]
+        fragments = [self._complete.popleft() for _ in range(self.num_envs)]
+        if aligned:  # who finished first is chance
+            fragments.sort(key=lambda fragment: self._env_ids.index(fragment.env_id))
+        return fragments
 
     def _hold(self, seen: Observed) -> None:
         """Keep what environments see until the next call; `recv` will overwrite it."""

@@ -163,6 +163,11 @@ def make_counting_env(config: Any) -> CountingEnv:
     return CountingEnv(config.vector_index)
 
 
+def make_env_with_game(config: Any) -> EnvWithGame:
+    """Likewise; it tells its processes in a file of its own in the folder `pids`."""
+    return EnvWithGame(Path(config["pids"]) / str(os.getpid()))
+
+
 def make_uneven_env(config: Any) -> CountingEnv:
     """Likewise; the first of the environments is slow."""
     return CountingEnv() if config.vector_index else SlowEnv()
