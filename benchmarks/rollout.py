@@ -90,7 +90,8 @@ def measure_memory() -> None:
     """Play one round and compare the peak of memory with that before."""
     config = MineStudioPPOConfig().environment(env=BlankEnv)
     config.training(model={"preset": "nano", **STATE_OF_2X, "timesteps": 128})
-    config.training(model={"attention_memory_size": 256}, env_pool={"mode": "inline"})
+    config.training(model={"attention_memory_size": 256, "img_shape": [128, 128, 3]})
+    config.training(env_pool={"mode": "inline"})
     config.env_runners(num_envs_per_env_runner=8, rollout_fragment_length=256)
     runner = make_runner(config)
     before = peak_memory()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -28,9 +27,8 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, Episode, EpisodeSource, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
-from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
 from rllib_minestudio.algorithms.env_pool.random_steps import derived_seed
-from rllib_minestudio.algorithms.envs import make_pool, resolve_env
+from rllib_minestudio.algorithms.envs import env_makers, make_pool
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
 from rllib_minestudio.algorithms.rollout import (
     INFERENCE,
@@ -84,20 +82,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
         """One constructor per environment; it is called in the environment's own process."""
-        maker = resolve_env(self.config.env)
-        options = {"seed": self.config.seed or 0, **self.config.env_config}
-        return [
-            partial(
-                maker,
-                EnvConfig(
-                    options,
-                    worker_index=self.worker_index or 0,
-                    vector_index=i,
-                    num_workers=self.num_workers or 0,
-                ),
-            )
-            for i in range(self.config.num_envs_per_env_runner)
-        ]
+        return env_makers(self.config, self.worker_index or 0, self.num_workers or 0)
 
     def sample(self, *, aligned: bool | None = None, **_: Any) -> Rollout:
         """Play until as many fragments are complete as there are environments.

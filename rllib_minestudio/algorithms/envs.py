@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, InlineEnvs, ProcessEnvs
@@ -58,6 +60,27 @@ def resolve_env(env: Any) -> EnvMaker:
         f"env is {env!r}: it must be {ENV_NAME!r}, a class, a dotted path to a class, or a name "
         "registered with ray.tune.register_env."
     )
+
+
+def env_makers(
+    config: AlgorithmConfig, worker_index: int, num_workers: int
+) -> list[Callable[[], gym.Env]]:
+    """One constructor per environment of an env runner.
+
+    Args:
+        config: Says which environment, with which options, and how many.
+        worker_index: Of the env runner.
+        num_workers: How many remote env runners there are.
+    """
+    maker = resolve_env(config.env)
+    options = {"seed": config.seed or 0, **config.env_config}
+    return [
+        partial(
+            maker,
+            EnvConfig(options, worker_index=worker_index, vector_index=i, num_workers=num_workers),
+        )
+        for i in range(config.num_envs_per_env_runner)
+    ]
 
 
 def make_pool(

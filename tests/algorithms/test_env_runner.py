@@ -114,7 +114,7 @@ def test_a_slow_environment_does_not_hold_up_the_others(uneven_runner):
             break
     counts = Counter(fragment.env_id for fragment in fragments)
     assert counts["0-0"] == 1
-    assert counts["0-1"] >= 4
+    assert counts["0-1"] > 2
     for env_id in counts:
         own = [fragment for fragment in fragments if fragment.env_id == env_id]
         assert [fragment.index for fragment in own] == list(range(len(own)))

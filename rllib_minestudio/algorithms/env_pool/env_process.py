@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import selectors
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import cloudpickle
 import gymnasium as gym
 
 from rllib_minestudio.algorithms.env_pool import reaper
-from rllib_minestudio.algorithms.env_pool.channel import Channel
+from rllib_minestudio.algorithms.env_pool.channel import Channel, Disconnected
 from rllib_minestudio.algorithms.env_pool.worker import read_file, write_file
 
 KILL_WITHIN_S = 5.0
@@ -88,12 +89,11 @@ class EnvProcess:
         reaper: Is told of it.
 
     Attributes:
-        channel: The connection to it.
         pid: Its process id, which is its group's, too.
     """
 
     def __init__(self, maker: bytes, frame_fd: int, reaper: Reaper) -> None:
-        """Start it; it answers on `channel` when the environment is built."""
+        """Start it; it says so when the environment is built."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._handover_fd = os.memfd_create("handover")
         write_file(self._handover_fd, maker)
@@ -109,9 +109,39 @@ class EnvProcess:
         )
         theirs.close()
         self.pid = self._process.pid
-        self.channel = Channel(ours)
+        self._channel = Channel(ours)
+        self._selector: selectors.BaseSelector | None = None
         self._reaper = reaper
         reaper.add(self.pid)
+
+    def listen(self, selector: selectors.BaseSelector, data: Any) -> None:
+        """Have a selector tell when there is something to receive."""
+        self._selector = selector
+        selector.register(self._channel, selectors.EVENT_READ, data)
+
+    def ignore(self) -> None:
+        """Its end is known: there is nothing to receive or to send any more."""
+        if self._selector is not None:
+            self._selector.unregister(self._channel)
+            self._selector = None
+
+    def send(self, *message: Any) -> None:
+        """Send a message (see `channel.py`).
+
+        Raises:
+            Disconnected: It has ended.
+        """
+        if self._selector is None:
+            raise Disconnected
+        self._channel.send(*message)
+
+    def recv(self) -> tuple[Any, ...]:
+        """Take the next message, once the selector has told of one.
+
+        Raises:
+            Disconnected: It has ended.
+        """
+        return self._channel.recv()
 
     def spaces(self) -> tuple[gym.Space, gym.Space]:
         """The environment's observation and action space, once it is built."""
@@ -146,6 +176,7 @@ class EnvProcess:
 
     def kill(self) -> None:
         """End it and everything in its group, now; call once."""
+        self.ignore()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._reaper.remove(self.pid)
@@ -153,5 +184,5 @@ class EnvProcess:
             self._process.wait(KILL_WITHIN_S)
         except subprocess.TimeoutExpired:
             _logger.warning("Process %d does not end although it was killed.", self.pid)
-        self.channel.close()
+        self._channel.close()
         os.close(self._handover_fd)

@@ -21,16 +21,11 @@ from rllib_minestudio.algorithms.env_pool.base import (
     PoolStep,
     image_space,
 )
+from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, State
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
-from rllib_minestudio.algorithms.env_pool.seat import (
-    CLOSE_WITHIN_S,
-    Outcome,
-    PoolContext,
-    Seat,
-    State,
-)
+from rllib_minestudio.algorithms.env_pool.seat import CLOSE_WITHIN_S, Seat
 from rllib_minestudio.errors import EnvPoolError
 
 CHECK_EVERY_S = 1.0

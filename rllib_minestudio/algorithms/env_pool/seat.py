@@ -10,25 +10,21 @@ STARTING -> [IDLE ->] RESETTING -> READY -> HELD -> STEPPING -> READY -> ...
 from __future__ import annotations
 
 import contextlib
-import enum
 import math
 import os
-import selectors
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool import channel, restarts
-from rllib_minestudio.algorithms.env_pool.base import EpisodeSource, image_space
+from rllib_minestudio.algorithms.env_pool.base import image_space
 from rllib_minestudio.algorithms.env_pool.channel import Disconnected
-from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess, Reaper
-from rllib_minestudio.algorithms.env_pool.episode import Episode, RunningEpisode
-from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
+from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, Spaces, State
+from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess
+from rllib_minestudio.algorithms.env_pool.episode import RunningEpisode
 from rllib_minestudio.algorithms.env_pool.random_steps import RandomSteps, derived_seed
 from rllib_minestudio.algorithms.env_pool.worker import map_frame
 from rllib_minestudio.errors import EnvPoolError
@@ -37,69 +33,12 @@ CLOSE_WITHIN_S = 10.0
 """How long an environment may take to close before its process is killed."""
 
 
-class State(enum.Enum):
-    """What an environment is doing."""
-
-    STARTING = enum.auto()
-    IDLE = enum.auto()
-    """Built, while the pool was not reset yet."""
-    RESETTING = enum.auto()
-    STEPPING = enum.auto()
-    READY = enum.auto()
-    """Has answered."""
-    HELD = enum.auto()
-    """Its answer was handed out; it waits for an action."""
-    BACKOFF = enum.auto()
-    """Has no process until the deadline."""
-    CLOSING = enum.auto()
-
-
 _HANGS = {
-    State.STARTING: restarts.HUNG_START,
-    State.RESETTING: restarts.HUNG_RESET,
-    State.STEPPING: restarts.HUNG_STEP,
+    State.STARTING: (restarts.HUNG_START, "start_timeout_s"),
+    State.RESETTING: (restarts.HUNG_RESET, "reset_timeout_s"),
+    State.STEPPING: (restarts.HUNG_STEP, "step_timeout_s"),
 }
-
-
-class Outcome(NamedTuple):
-    """What came of a step."""
-
-    reward: float
-    terminated: bool
-    truncated: bool
-
-
-class Spaces(NamedTuple):
-    """Of one environment."""
-
-    observation: gym.Space
-    action: gym.Space
-
-
-class PoolContext(NamedTuple):
-    """What all environments of a pool share.
-
-    Attributes:
-        options: Timeouts and limits.
-        gamma: Discount per step.
-        seed: Of random steps, and of first episodes after a restart.
-        recreated: Whether the pool replaces one that was lost.
-        episode_source: As in `InlineEnvs`.
-        reaper: Kills processes that outlive this one.
-        selector: Waits for their answers; the data of its keys are (seat, process).
-        restarts: Counts them by cause.
-        episodes: Takes the episodes that ended.
-    """
-
-    options: EnvPoolOptions
-    gamma: float
-    seed: int
-    recreated: bool
-    episode_source: EpisodeSource | None
-    reaper: Reaper
-    selector: selectors.BaseSelector
-    restarts: Counter[str]
-    episodes: list[Episode]
+"""States that an environment must leave: what if it does not, and the option that says when."""
 
 
 class Seat:
@@ -165,7 +104,7 @@ class Seat:
         """Send an action."""
         self.outcome = self.final_obs = None
         self._is_random_step = False
-        self._enter(State.STEPPING, self._context.options.step_timeout_s)
+        self._enter(State.STEPPING)
         self._send(channel.STEP, action)
 
     def close(self) -> None:
@@ -173,14 +112,10 @@ class Seat:
         if self._process is not None and self.state is not State.STARTING:
             self._enter(State.CLOSING, CLOSE_WITHIN_S)
             with contextlib.suppress(Disconnected):
-                self._process.channel.send(channel.CLOSE)
+                self._process.send(channel.CLOSE)
 
     def release(self, deadline: float) -> None:
-        """End the process, and give the shared memory back; the seat is of no use afterwards.
-
-        Args:
-            deadline: Until when to wait for a process that was asked to close.
-        """
+        """End the process, if need be after `deadline`; the seat is of no use afterwards."""
         if self._process is not None and self.state is State.CLOSING:
             self._process.wait(deadline - time.monotonic())
         self._kill()
@@ -194,7 +129,7 @@ class Seat:
         if process is not self._process:
             return  # it was replaced a moment ago
         try:
-            kind, *content = process.channel.recv()
+            kind, *content = process.recv()
         except Disconnected:
             self._on_exit()
         else:
@@ -202,20 +137,16 @@ class Seat:
 
     def check(self) -> None:
         """Look after the process: what it has forked may keep the connection open without it."""
-        if self._process is not None and not self._is_deaf and self._process.has_ended():
+        if self._process is not None and self._process.has_ended():
             self._on_exit()
 
     def on_deadline(self) -> None:
         """The time for what it was doing is up."""
         if self.state in _HANGS:
-            options = self._context.options
-            doing = self.state.name.lower()
-            seconds = {
-                State.STARTING: options.start_timeout_s,
-                State.RESETTING: options.reset_timeout_s,
-                State.STEPPING: options.step_timeout_s,
-            }[self.state]
-            self._fail(_HANGS[self.state], f"it was still {doing} after {seconds:g} s")
+            cause, option = _HANGS[self.state]
+            seconds = getattr(self._context.options, option)
+            what = f"it was still {self.state.name.lower()} after env_pool.{option}={seconds:g}"
+            self._fail(cause, what)
         else:  # back-off, or a process that does not close
             self._kill()
             self._start()
@@ -229,7 +160,7 @@ class Seat:
         elif self.state in _HANGS:
             self._fail(restarts.DIED, f"its process {process.pid} {process.how_it_ended()}")
         else:
-            self._stop_listening(process)  # nothing is expected of it; `_send` will notice
+            process.ignore()  # nothing is expected of it; `_send` will notice
 
     def _on_ready(self) -> None:
         assert self._process is not None
@@ -248,7 +179,7 @@ class Seat:
         if self._was_reset:
             self._begin()
         else:
-            self._enter(State.IDLE, math.inf)
+            self._enter(State.IDLE)
 
     def _on_began(self, info: dict[str, Any]) -> None:
         if self._begins_anew:
@@ -262,10 +193,10 @@ class Seat:
         self, reward: float, terminated: bool, truncated: bool, info: dict[str, Any] | None
     ) -> None:
         self._budget.note_step()
-        ended = terminated or truncated
         if self._begins_anew:
             self._begin()
             return
+        ended = terminated or truncated
         self.obs[:] = self._frame
         if not self._is_random_step:
             self.outcome = Outcome(reward, terminated, truncated)
@@ -290,12 +221,10 @@ class Seat:
     def _start(self) -> None:
         self._processes += 1
         self._started = time.monotonic()
-        self._process = EnvProcess(self._maker, self._frame_fd, self._context.reaper)
-        self._context.selector.register(
-            self._process.channel, selectors.EVENT_READ, (self, self._process)
-        )
-        self._is_deaf = False
-        self._enter(State.STARTING, self._context.options.start_timeout_s)
+        context = self._context
+        self._process = EnvProcess(self._maker, self._frame_fd, context.reaper)
+        self._process.listen(context.selector, data=(self, self._process))
+        self._enter(State.STARTING)
 
     def _begin(self) -> None:
         """Begin an episode."""
@@ -305,24 +234,23 @@ class Seat:
         elif self._needs_seed:
             seed = derived_seed(self._context.seed, self._index, self._processes)
         self._needs_seed = self._begins_anew = False
-        self._enter(State.RESETTING, self._context.options.reset_timeout_s)
+        self._enter(State.RESETTING)
         self._send(channel.RESET, seed, options)
 
     def _go_on(self) -> None:
         """Play the next random step if there are any left; else hand out what is there."""
         if self._random_steps == 0:
-            self._enter(State.READY, math.inf)
+            self._enter(State.READY)
             return
         assert self._random is not None
         self._random_steps -= 1
         self._is_random_step = True
-        self._enter(State.STEPPING, self._context.options.step_timeout_s)
+        self._enter(State.STEPPING)
         self._send(channel.STEP, self._random.draw())
 
     def _kill(self) -> None:
         """End the process, if there is one, and all it has started."""
         if self._process is not None:
-            self._stop_listening(self._process)
             self._process.kill()
             self._process = None
 
@@ -347,7 +275,9 @@ class Seat:
         interval = self._context.options.restart_interval
         return interval is not None and time.monotonic() - self._started >= interval
 
-    def _enter(self, state: State, seconds: float) -> None:
+    def _enter(self, state: State, seconds: float = math.inf) -> None:
+        if state in _HANGS:
+            seconds = getattr(self._context.options, _HANGS[state][1])
         self.state = state
         self.deadline = time.monotonic() + seconds
 
@@ -355,16 +285,9 @@ class Seat:
         process = self._process
         assert process is not None
         try:
-            if self._is_deaf:
-                raise Disconnected
-            process.channel.send(*message)
+            process.send(*message)
         except Disconnected:
             self._fail(restarts.DIED, f"its process {process.pid} {process.how_it_ended()}")
-
-    def _stop_listening(self, process: EnvProcess) -> None:
-        if not self._is_deaf:
-            self._is_deaf = True
-            self._context.selector.unregister(process.channel)
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {

@@ -17,7 +17,7 @@ import numpy as np
 
 SIDE = 16
 FOREVER = 3600
-SLOW_STEP_S = 0.05
+SLOW_STEP_S = 0.1
 
 
 class CountingEnv(gym.Env):
