@@ -46,7 +46,7 @@ def play_episodes(
             fails again and again.
     """
     specs = [EpisodeSpec(index) for index in range(count)]
-    actors = {i: a for i, a in group._worker_manager.actors().items()}
+    actors = dict(group._worker_manager.actors())
     if not actors:
         yield from group.local_env_runner.play(specs, settings, weights)
         return

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from html.parser import HTMLParser
 
+import av
 import numpy as np
 import pytest
 from rich.console import Console
@@ -147,6 +150,11 @@ def test_the_page_needs_no_other_file_and_escapes_what_it_shows(tmp_path):
     page = Page((tmp_path / "summary.html").read_text())
     videos = [attributes["src"] for tag, attributes in page.tags if tag == "video"]
     assert len(videos) == 2 and all(v.startswith("data:video/mp4;base64,") for v in videos)
+    for video in videos:  # what browsers play, with every frame
+        with av.open(io.BytesIO(base64.b64decode(video.partition(",")[2]))) as container:
+            context = container.streams.video[0].codec_context
+            assert (context.name, context.pix_fmt) == ("h264", "yuv420p")
+            assert sum(1 for _ in container.decode(video=0)) == 2
     names = [tag for tag, _ in page.tags]
     assert "script" not in names and "link" not in names and names.count("svg") == 2
     assert "<script>alert(1)</script>" in page.text and "not recorded" in page.text

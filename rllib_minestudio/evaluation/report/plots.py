@@ -49,7 +49,7 @@ def returns(summary: Summary) -> str:
     axes.set_xlabel("length, steps")
     axes.set_ylabel("return")
     if summary.has_success:
-        axes.legend(frameon=False)
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return _svg(figure, axes)
 
 
