@@ -1,6 +1,6 @@
 """An experiment found to be in order, in the terms of Ray Tune."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rllib_minestudio.cli.evaluation_section import with_evaluation
@@ -68,7 +68,7 @@ def make_plan(experiment: Experiment) -> Plan:
             f"{experiment.name}.num_samples: must be a whole number of at least 1, "
             f"got {experiment.num_samples!r}."
         )
-    experiment.config = with_evaluation(experiment, problems)
+    experiment = replace(experiment, config=with_evaluation(experiment, problems))
     algorithm, default_config = algorithm_of(experiment, problems)
     space: dict[str, Any] = {}
     example = None

@@ -155,7 +155,11 @@ def changed_keys(sets: Sequence[str]) -> list[str]:
 
 def config_change(plan: Any, sets: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return what turns a saved trial's config into the one it goes on with."""
-    keys = [key for key in changed_keys(sets) if key in plan.space]
+    touched = changed_keys(sets)
+    if any(rooted(override).startswith("evaluation") for override in sets):
+        # The section is another way to write these options.
+        touched += [key for key in plan.space if key.startswith("evaluation_")]
+    keys = [key for key in plan.space if key in touched]
 
     def change(config: Mapping[str, Any]) -> dict[str, Any]:
         changed = dict(config)

@@ -100,6 +100,19 @@ def test_options_set_on_resume_are_applied_to_each_trial_and_reported(started):
     assert changed["env_config"]["callbacks"] == [{"JudgeReset": {"time_limit": 30}}]
 
 
+def test_a_section_that_stands_for_options_is_applied_on_resume(started):
+    file, folder = started
+    experiment = yaml.safe_load(file.read_text())
+    experiment["tiny"]["evaluation"] = {"interval": 5}
+    file.write_text(yaml.safe_dump(experiment))
+    (in_file,) = load_experiments(file)
+    make_plan(in_file)
+    write_run_record(folder, RunRecord(describe(in_file), describe(in_file)))
+    plan, record = resume(started, "evaluation.interval=7")
+    assert record.experiment["evaluation"] == {"interval": 7}
+    assert config_change(plan, ["evaluation.interval=7"])(plan.space)["evaluation_interval"] == 7
+
+
 @pytest.mark.parametrize(
     ("assignment", "reason"),
     [
