@@ -19,11 +19,16 @@ from torch import Tensor
 from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import forward
-from rllib_minestudio.demonstrations import WindowOptions, stack, stream
+from rllib_minestudio.demonstrations import (
+    WindowOptions,
+    find_episodes,
+    open_episode,
+    stack,
+    stream,
+)
 from rllib_minestudio.errors import RecordingError, did_you_mean
 from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VPTRLModule
-from rllib_minestudio.recordings import find_recordings
 
 NULL_CAMERA = NUM_CAMERA // 2
 """The token of a camera that does not move."""
@@ -106,7 +111,7 @@ class BehaviourCloning:
         self._burn_in = config.memory_length
         assert options.recordings is not None
         self._windows = stream(
-            list(find_recordings(options.recordings)),
+            [open_episode(path) for path in find_episodes(options.recordings)],
             WindowOptions(options.fragment_length, self._burn_in, size=(width, height)),
             seed=seed,
             shuffle_among=options.shuffle_among,
@@ -211,7 +216,7 @@ def behaviour_cloning_problems(options: Mapping[str, Any]) -> list[str]:
 
 def _recordings_problems(folder: str) -> list[str]:
     try:
-        steps = sum(len(recording) for recording in find_recordings(folder))
+        steps = sum(len(open_episode(path)) for path in find_episodes(folder))
     except RecordingError as error:
         return [f"behaviour_cloning.recordings is {folder!r}: {error}"]
     if steps == 0:
