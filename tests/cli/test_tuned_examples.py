@@ -29,8 +29,9 @@ def load(path, *overrides):
 
 
 def without_download(path, *overrides):
-    """The experiment with a network of the published size instead of its weights."""
-    return load(path, "model.weights=null", "model.preset=2x", *overrides)
+    """The experiment with a small network for images of the same size instead of its weights."""
+    small = ("model.weights=null", "model.preset=nano", "model.img_shape=[128, 128, 3]")
+    return load(path, *small, *overrides)
 
 
 def foreign_callbacks(experiment):
@@ -67,7 +68,7 @@ def test_the_options_are_in_order(path):
     for spec in foreign_callbacks(experiment) if not HAS_MINESTUDIO else ():
         callbacks.remove(spec)
     plan = make_plan(experiment)
-    assert plan.example.model_config["preset"] == "2x"
+    assert plan.example.env_config["obs_size"] == [128, 128]
     assert experiment.name == path.stem
 
 

@@ -111,7 +111,6 @@ def test_every_callback_that_needs_no_human_works(run, tmp_path):
         assert f"{name}Callback" in seen["loaded"]
 
 
-@pytest.mark.slow
 def test_vpt_plays_through_the_inference_pipeline(run, tmp_path):
     found = run("inference.py", tmp_path / "episodes")
     assert found["summary"] == {"num_yes": 2, "num_episodes": 2, "yes_rate": "100.00%"}
