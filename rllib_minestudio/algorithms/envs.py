@@ -23,9 +23,6 @@ ENV_NAME = "MineStudio"
 EMBEDDED_ENGINE = "voxel"
 """The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
 
-EMBEDDED_ENGINE = "voxel"
-"""The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
-
 EnvMaker = Callable[[EnvConfig], gym.Env]
 
 

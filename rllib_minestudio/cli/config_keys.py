@@ -29,7 +29,7 @@ DEAD_KEYS = {
     "train_batch_size": "use fragments_per_iteration",
     "train_batch_size_per_learner": "use fragments_per_iteration",
     "horizon": "use the JudgeReset callback's time_limit in env_config.callbacks",
-    "lr_schedule": "use anneal_lr",
+    "lr_schedule": "use lr: [[0, 1e-4], [1000000, 0.0]], pairs of environment steps and rate",
     "kl_coef": "use kl_coeff",
     "vf_loss_coeff": "use vf_coeff",
     "vf_share_layers": "VPT's policy and value always share their layers",

@@ -137,7 +137,7 @@ RULES: dict[str, Rule] = {
     "train_config.vf_warmup": to("config.vf_warmup_iterations"),
     "train_config.learning_rate": to("config.lr"),
     "train_config.anneal_lr_linearly": only(
-        False, otherwise="the learning rate stays as it is here"
+        False, otherwise="write config.lr as [[0, RATE], [STEPS, 0.0]], in environment steps"
     ),
     "train_config.weight_decay": to("config.weight_decay"),
     "train_config.adam_eps": to("config.adam_eps"),
