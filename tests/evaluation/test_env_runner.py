@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
 
+from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import Recording
 from tests.evaluation.toy_envs import Fragile
@@ -76,6 +78,31 @@ def test_an_episode_in_which_the_environment_fails_is_repeated(make_runner, tmp_
     attempts = {i: episode.attempts for i, episode in episodes.items()}
     assert attempts == {i: 2 if e.seed % 3 == 0 else 1 for i, e in episodes.items()}
     assert 2 in attempts.values() and not any(e.error for e in episodes.values())
+
+
+@pytest.mark.slow
+def test_an_environment_whose_process_dies_is_replaced_and_its_episode_repeated(
+    make_config, make_runner, tmp_path
+):
+    inline = by_index(list(make_runner().play(specs(9), SETTINGS)))
+    config = make_config(Fragile, num_envs=2, folder=str(tmp_path / "attempts"), exits=True)
+    (tmp_path / "attempts").mkdir()
+    config.training(env_pool={"mode": "process"}).validate()
+    runner = EvaluationEnvRunner(config=config, worker_index=0, num_workers=0)
+    settings = replace(SETTINGS, recorder={"folder": str(tmp_path / "out")})
+    try:
+        episodes = by_index(list(runner.play(specs(9), settings)))
+    finally:
+        runner.stop()
+    assert {i: e.attempts for i, e in episodes.items()} == {
+        i: 2 if e.seed % 3 == 0 else 1 for i, e in episodes.items()
+    }
+    assert 2 in {e.attempts for e in episodes.values()}
+    lengths = {i: e.length for i, e in episodes.items()}
+    assert lengths == {i: e.length for i, e in inline.items()}
+    assert {Recording(e.recording).path.name for e in episodes.values()} == set(
+        os.listdir(tmp_path / "out")
+    )
 
 
 def test_an_environment_that_always_fails_is_given_up_and_reported(make_runner, tmp_path):
