@@ -10,7 +10,8 @@ difference, per environment step. Everything runs in one thread, and is timed in
 which other programs on the machine disturb less.
 
 `--memory` plays 8 environments x 256 steps with a network whose memory is as large as VPT 2x's
-(8 MiB per environment), and prints how far the process's memory grew beyond the model.
+(8 MiB per environment), and prints how far the process's memory grew beyond the model, which a
+rollout session copies once (`models/vpt/frozen.py`).
 """
 
 from __future__ import annotations
@@ -98,10 +99,13 @@ def measure_memory() -> None:
     rollout = runner.sample()
     grown = peak_memory() - before
     state = sum(array.nbytes for array in rollout.fragments[0].state_in.values())
+    weights = sum(parameter.nbytes for parameter in runner.module.parameters())
     runner.stop()
     print(
         f"8 environments x 256 steps at 128x128, memory of {state / 2**20:.1f} MiB each: the "
-        f"process grew by {grown / 2**20:,.0f} MiB beyond the model (required: 1,000 MB)"
+        f"process grew by {grown / 2**20:,.0f} MiB, of which {weights / 2**20:,.0f} MiB are the "
+        "weights as they are laid out for acting; the rest is "
+        f"{(grown - weights) / 1e6:,.0f} MB (required: 1,000)"
     )
 
 
