@@ -98,7 +98,8 @@ def test_every_option_arrives_where_it_belongs(capsys):
     }
 
 
-def test_what_is_written_is_an_experiment_that_can_be_planned(tmp_path, capsys):
+def test_what_is_written_is_an_experiment_that_can_be_planned(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")  # it tracks with W&B, which wants a login
     target = tmp_path / "cow.yaml"
     assert main(["convert", str(EXAMPLE), "--out", str(target)]) == 0
     # The weights are not there, and two callbacks and the game are only where MineStudio is.
