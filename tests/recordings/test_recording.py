@@ -177,3 +177,40 @@ def test_a_full_disk_is_an_error_that_says_so_and_leaves_nothing(tmp_path):
         writer.finish({})
     assert os.listdir(tmp_path) == []
     shutil.rmtree(tmp_path)
+
+
+LONG = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from rllib_minestudio.recordings import RecordingWriter
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+scene = np.random.default_rng(0).integers(256, size=(36, 64, 3), dtype=np.uint8)
+scene = scene.repeat(10, axis=0).repeat(10, axis=1)
+writer = RecordingWriter(Path(sys.argv[1]))
+writer.begin(scene, {})
+for t in range(12_000):
+    if t == 1_000:
+        early = peak()
+    frame = np.roll(scene, 3 * t, axis=1)
+    info = {"player_pos": {"x": float(t)}, "inventory": {i: t // 100 for i in range(36)}}
+    writer.add({"buttons": t % 8641, "camera": t % 121}, 0.0, False, t == 11_999,
+               frame=frame, info=info)
+writer.finish({})
+print(early, peak())
+"""
+
+
+@pytest.mark.slow
+def test_a_long_episode_takes_no_more_memory_than_a_short_one(tmp_path):
+    script = [sys.executable, "-c", LONG, str(tmp_path / "long")]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(script, cwd=root, check=True, capture_output=True, text=True)
+    early, late = map(float, done.stdout.split())
+    assert late - early < 24  # MB; the frames alone would be 8 GB
+    recording = Recording(tmp_path / "long")
+    assert len(recording) == 12_000 == len(recording.steps["reward"])
+    assert sum(1 for _ in recording.frames(size=(16, 8))) == 12_001
