@@ -41,6 +41,7 @@ def import_minestudio(directory: Path | None = None) -> None:
     # MineStudio 1.1.6 was written for NumPy 1, which called it so.
     if not hasattr(np, "unicode_"):
         np.unicode_ = np.str_  # type: ignore[attr-defined]
+    handlers = list(logging.root.handlers)
     try:
         # gym 0.26, which it imports, prints an advertisement for its successor.
         with contextlib.redirect_stderr(io.StringIO()):
@@ -51,5 +52,10 @@ def import_minestudio(directory: Path | None = None) -> None:
             f"engine='minecraft' needs the package minestudio 1.1.6: {error}. Install it with\n"
             f"    {INSTALL}\n(see docs/minecraft.md), or use the embedded engine, engine='voxel'."
         ) from error
+    finally:
+        # It logs while it is imported, which sets logging up as Python's default: to where
+        # standard error has gone just now, and before the user could.
+        for handler in [each for each in logging.root.handlers if each not in handlers]:
+            logging.root.removeHandler(handler)
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
