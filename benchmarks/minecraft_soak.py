@@ -6,7 +6,7 @@
 Needs the package minestudio; the embedded engine is the game. One environment is reset again and
 again (fast resets, a few steps each); every now and then its game is killed in the middle of an
 episode, which truncates that episode and starts a new game. The table has one row per twentieth
-of the run. Exit status 1 if anything has grown from the first quarter of the run to the end.
+of the run. Exit status 1 if anything has grown from the first quarter of the run to the last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rllib_minestudio.env.voxel.server import launcher
 STEPS = 3
 ROWS = 20
 GROWTH = 1.05
-"""Memory at the end over memory at the first quarter that counts as flat."""
+"""Memory in the last quarter over memory in the first that counts as flat."""
 IDLE = {"buttons": 0, "camera": 60}
 
 
@@ -102,16 +102,25 @@ def soak(resets: int, deaths: int, directory: Path, node: Path) -> list[Row]:
             ends.append(env.step(IDLE)[3:])
         died += ENGINE_ERROR in ends[-1][1]
         if number % max(1, resets // ROWS) == 0:
-            rows.append(look(number, died, node))
+            rows.append(report(look(number, died, node)))
     env.close()
     time.sleep(0.5)
-    rows.append(look(resets, died, node))
+    rows.append(report(look(resets, died, node)))
     return rows
+
+
+def report(row: Row) -> Row:
+    """Print a row of the table."""
+    print("| " + " | ".join(f"{value:.6g}" for value in row) + " |", flush=True)
+    return row
 
 
 def problems(rows: list[Row], deaths: int) -> list[str]:
     """Say what has been left behind; nothing if all is well."""
-    early, late, closed = rows[len(rows) // 4], rows[-2], rows[-1]
+    *running, closed = rows
+    quarter = len(running) // 4 + 1
+    early = Row(*map(max, zip(*running[:quarter], strict=True)))
+    late = Row(*map(max, zip(*running[-quarter:], strict=True)))
     found = [
         f"{name} grew from {getattr(early, name)} to {getattr(late, name)}"
         for name in ("processes", "listening", "claimed", "handles", "folders")
@@ -130,7 +139,7 @@ def problems(rows: list[Row], deaths: int) -> list[str]:
 
 
 def main() -> int:
-    """Print the table and what is wrong with it."""
+    """Print the table as it grows, and what is wrong with it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--resets", type=int, default=1000)
     parser.add_argument("--deaths", type=int, default=50)
@@ -140,13 +149,11 @@ def main() -> int:
         node.mkdir()
         launcher.install(directory)
         os.environ["TMPDIR"] = tempfile.tempdir = str(node)
+        print("| " + " | ".join(Row._fields) + " |\n|" + "---|" * len(Row._fields), flush=True)
         started = time.monotonic()
         rows = soak(given.resets, given.deaths, directory, node)
         seconds = time.monotonic() - started
         tempfile.tempdir = None
-    print("| " + " | ".join(Row._fields) + " |\n|" + "---|" * len(Row._fields))
-    for row in rows:
-        print("| " + " | ".join(f"{value:.6g}" for value in row) + " |")
     wrong = problems(rows, given.deaths)
     print(f"{seconds:.0f} s. " + ("; ".join(wrong) or "Nothing is left behind, memory is flat."))
     return int(bool(wrong))
