@@ -94,19 +94,21 @@ def stand_in(tmp_path, body):
 
 
 @pytest.mark.parametrize(
-    ("body", "complaint"),
+    ("body", "seconds", "complaint"),
     [
-        ("echo $$ > pids; sleep 100 & echo $! >> pids; wait", "no answer within 0.5 s"),
-        ("echo 'driver is upset' >&2; exit 3", "driver is upset"),
-        ("kill -SEGV $$", "it ended with status -11"),
+        ("echo $$ > pids; sleep 300 & echo $! >> pids; wait", 1, "no answer within 1 s"),
+        ("echo 'driver is upset' >&2; exit 3", 60, "driver is upset"),
+        ("kill -SEGV $$", 60, "it ended with status -11"),
     ],
 )
-def test_a_check_that_hangs_or_crashes_is_a_finding(monkeypatch, tmp_path, body, complaint):
+def test_a_check_that_hangs_or_crashes_is_a_finding(
+    monkeypatch, tmp_path, body, seconds, complaint
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor.sys, "executable", stand_in(tmp_path, body))
     start = time.monotonic()
-    (diagnosis,) = diagnose((Check("x", TRAINING, 0.5, health.python),))
-    assert time.monotonic() - start < 5
+    (diagnosis,) = diagnose((Check("x", TRAINING, seconds, health.python),))
+    assert time.monotonic() - start < 60
     assert not diagnosis.health.ok
     assert complaint in diagnosis.health.detail
     for pid in (tmp_path / "pids").read_text().split() if (tmp_path / "pids").exists() else ():
