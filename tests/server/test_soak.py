@@ -37,7 +37,9 @@ def test_hundreds_of_missions_leave_nothing_behind():
                 memory, handles, threads = usage(server.pid)
         after = usage(server.pid)
         assert after[0] < memory + 20
-        assert (after[1], after[2]) == (handles, threads)
+        # A connection's thread may have been about to end when the first count was taken.
+        assert after[1] <= handles
+        assert after[2] <= threads
         with RawClient(port) as client:
             assert client.ask(b"<Exit>NOW</Exit>") == 1
         assert server.wait(PATIENCE) == 0
