@@ -65,6 +65,7 @@ class Faults:
             time.sleep(FOR_EVER)
         elif kind == "freeze":
             os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(FOR_EVER)  # this thread may run on for a moment, and would answer
         elif kind == "slow":
             time.sleep(seconds)
 
