@@ -77,7 +77,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             episode_source=self.episode_source,
         )
         self.num_envs = self.env.num_envs
-        self._min_ready = options.inference_batch_size or max(1, self.num_envs // 2)
+        self._min_ready = options.inference_batch_size
         self._needs_initial_reset = True
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:

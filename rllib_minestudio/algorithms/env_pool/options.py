@@ -22,7 +22,7 @@ class EnvPoolOptions:
             process of its own, which may die or hang without harm; `auto`, inline for the embedded
             engine, otherwise process.
         inference_batch_size: How many environments must be ready before the policy acts (more are
-            taken along); None for half of them. Inline, all are always ready.
+            taken along). Inline, all are always ready.
         start_timeout_s: Seconds that building an environment may take (mode `process`).
         reset_timeout_s: Seconds that a reset may take (mode `process`).
         step_timeout_s: Seconds that a step may take (mode `process`).
@@ -32,7 +32,7 @@ class EnvPoolOptions:
     """
 
     mode: str = AUTO
-    inference_batch_size: int | None = None
+    inference_batch_size: int = 1
     start_timeout_s: float = 600.0
     reset_timeout_s: float = 300.0
     step_timeout_s: float = 60.0
@@ -77,12 +77,10 @@ def env_pool_problems(options: Mapping[str, Any], num_envs: int) -> list[str]:
             f"env_pool.max_restarts_per_hour is {restarts!r}: it must be an integer, at least 0."
         )
     size = options["inference_batch_size"]
-    if size is not None and (
-        isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= num_envs
-    ):
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= num_envs:
         problems.append(
             f"env_pool.inference_batch_size is {size!r}: it must be an integer from 1 to "
-            f"num_envs_per_env_runner={num_envs}, or null."
+            f"num_envs_per_env_runner={num_envs}."
         )
     return problems
 
