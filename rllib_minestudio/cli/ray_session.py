@@ -4,8 +4,9 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from rllib_minestudio.cli.console import phase
+from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.errors import MineStudioError
 
 OBJECT_STORE_BYTES = 1024**3
@@ -31,6 +32,9 @@ LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 (`ray.init(_node_ip_address="127.0.0.1")` does not: Ray replaces it by the outward address.)
 """
+
+START_ATTEMPTS = 3
+"""How often Ray's processes on this machine are started before that is an error."""
 
 LOGGERS = ("ray.rllib", "ray.tune", "ray.train", "ray._common")
 
@@ -70,7 +74,7 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
         The resources of each of the cluster's machines; None on a machine of its own.
 
     Raises:
-        MineStudioError: No cluster answers at RAY_ADDRESS.
+        MineStudioError: No cluster answers at RAY_ADDRESS, or none could be started here.
     """
     import ray
 
@@ -80,24 +84,59 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
         "include_dashboard": False,
         "object_store_memory": OBJECT_STORE_BYTES,
     }
+    logs = {
+        "log_to_driver": verbose,
+        "logging_level": logging.INFO if verbose else logging.ERROR,
+    }
     with phase(f"joining the cluster at {address}" if address else "starting Ray"):
-        try:
-            ray.init(
-                log_to_driver=verbose,
-                logging_level=logging.INFO if verbose else logging.ERROR,
-                **({} if address else local),
-            )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            if not address:
-                raise
-            raise MineStudioError(
-                f"No Ray cluster answers at {address!r} (--address or RAY_ADDRESS): {error} "
-                "Start one with `ray start --head`, or leave the address out."
-            ) from error
+        if address:
+            _join(address, logs)
+        else:
+            _start({**local, **logs})
     try:
         yield [node["Resources"] for node in ray.nodes() if node["Alive"]] if address else None
     finally:
         ray.shutdown()
+
+
+def _join(address: str, options: dict[str, Any]) -> None:
+    import ray
+
+    try:
+        ray.init(**options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise MineStudioError(
+            f"No Ray cluster answers at {address!r} (--address or RAY_ADDRESS): {error} "
+            "Start one with `ray start --head`, or leave the address out."
+        ) from error
+
+
+def _start(options: dict[str, Any]) -> None:
+    """Start Ray on this machine.
+
+    Its processes have half a minute to find each other, which on a busy machine is not always
+    enough; nothing of the run exists yet, so they are simply started again.
+    """
+    import ray
+
+    if ray.is_initialized():
+        raise MineStudioError(
+            "This process runs Ray already. Call ray.shutdown() first, or run `rllib` as a "
+            "command of its own."
+        )
+    for attempt in range(1, START_ATTEMPTS + 1):
+        try:
+            ray.init(address="local", **options)
+            return
+        except Exception as error:  # a bare Exception is what Ray raises when it waited in vain
+            ray.shutdown()
+            if attempt == START_ATTEMPTS:
+                raise MineStudioError(
+                    f"Ray could not be started on this machine, {START_ATTEMPTS} times: {error} "
+                    "Its own logs, below /tmp/ray/session_latest/logs, say why; often a machine "
+                    "too busy, or too little memory or disk."
+                ) from error
+            stdout.print(f"  Ray did not start ({error}); starting it again")
 
 
 def machine_cpus() -> int:

@@ -1,4 +1,4 @@
-"""Running `rllib train file` in a process of its own, on a tiny experiment."""
+"""Running `rllib` in a process of its own, on a tiny experiment where it needs one."""
 
 import subprocess
 import sys
@@ -41,10 +41,14 @@ TINY = {
 
 
 def rllib(folder, *arguments):
-    """Start the command in `folder`, which holds a tiny.yaml."""
-    command = [sys.executable, "-m", "rllib_minestudio.cli.main", "train", "file", "tiny.yaml"]
+    """Start `rllib train file` in `folder`, which holds a tiny.yaml."""
+    return start(folder, "train", "file", "tiny.yaml", *arguments)
+
+
+def start(folder, *arguments):
+    """Start `rllib` in `folder`."""
     return subprocess.Popen(
-        [*command, *arguments],
+        [sys.executable, "-m", "rllib_minestudio.cli.main", *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -11,6 +11,7 @@ from rllib_minestudio.cli.evaluate import _overridden
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.recordings import find_recordings
+from tests.cli.command import finished, start
 
 
 def task(folder):
@@ -75,19 +76,22 @@ def test_options_of_the_environment_are_changed_by_their_path():
 
 
 @pytest.mark.slow
-def test_train_then_evaluate_then_compare(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_train_then_evaluate_then_compare(tmp_path):
+    def run(*arguments):
+        status, output = finished(start(tmp_path, *arguments))
+        assert status == 0, output
+
     words = ["--set", "fragments_per_iteration=2", "--set", "num_envs_per_env_runner=2"]
     words += ["--set", "rollout_fragment_length=8", "--stop", "training_iteration=1"]
-    assert main(["train", "file", task(tmp_path), *words, "--out", "results"]) == 0
+    run("train", "file", task(tmp_path), *words, "--out", "results")
     checkpoint = str(next((tmp_path / "results").rglob("rllib_checkpoint.json")).parent)
     common = ["evaluate", checkpoint, "--episodes", "3", "--filter", "length>=12"]
-    assert main([*common, "--record", "one"]) == 0
-    assert main([*common, "--out", "two", "--workers", "1", "--compare", "one"]) == 0
-    one, two = Summary.load("one"), Summary.load("two")
+    run(*common, "--record", "one")
+    run(*common, "--out", "two", "--workers", "1", "--compare", "one")
+    one, two = Summary.load(tmp_path / "one"), Summary.load(tmp_path / "two")
     assert one.rate == two.rate and one.rate.num_yes == 3
     assert [e.undiscounted_return for e in one.episodes] == [
         e.undiscounted_return for e in two.episodes
     ]
-    assert len(list(find_recordings("one"))) == 3
+    assert len(list(find_recordings(tmp_path / "one"))) == 3
     assert json.loads((tmp_path / "one" / "summary.json").read_text())["policy"]["weights"]
