@@ -1,0 +1,110 @@
+"""What `rllib train` takes, apart from what it does: `--help` need not load Ray."""
+
+from __future__ import annotations
+
+import argparse
+
+DESCRIPTION = """\
+Train the experiments of a file with Ray Tune.
+
+A YAML file has the layout
+
+  cow:                                # name of the results folder
+    run: MineStudioPPO                # the algorithm
+    env: MineStudioEnv                # the environment
+    stop: {time_total_s: 800}         # the first criterion reached ends the run
+    config:                           # the algorithm's options
+      lr: 1e-4
+      env_config: {obs_size: [64, 64]}
+    checkpoint_config: {save_interval: 10, keep_interval: 100}   # docs/checkpoints.md
+    record_video_interval: 100        # iterations between two videos of the agent
+    trackers: {wandb: {project: cows}}                           # docs/trackers.md
+
+where all but `run` and `env` may be left out. Any value below `config` may be a search space:
+{grid_search: [1e-5, 1e-4]}, {choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]},
+{randint: [...]}.
+A Python file defines `config` (an AlgorithmConfig), optionally the other keys, or a complete
+`tuner` (a ray.tune.Tuner).
+"""
+
+EXAMPLES = """\
+examples:
+  rllib train file tuned_examples/cow.yaml
+  rllib train file tuned_examples/cow.yaml --set lr=3e-4 --set model.hidsize=64
+  rllib train file tuned_examples/cow.yaml --set 'lr={grid_search: [1e-4, 3e-4]}'
+  rllib train file tuned_examples/cow.yaml --stop training_iteration=50
+  rllib train file tuned_examples/cow.yaml --resume
+  rllib train file tuned_examples/cow.yaml --resume --stop time_total_s=1440 --set lr=1e-4
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib train`."""
+    sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
+    file = sources.add_parser(
+        "file",
+        help="train the experiments of a YAML or Python file",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_options(file)
+    file.set_defaults(run=_run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .yaml, .yml or .py file")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set an option below `config`, by its dotted path; repeatable. Values are YAML, "
+        "list elements go by number: env_config.callbacks.0.JudgeReset.time_limit=300",
+    )
+    parser.add_argument(
+        "--stop",
+        metavar="METRIC=VALUE",
+        action="append",
+        default=[],
+        help="add or change a stop criterion: training_iteration, time_total_s, "
+        "num_env_steps_sampled_lifetime, env_runners/episode_return_mean, or any other of "
+        "docs/metrics.md; repeatable",
+    )
+    parser.add_argument(
+        "--num-samples",
+        metavar="N",
+        type=int,
+        help="repeat the search space N times (default: the file's, else 1)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the newest run of this experiment in --out from its last checkpoint, with "
+        "the options it was started with; --set and --stop change them",
+    )
+    parser.add_argument(
+        "--save-interval",
+        "--checkpoint-freq",
+        metavar="N",
+        type=int,
+        help="save a checkpoint every N iterations (default: the file's, else 10)",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default="results", help="results folder (default: ./results)"
+    )
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="train on the Ray cluster there (`auto`: the one that this machine belongs to) "
+        "instead of on this machine only",
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="show what Ray and its workers print"
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from rllib_minestudio.cli.train import train
+
+    return train(arguments)
