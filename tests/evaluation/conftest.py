@@ -14,7 +14,7 @@ from tests.algorithms.toy_envs import tiny_model
 from tests.evaluation.toy_envs import CoinToss
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_config() -> Callable[..., MineStudioPPOConfig]:
     """Builds a config for evaluation on `CoinToss`; arguments go to the environment."""
 

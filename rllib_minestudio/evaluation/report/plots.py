@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import matplotlib
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
+from matplotlib.ticker import MaxNLocator
 
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.summary import Rate, Summary
@@ -46,6 +47,7 @@ def returns(summary: Summary) -> str:
             alpha=0.75,
             s=22,
         )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("length, steps")
     axes.set_ylabel("return")
     if summary.has_success:
