@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import NotProvided
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio.algorithms.checks import problems_of
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions
@@ -22,8 +19,8 @@ from rllib_minestudio.algorithms.learner.behaviour_cloning import (
     DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS,
 )
 from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR
+from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 REPLAY_BUFFER_DEFAULTS = {
     "max_fragments": 4800,
@@ -32,11 +29,8 @@ REPLAY_BUFFER_DEFAULTS = {
     "fragments_per_chunk": 1,
 }
 
-MERGED_OPTIONS = ("replay_buffer", "env_pool", "behaviour_cloning")
-"""Options that are mappings: given keys are added to those set before."""
 
-
-class MineStudioPPOConfig(EvaluatedConfig):
+class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
     """Configuration of MineStudioPPO.
 
     Defaults are MineStudio's (its online quick start) where it has the option. Besides RLlib's own
@@ -52,6 +46,8 @@ class MineStudioPPOConfig(EvaluatedConfig):
         >>> algorithm = config.build_algo()
         >>> algorithm.train()
     """
+
+    MERGED_OPTIONS = ("replay_buffer", "env_pool", "behaviour_cloning")
 
     def __init__(self, algo_class: type | None = None) -> None:
         """Set the defaults."""
@@ -223,31 +219,10 @@ class MineStudioPPOConfig(EvaluatedConfig):
         Returns:
             This config.
         """
-        given = {name: value for name, value in locals().items() if name in _OWN_OPTIONS}
+        given = locals().copy()
         super().training(**kwargs)
-        for name, value in given.items():
-            if value is not NotProvided:
-                self._set_option(name, value)
+        self._set_given(given)
         return self
-
-    def update_from_dict(self, config_dict: Mapping[str, Any]) -> MineStudioPPOConfig:
-        """Set options from a mapping, as YAML files and Tune do."""
-        rest = dict(config_dict)
-        for name in ("model", *MERGED_OPTIONS):
-            value = rest.pop(name, NotProvided)
-            # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
-            if value is not NotProvided and value != MODEL_DEFAULTS:
-                self._set_option(name, value)
-        super().update_from_dict(rest)
-        return self
-
-    def _set_option(self, name: str, value: Any) -> None:
-        if name == "model":
-            self._model_config: dict[str, Any] = {**self._model_config, **value}
-        elif name in MERGED_OPTIONS:
-            setattr(self, name, {**getattr(self, name), **value})
-        else:
-            setattr(self, name, value)
 
     def validate(self) -> None:
         """Check all options together.
@@ -260,10 +235,6 @@ class MineStudioPPOConfig(EvaluatedConfig):
         if problems:
             raise InvalidOptionsError(problems)
         self.install_evaluation()
-
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """VPT."""
-        return RLModuleSpec(module_class=VPTRLModule)
 
     def get_default_learner_class(self) -> type:
         """The learner of this algorithm."""
@@ -287,9 +258,3 @@ class MineStudioPPOConfig(EvaluatedConfig):
     def chunks_per_fragment(self) -> int:
         """Pieces of truncated backpropagation through time in one fragment."""
         return math.ceil(self.rollout_fragment_length / self.context_length)
-
-
-_OWN_OPTIONS = frozenset(inspect.signature(MineStudioPPOConfig.training).parameters) - {
-    "self",
-    "kwargs",
-}

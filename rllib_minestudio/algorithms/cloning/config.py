@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,21 +9,20 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.bc import BCConfig
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio.algorithms.cloning.checks import problems_of
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
 from rllib_minestudio.algorithms.envs import ENV_NAME
+from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt.checkpoint import config_from_options
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA
-from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS, VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 
-class MineStudioBCConfig(BCConfig):
+class MineStudioBCConfig(VPTAlgorithmConfig, BCConfig):
     """Configuration of MineStudioBC.
 
     `offline_data(input_=...)` names the folder, or folders, with recordings; `training(model=...)`
@@ -118,28 +116,10 @@ class MineStudioBCConfig(BCConfig):
         Returns:
             This config.
         """
-        given = {name: value for name, value in locals().items() if name in _OWN_OPTIONS}
+        given = locals().copy()
         super().training(**kwargs)
-        for name, value in given.items():
-            if value is not NotProvided:
-                self._set_option(name, value)
+        self._set_given(given)
         return self
-
-    def update_from_dict(self, config_dict: Mapping[str, Any]) -> MineStudioBCConfig:
-        """Set options from a mapping, as YAML files and Tune do."""
-        rest = dict(config_dict)
-        model = rest.pop("model", NotProvided)
-        # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
-        if model is not NotProvided and not model.keys() >= MODEL_DEFAULTS.keys():
-            self._set_option("model", model)
-        super().update_from_dict(rest)
-        return self
-
-    def _set_option(self, name: str, value: Any) -> None:
-        if name == "model":
-            self._model_config: dict[str, Any] = {**self._model_config, **value}
-        else:
-            setattr(self, name, value)
 
     def validate(self) -> None:
         """Check all options together.
@@ -168,10 +148,6 @@ class MineStudioBCConfig(BCConfig):
         """The network's sizes."""
         return config_from_options(self.model_config, MODULE_OPTIONS)
 
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """VPT."""
-        return RLModuleSpec(module_class=VPTRLModule)
-
     def get_default_learner_class(self) -> type:
         """The learner of this algorithm."""
         return MineStudioBCLearner
@@ -179,9 +155,3 @@ class MineStudioBCConfig(BCConfig):
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {}
-
-
-_OWN_OPTIONS = frozenset(inspect.signature(MineStudioBCConfig.training).parameters) - {
-    "self",
-    "kwargs",
-}
