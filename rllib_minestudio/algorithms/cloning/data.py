@@ -78,12 +78,12 @@ class DemonstrationData(OfflineData):
             yield from held_out.iter_batches(batch_size=num_samples, prefetch_batches=0)
 
     def _batches_of(self, size: int) -> Iterator[Batch]:
+        batch: list[Batch] = []  # goes on from epoch to epoch: one may hold less than a batch
         while True:
             # One block holds one recording's folder; the windows themselves are shuffled below.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
             rows = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
-            batch: list[Batch] = []
             for window in shuffled(rows, self._among, self._random):
                 batch.append(window)
                 if len(batch) == size:
