@@ -90,6 +90,11 @@ def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pov", action="store_true", help="record at render_size")
     parser.add_argument("--overlay", action="store_true", help="write actions and rewards on it")
+    parser.add_argument(
+        "--kl-to",
+        metavar="WEIGHTS",
+        help="record the divergence from these weights, or from the checkpoint's own: prior",
+    )
     parser.add_argument("--media", default="h264", help="h264 or jpeg")
     parser.add_argument("--fps", metavar="N", type=int, default=20, help="default: 20")
     parser.add_argument(
@@ -112,12 +117,16 @@ def evaluate(arguments: argparse.Namespace) -> int:
     ray_session.set_environment()
     ray_session.quieten(arguments.verbose)
     from rllib_minestudio.evaluation.compare import compare
+    from rllib_minestudio.evaluation.prior import load_prior
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 
     policies = [_load(arguments.checkpoint)]
     other = _other_summary(arguments.compare)
     if arguments.compare and other is None:
         policies.append(_load(arguments.compare))
+    prior = None
+    if options.kl_to is not None:
+        prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
     configs = [_config(policy, arguments) for policy in policies]
     _writable(folder)
     if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
@@ -125,8 +134,11 @@ def evaluate(arguments: argparse.Namespace) -> int:
     summaries: list[Summary] = []
     with ray_session.ray_session(max(1, arguments.workers), arguments.verbose):
         for policy, config in zip(policies, configs, strict=True):
-            chosen = options if not summaries else replace(options, record=None)
-            summaries.append(_evaluate(policy, config, chosen, policy.identity["checkpoint"]))
+            summaries.append(_evaluate(policy, config, options, prior))
+            options, prior = (
+                replace(options, record=None, kl_to=None),
+                None,
+            )  # only the first is filmed
     summaries += [] if other is None else [other]
     stdout.print(summary_table(summaries[0]))
     if len(summaries) > 1:
@@ -172,7 +184,7 @@ def _writable(folder: Path) -> None:
 
 def _options(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return the options as `EvaluationOptions` wants them."""
-    names = ("episodes", "seed", "filter", "deterministic", "max_steps", "only")
+    names = ("episodes", "seed", "filter", "deterministic", "max_steps", "only", "kl_to")
     options = {name: getattr(arguments, name) for name in names}
     if arguments.record:
         options["record"] = {
@@ -230,7 +242,7 @@ def _overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[st
     return merged
 
 
-def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, name: str) -> Summary:
+def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, prior: Any) -> Summary:
     """Evaluate one policy, showing how far it is."""
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
@@ -240,7 +252,7 @@ def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, nam
     group = EnvRunnerGroup(config=config, local_env_runner=config.num_env_runners == 0)
     done, successes = 0, 0
     try:
-        with phase(f"evaluating {name}") as show:
+        with phase(f"evaluating {policy.identity['checkpoint']}") as show:
 
             def note(episode: Any) -> None:
                 nonlocal done, successes
@@ -252,6 +264,7 @@ def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, nam
                 group,
                 options,
                 weights=policy.weights,
+                prior=prior,
                 policy=policy.identity,
                 config=environment_identity(config, options),
                 on_episode=note,

@@ -8,7 +8,7 @@ from rllib_minestudio.cli.environment import make_env
 from rllib_minestudio.cli.experiment import load_experiments
 from rllib_minestudio.cli.plan import make_plan
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.checkpoint import LoadedPolicy, weights_digest
+from rllib_minestudio.evaluation.checkpoint import LoadedPolicy, playing_config, weights_digest
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 EXPERIMENT_SUFFIXES = (".yaml", ".yml", ".py")
@@ -30,7 +30,7 @@ def load_starting_policy(path: Path) -> LoadedPolicy:
         raise InvalidOptionsError(
             f"{path}: to be evaluated, a file must hold one experiment without searches."
         )
-    config = plans[0].example.copy(copy_frozen=False)
+    config = playing_config(plans[0].example)
     env = make_env(config)
     try:
         module = VPTRLModule(

@@ -29,7 +29,8 @@ RECORDING_ERROR = "recording_error"
 """Key of the last info that says why the episode could not be recorded."""
 
 EXTRAS = ("value", "kl")
-"""Entries of an action that tell what the policy thought; the environment does not see them."""
+"""Entries of an action that tell what the policy thought: of the frame, and how far from its prior
+(nats). The environment does not see them."""
 
 FORMATS = ("episodes", "minestudio")
 SOURCES = ("observation", "pov")
@@ -47,7 +48,8 @@ class RecorderOptions:
         format: `episodes`, this package's (see `recordings`), or `minestudio`.
         source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
             which the embedded engine renders in addition; MineStudio's format has no other.
-        overlay: Whether to write actions, reward, return and the policy's value onto the frames.
+        overlay: Whether to write actions, reward, return and what the policy thought (`EXTRAS`)
+            onto the frames.
         media: `h264` or `jpeg`.
         fps: Frames per second of playback; MineStudio's format has 30.
         crf: x264's constant rate factor: 0 lossless, 23 good, 51 worst.
@@ -207,7 +209,7 @@ class EpisodeRecorder(gym.Wrapper):
             truncated,
             frame=self._frame(obs, lines),
             info=info,
-            value=extras.get("value", np.nan),
+            **extras,
         )
 
     def _end(self, info: Mapping[str, Any]) -> dict[str, str]:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.rollout import load_module
 
@@ -28,11 +30,13 @@ class LoadedPolicy:
         config: A copy that may be changed.
         weights: The module's state, parameter name -> array.
         identity: What summaries and recordings say about it, plain.
+        checkpoint: Its folder; None if it is of an experiment file.
     """
 
     config: MineStudioPPOConfig
     weights: Mapping[str, Any]
     identity: dict[str, Any]
+    checkpoint: Path | None = None
 
 
 def load_policy(checkpoint: str | Path) -> LoadedPolicy:
@@ -44,21 +48,46 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
         checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
 
     Raises:
-        CheckpointMismatchError: The folder holds no such policy, or none of MineStudioPPO.
+        CheckpointMismatchError: The folder holds no such policy.
+        InvalidOptionsError: It holds one of another algorithm.
     """
     module = load_module(checkpoint)
     file = Path(checkpoint) / _CONSTRUCTOR_FILE
     try:
         with file.open("rb") as stream:
             ((state, *_), _) = pickle.load(stream)["ctor_args_and_kwargs"]
-        config = MineStudioPPOConfig.from_state(state)
+        config = playing_config(AlgorithmConfig.from_state(state))
     except (OSError, EOFError, pickle.UnpicklingError, KeyError, ValueError, TypeError) as error:
         raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO: {file.name}: {error}."
+            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
+            f"{file.name}: {error}."
         ) from error
+    config.training(model=module.model_config)  # in full, whatever file once decided the sizes
     weights = module.get_state()
     identity = {"checkpoint": str(checkpoint), "weights": weights_digest(weights)}
-    return LoadedPolicy(config.copy(copy_frozen=False), weights, identity)
+    return LoadedPolicy(config, weights, identity, Path(checkpoint))
+
+
+def playing_config(config: AlgorithmConfig) -> MineStudioPPOConfig:
+    """Return a copy of a training config that our env runners can play by.
+
+    Raises:
+        InvalidOptionsError: It is of an algorithm whose policy is another one.
+    """
+    if isinstance(config, MineStudioPPOConfig):
+        return config.copy(copy_frozen=False)
+    if not isinstance(config, MineStudioBCConfig):
+        raise InvalidOptionsError(
+            "Policies of MineStudioPPO and MineStudioBC can be evaluated, those of "
+            f"{getattr(config.algo_class, '__name__', type(config).__name__)} cannot."
+        )
+    return (
+        MineStudioPPOConfig()
+        .environment(config.env, env_config=config.env_config)
+        .env_runners(num_envs_per_env_runner=config.num_envs_per_env_runner)
+        .training(model=config.model_config, prior=None, kl_coeff=0.0)
+        .debugging(seed=config.seed)
+    )
 
 
 def evaluation_config(

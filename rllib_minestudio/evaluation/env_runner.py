@@ -21,6 +21,7 @@ from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
 from rllib_minestudio.evaluation.env import EVALUATION, make_evaluation_env
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.prior import Companion
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.seeds import action_numbers
 
@@ -49,7 +50,11 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         return [partial(make_evaluation_env, make) for make in super().env_makers()]
 
     def play(
-        self, specs: Sequence[EpisodeSpec], settings: PlaySettings, weights: Any = None
+        self,
+        specs: Sequence[EpisodeSpec],
+        settings: PlaySettings,
+        weights: Any = None,
+        prior: Any = None,
     ) -> Iterator[EvaluatedEpisode]:
         """Play episodes, and yield each as it ends.
 
@@ -58,15 +63,17 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             settings: How.
             weights: The module's state, or a reference to it; None keeps what there is. It is
                 given with every call because an actor that was restarted has none.
+            prior: Likewise, of the frozen policy whose divergence from ours recordings show; None
+                leaves it out.
 
         Raises:
             EnvPoolError: An environment failed more often than `env_pool` allows.
         """
         if weights is not None:
-            state = ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
-            # What comes out of Ray's object store is read-only, which torch complains about.
-            writable = {name: np.array(value) for name, value in state.items()}
-            self.set_state({COMPONENT_RL_MODULE: writable})
+            self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
+        companion = None
+        if prior is not None:
+            companion = Companion(self.module.network, _writable(prior), self.num_envs)
         self._settings = settings
         self._waiting = deque(specs)
         self._seats = [_Seat() for _ in range(self.num_envs)]
@@ -86,16 +93,20 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             ready = [row for row in step.rows.tolist() if self._seats[row].spec is not None]
             if not ready:
                 continue
+            shown, begins = self._on_device(obs), self._on_device(first)
             decision = session.act(
-                self._on_device(obs),
-                self._on_device(first),
+                shown,
+                begins,
                 explore=not settings.deterministic,
                 uniform_bh=self._on_device(self._uniform(ready)),
             )
-            first[ready] = False
             action = {name: t[ready, 0].cpu().numpy() for name, t in decision.actions.items()}
             if settings.recorder is not None:
                 action["value"] = decision.value_b[ready].cpu().numpy()
+            if companion is not None:
+                kl_b = companion.divergence(shown, begins, decision.logits)
+                action["kl"] = kl_b[ready].cpu().numpy()
+            first[ready] = False
             self.env.send(np.array(ready, np.int64), action)
 
     def episode_source(self, row: int) -> tuple[int | None, dict[str, Any] | None]:
@@ -170,6 +181,12 @@ class _Seat:
     handed_out: list[EpisodeSpec | None] = field(default_factory=list)
     numbers: np.random.Generator = field(default_factory=np.random.default_rng)
     is_parked: bool = False
+
+
+def _writable(state: Any) -> dict[str, NDArray]:
+    """Copy a state, or what is behind a reference to one: Ray's is read-only, as torch is not."""
+    found = ray.get(state) if isinstance(state, ray.ObjectRef) else state
+    return {name: np.array(value) for name, value in found.items()}
 
 
 def _begins(step: PoolStep) -> NDArray[np.bool_]:

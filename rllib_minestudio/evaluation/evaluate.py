@@ -23,6 +23,7 @@ def evaluate(
     options: EvaluationOptions,
     *,
     weights: Any = None,
+    prior: Any = None,
     policy: Mapping[str, Any] | None = None,
     config: Mapping[str, Any] | None = None,
     on_episode: OnEpisode | None = None,
@@ -33,6 +34,7 @@ def evaluate(
         group: Of `EvaluationEnvRunner`s.
         options: What is evaluated, and how.
         weights: The module's state; None keeps what the env runners have.
+        prior: The state of the frozen policy that `options.kl_to` means.
         policy: What the summary is to say about the policy.
         config: What it is to say about the environment; see `environment_identity`.
         on_episode: Called with each episode as it ends.
@@ -43,7 +45,7 @@ def evaluate(
     """
     started = time.perf_counter()
     identity = {**(policy or {}), "deterministic": options.deterministic}
-    episodes = play_episodes(group, options.episodes, options.settings(identity), weights)
+    episodes = play_episodes(group, options.episodes, options.settings(identity), weights, prior)
     condition = options.condition
     if condition is not None:
         episodes = condition.filter(episodes)

@@ -14,6 +14,9 @@ from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter
 from rllib_minestudio.evaluation.request import PlaySettings
 
 ONLY = ("all", "success", "failure")
+PRIOR = "prior"
+"""Value of `kl_to`: the frozen policy that ours was held to in training."""
+
 _BEST = re.compile(r"best_([1-9]\d*)")
 
 
@@ -32,6 +35,8 @@ class EvaluationOptions:
         record: Options of the recorder, its `folder` among them; None records nothing.
         only: Which recordings are kept: `all`, `success`, `failure`, or `best_K`, the K with the
             highest returns.
+        kl_to: The frozen policy from which recordings are to show, step by step, how far ours is:
+            `prior`, what it was trained with, or weights of the same size; None leaves it out.
     """
 
     episodes: int = 20
@@ -42,6 +47,7 @@ class EvaluationOptions:
     max_attempts: int = 3
     record: Mapping[str, Any] | None = None
     only: str = "all"
+    kl_to: str | None = None
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> EvaluationOptions:
@@ -99,6 +105,10 @@ def _check(problems: Problems, options: EvaluationOptions) -> None:
         options.only in ONLY or _BEST.fullmatch(options.only)
     ):
         problems.add("only", options.only, f"must be {', '.join(ONLY)} or best_K, such as best_3")
+    if options.kl_to is not None and not (isinstance(options.kl_to, str) and options.kl_to):
+        problems.add("kl_to", options.kl_to, f"must be {PRIOR!r}, or a path to weights")
+    elif options.kl_to is not None and options.record is None:
+        problems.add("kl_to", options.kl_to, "needs `record`: recordings are what shows it")
     if options.filter is not None and not isinstance(options.filter, str):
         problems.add("filter", options.filter, "must be text such as kill_entity:cow>=3")
     elif options.filter is not None:

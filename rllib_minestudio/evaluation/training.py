@@ -15,11 +15,17 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
 from rllib_minestudio.evaluation.options import EvaluationOptions
+from rllib_minestudio.evaluation.prior import load_prior, prior_file
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.evaluation.summary import Summary
 
 FOLDER = "evaluation"
 """Below a trial's folder: summaries and recordings, one folder per evaluation."""
+
+NO_FILE = (
+    "evaluation: kl_to is 'prior', but no file holds this run's prior, which is drawn at random or "
+    "follows the policy. Evaluate a checkpoint afterwards, or name weights."
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +54,9 @@ def install(config: Any) -> None:
             "while they are trained. Set num_learners to 1, or evaluate in turns."
         )
     try:
-        _options(config, Path())
+        kl_to = _options(config, Path()).kl_to
+        if kl_to is not None and prior_file(config, kl_to) is None:
+            problems.append(NO_FILE)
     except InvalidOptionsError as error:
         problems += error.problems
     if problems:
@@ -71,10 +79,14 @@ def evaluate_in_training(algorithm: Any, group: EnvRunnerGroup) -> tuple[dict[st
     options = _options(algorithm.config, folder)
     state = algorithm.learners.weights()
     module = state[COMPONENT_RL_MODULE]
+    prior = None
+    if options.kl_to is not None:
+        prior = load_prior(algorithm.config, None, options.kl_to)
     summary = evaluate(
         group,
         options,
         weights=module.get(DEFAULT_MODULE_ID, module),
+        prior=prior,
         policy={
             "name": f"iteration {algorithm.iteration + 1}",
             "weights_version": state[WEIGHTS_SEQ_NO],

@@ -26,7 +26,11 @@ _logger = logging.getLogger(__name__)
 
 
 def play_episodes(
-    group: EnvRunnerGroup, count: int, settings: PlaySettings, weights: Any = None
+    group: EnvRunnerGroup,
+    count: int,
+    settings: PlaySettings,
+    weights: Any = None,
+    prior: Any = None,
 ) -> Iterator[EvaluatedEpisode]:
     """Play episodes 0 to `count` - 1 and yield each as it ends, in no particular order.
 
@@ -39,6 +43,7 @@ def play_episodes(
         count: How many.
         settings: How.
         weights: The module's state; None keeps what the env runners have.
+        prior: The state of a frozen policy, whose divergence from ours is recorded; None: none.
 
     Raises:
         EnvRunnersLostError: No env runner is left.
@@ -48,10 +53,10 @@ def play_episodes(
     specs = [EpisodeSpec(index) for index in range(count)]
     actors = dict(group._worker_manager.actors())
     if not actors:
-        yield from group.local_env_runner.play(specs, settings, weights)
+        yield from group.local_env_runner.play(specs, settings, weights, prior)
         return
-    reference = None if weights is None else ray.put(weights)
-    yield from _Crew(actors, settings, reference).play(specs)
+    networks = [None if state is None else ray.put(state) for state in (weights, prior)]
+    yield from _Crew(actors, settings, networks).play(specs)
 
 
 @dataclass
@@ -73,11 +78,14 @@ class _Crew:
     """Remote env runners under way; one `play` call each."""
 
     def __init__(
-        self, actors: Mapping[int, Any], settings: PlaySettings, weights: ray.ObjectRef | None
+        self,
+        actors: Mapping[int, Any],
+        settings: PlaySettings,
+        networks: Sequence[ray.ObjectRef | None],
     ) -> None:
         self._actors = actors
         self._settings = settings
-        self._weights = weights
+        self._networks = networks
         self._streams: dict[Any, _Stream] = {}
         self._waiting: list[EpisodeSpec] = []
 
@@ -102,7 +110,7 @@ class _Crew:
             generator = (
                 self._actors[worker]
                 .play.options(num_returns="streaming")
-                .remote(list(specs), self._settings, self._weights)
+                .remote(list(specs), self._settings, *self._networks)
             )
             self._streams[generator] = _Stream(worker, {spec.index: spec for spec in specs})
 

@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.recordings.layout import KEY_COLUMNS, OUTCOME_COLUMNS, TOKEN_COLUMNS
+from rllib_minestudio.recordings.layout import (
+    KEY_COLUMNS,
+    KL_COLUMN,
+    OUTCOME_COLUMNS,
+    TOKEN_COLUMNS,
+)
 
 _CAMERA = "camera"
 
 
 class Columns:
-    """Collects rows in typed arrays: 13 bytes a step with tokens, 37 with keys.
+    """Collects rows in typed arrays: 13 bytes a step with tokens, 37 with keys; 4 for KL.
 
     Attributes:
         keys: Names of the keys if the actions are keys, in the order of the column; else None.
@@ -24,7 +29,7 @@ class Columns:
     def __init__(self) -> None:
         """Start without rows; the first action decides between tokens and keys."""
         self.keys: list[str] | None = None
-        self._rewards, self._values = array("f"), array("f")
+        self._rewards, self._values, self._kl = array("f"), array("f"), array("f")
         self._terminated, self._truncated = array("B"), array("B")
         self._tokens = {name: array("H") for name in TOKEN_COLUMNS}
         self._pressed, self._degrees = array("B"), array("f")
@@ -40,6 +45,7 @@ class Columns:
         terminated: bool,
         truncated: bool,
         value: float,
+        kl: float | None = None,
     ) -> None:
         """Append one row.
 
@@ -50,6 +56,7 @@ class Columns:
             terminated: Whether the step ended the episode.
             truncated: Whether it cut the episode off.
             value: The policy's value of what it saw before; NaN if it told none.
+            kl: Its divergence from a prior, told in every step or in none.
         """
         if len(self) == 0 and "buttons" not in action:
             self.keys = [name for name in action if name != _CAMERA]
@@ -61,6 +68,8 @@ class Columns:
             self._degrees.extend(float(angle) for angle in action.get(_CAMERA, (0.0, 0.0)))
         self._rewards.append(reward)
         self._values.append(value)
+        if kl is not None:
+            self._kl.append(kl)
         self._terminated.append(terminated)
         self._truncated.append(truncated)
 
@@ -72,10 +81,12 @@ class Columns:
             "truncated": self._truncated,
             "value": self._values,
         }
+        if self._kl:
+            columns["kl"] = self._kl
         if self.keys is None:
             columns.update(self._tokens)
         else:
             columns["keys"] = np.reshape(self._pressed, (len(self), len(self.keys)))
             columns["degrees"] = np.reshape(self._degrees, (len(self), 2))
-        types = {**OUTCOME_COLUMNS, **TOKEN_COLUMNS, **KEY_COLUMNS}
+        types = {**OUTCOME_COLUMNS, **TOKEN_COLUMNS, **KEY_COLUMNS, **KL_COLUMN}
         return {name: np.asarray(column, types[name]) for name, column in columns.items()}

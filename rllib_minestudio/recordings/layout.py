@@ -41,6 +41,9 @@ OUTCOME_COLUMNS: dict[str, type] = {
 }
 """What came of each step, and the policy's value of the frame before it (NaN: not told)."""
 
+KL_COLUMN: dict[str, type] = {"kl": np.float32}
+"""KL(policy || prior) in nats before each step, where there was a prior to compare with."""
+
 REMOVED = "-"
 """Key of an info line that lists the keys which the info before had and this one has not."""
 

@@ -106,8 +106,9 @@ class MineStudioWriter:
         frame: Frame,
         info: Mapping[str, Any],
         value: float = math.nan,
+        kl: float | None = None,
     ) -> None:
-        """Write one step; MineStudio keeps neither reward nor value."""
+        """Write one step; MineStudio keeps neither reward nor value nor divergence."""
         with reporting(self._folder, self.discard):
             self._actions.append({name: np.atleast_1d(np.asarray(v)) for name, v in action.items()})
             self._frames.add(frame)

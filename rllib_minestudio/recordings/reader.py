@@ -22,6 +22,7 @@ from rllib_minestudio.recordings.layout import (
     FRAMES_FOLDER,
     INFOS_FILE,
     KEY_COLUMNS,
+    KL_COLUMN,
     OUTCOME_COLUMNS,
     STEPS_FILE,
     TOKEN_COLUMNS,
@@ -83,7 +84,8 @@ class Recording:
         except _DAMAGE as error:
             raise self._damaged(STEPS_FILE, error) from error
         actions = TOKEN_COLUMNS if self.meta.get("keys") is None else KEY_COLUMNS
-        for name, dtype in {**OUTCOME_COLUMNS, **actions}.items():
+        told = KL_COLUMN if columns.keys() >= KL_COLUMN.keys() else {}
+        for name, dtype in {**OUTCOME_COLUMNS, **actions, **told}.items():
             column = columns.get(name)
             if column is None or len(column) != len(self) or column.dtype != dtype:
                 raise self._damaged(

@@ -65,7 +65,7 @@ class VideoOptions:
 class RecordingWriter:
     """Streams an episode into a hidden folder beside `path`, and renames it at the end.
 
-    In memory are the present frame, the last info, and 13 bytes per step. Whatever kills the
+    In memory are the present frame, the last info, and 13 to 17 bytes per step. Whatever kills the
     process leaves a hidden folder, which readers pass over, and never half a recording.
 
     Example:
@@ -115,6 +115,7 @@ class RecordingWriter:
         frame: Frame,
         info: Mapping[str, Any],
         value: float = math.nan,
+        kl: float | None = None,
     ) -> None:
         """Write one step.
 
@@ -126,12 +127,13 @@ class RecordingWriter:
             frame: What was seen after it.
             info: What was known after it.
             value: The policy's value of the frame before; NaN if not told.
+            kl: Its divergence from a prior there; None if there is no prior.
 
         Raises:
             RecordingError: The disk is full, or the folder has gone.
         """
         with reporting(self.path, self.discard):
-            self._columns.add(action, reward, terminated, truncated, value)
+            self._columns.add(action, reward, terminated, truncated, value, kl)
             self._frames.add(frame)
             self._infos.add(info)
         self._return += reward

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -10,11 +13,24 @@ import yaml
 from rllib_minestudio.cli.evaluate import _overridden
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.recordings import find_recordings
 from tests.cli.command import finished, start
 
+SIZES = {
+    "img_shape": [64, 64, 3],
+    "hidsize": 16,
+    "attention_heads": 2,
+    "n_recurrence_layers": 1,
+    "attention_memory_size": 24,
+    "timesteps": 16,
+    "impala_width": 0.25,
+}
+"""Of a network that takes a moment."""
 
-def task(folder):
+
+def task(folder, run="MineStudioPPO", **options):
     """A task that takes a moment."""
     config = {
         "env_config": {
@@ -24,9 +40,11 @@ def task(folder):
             "callbacks": [{"JudgeReset": {"time_limit": 12}}],
         },
         "model": {"preset": "nano"},
+        **options,
     }
+    summary = {"random_policy_episodes": 0, "video_episodes": 0}
     file = folder / "short.yaml"
-    file.write_text(yaml.dump({"short": {"config": config}}))
+    file.write_text(yaml.dump({"short": {"run": run, "summary": summary, "config": config}}))
     return str(file)
 
 
@@ -75,23 +93,112 @@ def test_options_of_the_environment_are_changed_by_their_path():
     assert config["callbacks"][0]["JudgeReset"]["time_limit"] == 600
 
 
-@pytest.mark.slow
-def test_train_then_evaluate_then_compare(tmp_path):
-    def run(*arguments):
-        status, output = finished(start(tmp_path, *arguments))
-        assert status == 0, output
+def run(folder, *arguments):
+    """Run `rllib` in a process of its own, whose Ray is its own, too."""
+    status, output = finished(start(folder, *arguments))
+    assert status == 0, output
+    return output
 
+
+def checkpoint_in(results):
+    return str(next(results.rglob("rllib_checkpoint.json")).parent)
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A checkpoint that began with a file's weights, and an evaluation of it in `one`."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    export_network(VPTNetwork(VPTConfig(**SIZES)), folder / "weights")
+    file = task(folder, model={"weights": str(folder / "weights")}, rollout_fragment_length=8)
     words = ["--set", "fragments_per_iteration=2", "--set", "num_envs_per_env_runner=2"]
-    words += ["--set", "rollout_fragment_length=8", "--stop", "training_iteration=1"]
-    run("train", "file", task(tmp_path), *words, "--out", "results")
-    checkpoint = str(next((tmp_path / "results").rglob("rllib_checkpoint.json")).parent)
-    common = ["evaluate", checkpoint, "--episodes", "3", "--filter", "length>=12"]
-    run(*common, "--record", "one")
-    run(*common, "--out", "two", "--workers", "1", "--compare", "one")
-    one, two = Summary.load(tmp_path / "one"), Summary.load(tmp_path / "two")
+    words += ["--set", "vf_warmup_iterations=0", "--set", "entropy_coeff=1", "--set", "lr=0.01"]
+    words += ["--stop", "training_iteration=1", "--out", "results"]
+    run(folder, "train", "file", file, *words)
+    common = ["evaluate", checkpoint_in(folder / "results"), "--episodes", "3"]
+    common += ["--filter", "length>=12"]
+    run(folder, *common, "--record", "one", "--kl-to", "prior")
+    return folder, common
+
+
+@pytest.mark.slow
+def test_an_evaluation_is_compared_with_another(evaluated):
+    folder, common = evaluated
+    run(folder, *common, "--out", "two", "--workers", "1", "--compare", "one")
+    one, two = Summary.load(folder / "one"), Summary.load(folder / "two")
     assert one.rate == two.rate and one.rate.num_yes == 3
     assert [e.undiscounted_return for e in one.episodes] == [
         e.undiscounted_return for e in two.episodes
     ]
-    assert len(list(find_recordings(tmp_path / "one"))) == 3
-    assert json.loads((tmp_path / "one" / "summary.json").read_text())["policy"]["weights"]
+    assert json.loads((folder / "one" / "summary.json").read_text())["policy"]["weights"]
+
+
+@pytest.mark.slow
+def test_recordings_tell_how_far_the_policy_is_from_its_prior(evaluated):
+    folder, _ = evaluated
+    recordings = list(find_recordings(folder / "one"))
+    assert len(recordings) == 3
+    for recording in recordings:  # a few steps of the optimizer away
+        assert 1e-5 < recording.steps["kl"].mean() < 1
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Mounts a disk of 16 kB; arguments are options of mount."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(*options):
+        words = ("-t", "tmpfs", "-o", ",".join(("size=16k", *options)), "tmpfs", str(folder))
+        if shutil.which("mount") is None or subprocess.run(("mount", *words)).returncode:
+            pytest.skip("may not mount a small disk here")
+        return folder
+
+    yield mount
+    if os.path.ismount(folder):
+        subprocess.run(("umount", str(folder)), check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_costs_recordings_and_not_results(evaluated, disk, tmp_path):
+    folder, common = evaluated
+    words = (*common, "--record", str(disk()), "--out", str(tmp_path / "out"))
+    status, output = finished(start(folder, *words))
+    assert status == 1
+    assert "cannot be recorded: No space left on device" in " ".join(output.split())
+    summary = Summary.load(tmp_path / "out")
+    assert summary.rate == Summary.load(folder / "one").rate
+    assert any(episode.recording_error for episode in summary.episodes)
+    assert not list((tmp_path / "disk").rglob(".*.partial"))
+
+
+@pytest.mark.slow
+def test_a_read_only_folder_is_told_before_anything_starts(evaluated, disk, capsys):
+    _, common = evaluated
+    assert main([*common, "--record", str(disk("ro"))]) == BAD_INPUT
+    assert "cannot be written to: Read-only file system" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+@pytest.mark.slow
+def test_a_clone_is_evaluated_and_watched_as_well(evaluated, tmp_path):
+    """It learns from what the evaluation before recorded, and meets the same worlds."""
+    folder, (_, _, *common) = evaluated
+    file = task(
+        tmp_path,
+        run="MineStudioBC",
+        model=SIZES,
+        input_=str(folder / "one" / "episodes"),
+        window_length=4,
+        validation_fraction=0.34,
+        dataset_num_iters_per_learner=1,
+        num_envs_per_env_runner=2,
+    )
+    words = ["--stop", "training_iteration=1", "--out", "results"]
+    run(tmp_path, "train", "file", file, *words)
+    checkpoint = checkpoint_in(tmp_path / "results")
+    words = ["--out", "clone", "--compare", str(folder / "one")]
+    assert "McNemar" in run(tmp_path, "evaluate", checkpoint, *common, *words)
+    assert main(["play", file, "--agent", checkpoint, "--out", str(tmp_path / "plays")]) == 0
+    (recording,) = find_recordings(tmp_path / "plays")
+    assert len(recording) == 12

@@ -44,12 +44,12 @@ def make_env(tmp_path, size=(128, 128), **options):
     return EpisodeRecorder(env, RecorderOptions.from_mapping({"folder": str(tmp_path), **options}))
 
 
-def play(env, seed=3, name="one", value=1.5):
+def play(env, seed=3, name="one", **thoughts):
     env.action_space.seed(seed)
     env.reset(seed=seed, options={"recording": {"name": name, "index": 5}})
     done = False
     while not done:
-        action = {**env.action_space.sample(), "value": np.float32(value)}
+        action = {**env.action_space.sample(), "value": np.float32(1.5), **thoughts}
         _, _, terminated, truncated, info = env.step(action)
         done = terminated or truncated
     return info
@@ -101,6 +101,22 @@ def test_pov_is_recorded_at_the_render_size_and_the_overlay_is_written_on_it(tmp
     assert first.shape == (270, 480, 3)  # enlarged, for the text
     darkened = first[:40, :80].mean() < frame[:13, :26].mean()
     assert darkened and abs(first[100:].mean() - frame[34:].mean()) < 3
+
+
+def test_the_overlay_tells_how_far_the_policy_is_from_its_prior(tmp_path):
+    env = make_env(tmp_path, overlay=True, crf=0)
+    without, with_kl = (
+        Recording(play(env, name=name, **thoughts)["recording"])
+        for name, thoughts in (("without", {}), ("with", {"kl": np.float32(0.25)}))
+    )
+    assert "kl" not in without.steps and (with_kl.steps["kl"] == 0.25).all()
+    changed = [
+        np.flatnonzero((a != b).any((1, 2)))
+        for a, b in zip(without.frames(), with_kl.frames(), strict=True)
+    ]
+    assert len(changed[0]) == 0  # nothing was thought before the first frame
+    for rows in changed[1:]:  # one more line, below the others
+        assert 8 <= len(rows) <= 40 and rows.min() > 30
 
 
 def test_minestudios_files_hold_what_its_worker_writes(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
@@ -125,3 +126,17 @@ def test_recordings_name_the_episode_and_hold_the_policys_values(make_runner, tm
         assert recording.meta["success"] == episode.success
         assert recording.meta["policy"] == {"checkpoint": "somewhere"}
         assert abs(recording.steps["value"]).max() < 10  # NaN is not
+
+
+def test_the_divergence_from_a_prior_is_recorded_step_by_step(make_runner, tmp_path):
+    runner = make_runner(failure_length=6)
+    own = {name: np.array(value) for name, value in runner.module.get_state().items()}
+    other = {n: -30 * a if n.startswith("pi_head") else a for n, a in own.items()}
+    kl = {}
+    for name, prior in (("same", own), ("other", other), ("none", None)):
+        settings = replace(SETTINGS, recorder={"folder": str(tmp_path / name)})
+        played = list(runner.play(specs(3), settings, prior=prior))
+        kl[name] = [Recording(episode.recording).steps.get("kl") for episode in played]
+    assert all(np.abs(column).max() < 1e-5 for column in kl["same"])
+    assert all(len(column) in (3, 6) and column.min() > 1e-3 for column in kl["other"])
+    assert kl["none"] == [None] * 3

@@ -30,6 +30,9 @@ class Decision(NamedTuple):
     value_b: Tensor
     """[B] in the task's units, float32."""
 
+    logits: dict[str, Tensor]
+    """Per head [B, N], up to a constant per row; the next step may overwrite them."""
+
 
 class RolloutSession:
     """Plays ``network`` in a fixed number of environments.
@@ -80,7 +83,8 @@ class RolloutSession:
         tokens, log_prob_b = act(
             logits, explore=explore, generator=generator, uniform_bh=uniform_bh
         )
-        return Decision(tokens, log_prob_b, self._network.value_head.denormalize(value_b))
+        value_b = self._network.value_head.denormalize(value_b)
+        return Decision(tokens, log_prob_b, value_b, logits)
 
     @torch.no_grad()
     def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:
