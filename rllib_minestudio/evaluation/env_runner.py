@@ -13,6 +13,7 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
+from torch import Tensor
 
 from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
@@ -32,10 +33,11 @@ NUM_HEADS = 2
 class EvaluationEnvRunner(MineStudioEnvRunner):
     """Plays given episodes.
 
-    The policy always acts for all environments at once, whoever has an episode left, and with
-    random numbers that belong to the episode. So an episode's course depends neither on what is
-    played beside it nor on the order: with as many environments per runner it is the same to the
-    last bit, with another number up to the rounding of matrix products.
+    The policy acts as soon as some environments are ready, and slow ones keep nobody waiting. It
+    always computes for all, and only the memories of those that are ready move on; random numbers
+    belong to the episode. So an episode's course depends neither on what is played beside it nor
+    on the order: with as many environments per runner it is the same to the last bit, with
+    another number up to the rounding of matrix products.
     """
 
     def make_env(self) -> None:
@@ -83,7 +85,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         unresolved = len(specs)
         self.env.reset()
         while unresolved:
-            step = self.env.recv(self.num_envs)  # all that are under way
+            step = self.env.recv(self._min_ready)
             for episode in self._note(step):
                 unresolved -= 1
                 yield episode
@@ -94,9 +96,11 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             if not ready:
                 continue
             shown, begins = self._on_device(obs), self._on_device(first)
+            moving = self._moving(ready)
             decision = session.act(
                 shown,
                 begins,
+                moving_n=moving,
                 explore=not settings.deterministic,
                 uniform_bh=self._on_device(self._uniform(ready)),
             )
@@ -104,7 +108,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             if settings.recorder is not None:
                 action["value"] = decision.value_b[ready].cpu().numpy()
             if companion is not None:
-                kl_b = companion.divergence(shown, begins, decision.logits)
+                kl_b = companion.divergence(shown, begins, decision.logits, moving)
                 action["kl"] = kl_b[ready].cpu().numpy()
             first[ready] = False
             self.env.send(np.array(ready, np.int64), action)
@@ -157,6 +161,14 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
                 self._seats[row].is_parked = False
             idle = {name: np.zeros(len(woken), np.int64) for name in ("buttons", "camera")}
             self.env.send(np.array(woken, np.int64), idle)
+
+    def _moving(self, ready: Sequence[int]) -> Tensor | None:
+        """(num_envs,) whose memories move on; None for all, which is faster."""
+        if len(ready) == self.num_envs:
+            return None
+        moving = np.zeros(self.num_envs, np.bool_)
+        moving[ready] = True
+        return self._on_device(moving)
 
     def _uniform(self, ready: Sequence[int]) -> NDArray[np.float64]:
         """Random numbers (num_envs, NUM_HEADS), each row's from its own episode."""

@@ -118,7 +118,11 @@ class Companion:
         self._session = RolloutSession(network, num_envs)
 
     def divergence(
-        self, image_bhwc: Tensor, first_b: Tensor, logits: Mapping[str, Tensor]
+        self,
+        image_bhwc: Tensor,
+        first_b: Tensor,
+        logits: Mapping[str, Tensor],
+        moving_n: Tensor | None = None,
     ) -> Tensor:
         """Take a step beside the policy; return KL(policy || companion) [B] in nats.
 
@@ -126,8 +130,9 @@ class Companion:
             image_bhwc: What all environments show, [B, H, W, 3] uint8.
             first_b: Whether it begins an episode.
             logits: The policy's, per head [B, N], up to a constant per row.
+            moving_n: As in `RolloutSession.act`.
         """
-        own = self._session.act(image_bhwc, first_b, explore=False).logits
+        own = self._session.act(image_bhwc, first_b, moving_n=moving_n, explore=False).logits
         return kl_divergence(_normalized(logits), _normalized(own))
 
 

@@ -11,7 +11,7 @@ import pytest
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import Recording
-from tests.evaluation.toy_envs import Fragile
+from tests.evaluation.toy_envs import Fragile, Slow
 
 SETTINGS = PlaySettings(seed=5)
 
@@ -104,6 +104,12 @@ def test_an_environment_whose_process_dies_is_replaced_and_its_episode_repeated(
     assert {Recording(e.recording).path.name for e in episodes.values()} == set(
         os.listdir(tmp_path / "out")
     )
+
+
+def test_nobody_waits_for_a_slow_environment(make_runner, tmp_path):
+    expected = by_index(list(make_runner(num_envs=2).play(specs(6), SETTINGS)))
+    slow = make_runner(Slow, num_envs=2, folder=str(tmp_path))  # in processes of their own
+    assert by_index(list(slow.play(specs(6), SETTINGS))) == expected
 
 
 def test_an_environment_that_always_fails_is_given_up_and_reported(make_runner, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,27 @@ class Fragile(CoinToss):
                 os._exit(1)
             raise RuntimeError("lost the world")
         return super().step(action)
+
+
+class Slow(CoinToss):
+    """The first environment's steps take until one of the others has ended an episode.
+
+    Config:
+        folder: Where the others leave a file then.
+    """
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__(config)
+        self._sign = Path(config["folder"], "ended")
+        self._is_slow = config.vector_index == 0
+
+    def step(self, action: dict[str, Any]) -> tuple[Any, float, bool, bool, dict]:
+        deadline = time.monotonic() + 40
+        while self._is_slow and not self._sign.exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError("kept waiting")
+            time.sleep(0.01)
+        result = super().step(action)
+        if result[2]:
+            self._sign.touch()
+        return result

@@ -70,6 +70,19 @@ def test_greedy_actions_are_the_modes(network, images):
         assert torch.equal(actions[name], log_p[:, 0].argmax(-1, keepdim=True))
 
 
+def test_those_who_wait_are_computed_along_and_leave_no_trace(network, images):
+    none = torch.zeros(2, dtype=torch.bool)
+    together, in_turns = RolloutSession(network, 2), RolloutSession(network, 2)
+    for t in range(5):
+        expected = together.act(images[:, t], none, explore=False)
+        for row in (1, 0) if t % 2 else (0, 1):
+            moving = torch.arange(2) == row
+            shown = torch.where(moving[:, None, None, None], images[:, t], 255 - images[:, t])
+            found = in_turns.act(shown, ~moving, moving_n=moving, explore=False)
+            assert torch.equal(found.value_b[row], expected.value_b[row])
+            assert torch.equal(found.log_prob_b[row], expected.log_prob_b[row])
+
+
 def test_some_environments_may_step_while_others_wait(network, images):
     """Rows given in any order play as they would alone."""
     none = torch.zeros(2, dtype=torch.bool)

@@ -59,13 +59,21 @@ class RingMemory:
         """Returns what ``rewind`` needs."""
         return self.slot_n.clone(), self.bias_nm.clone()
 
-    def rewind(self, bookmark: tuple[Tensor, Tensor]) -> None:
+    def rewind(self, bookmark: tuple[Tensor, Tensor], except_n: Tensor | None = None) -> None:
         """Takes back at most one frame of each environment.
 
         That frame stays in the slot of the oldest one, which nothing may attend to any more.
+
+        Args:
+            bookmark: From before the frame.
+            except_n: [N] bool, environments that keep it; None: none.
         """
-        self.slot_n.copy_(bookmark[0])
-        self.bias_nm.copy_(bookmark[1])
+        slot_n, bias_nm = bookmark
+        if except_n is not None:
+            slot_n = torch.where(except_n, self.slot_n, slot_n)
+            bias_nm = torch.where(except_n[:, None], self.bias_nm, bias_nm)
+        self.slot_n.copy_(slot_n)
+        self.bias_nm.copy_(bias_nm)
 
     def snapshot(self) -> list[Tensor]:
         """Returns a copy of everything, for ``restore``."""

@@ -61,6 +61,7 @@ class RolloutSession:
         first_b: Tensor,
         *,
         rows: Tensor | None = None,
+        moving_n: Tensor | None = None,
         explore: bool = True,
         generator: torch.Generator | None = None,
         uniform_bh: Tensor | None = None,
@@ -71,15 +72,20 @@ class RolloutSession:
             image_bhwc: [B, H, W, 3] uint8, on the network's device.
             first_b: [B] bool, True where the frame begins an episode.
             rows: [B] int64, which environments these are, each once; None: all, in order.
+            moving_n: [N] bool, with all rows: whose memories move on. The others are computed
+                along and forgotten, so that nobody's numbers depend on who is ready. None: all.
             explore: Draw the actions; else take the most probable ones.
             generator: Source of randomness on that device; the global one if None.
             uniform_bh: [B, heads] numbers to draw with instead; see `sampling.act`.
         """
         self._refresh()
+        bookmark = None if moving_n is None else self._memory.bookmark()
         if self._graphed is not None and rows is None:
             logits, value_b = self._graphed(image_bhwc, first_b)
         else:
             logits, value_b = self._step(image_bhwc, first_b, rows)
+        if bookmark is not None:
+            self._memory.rewind(bookmark, except_n=moving_n)
         tokens, log_prob_b = act(
             logits, explore=explore, generator=generator, uniform_bh=uniform_bh
         )
