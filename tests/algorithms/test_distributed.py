@@ -123,6 +123,23 @@ def test_a_bad_fragment_at_one_learner_is_left_out_by_both(pair):
     assert_equal(one, two)
 
 
+def test_two_learners_take_over_one_state_and_go_on_from_it(pair):
+    """Each with moments of its own, though both were restored from one object in shared memory."""
+    algorithm, two = pair
+    one = algorithm.learner_group
+    two.set_state(one.get_state())
+    for iteration in (4, 5):
+        fragments = play(algorithm)
+        update(one, fragments, iteration)
+        update(two, fragments, iteration)
+    assert_equal(one, two)
+    first, second = (
+        result.get() for result in two.foreach_learner(lambda learner: learner.get_state())
+    )
+    for name, array in first["rl_module"]["default_policy"].items():
+        np.testing.assert_array_equal(second["rl_module"]["default_policy"][name], array)
+
+
 def test_what_does_not_divide_is_refused(make_config):
     config = make_config(fragments_per_iteration=9).learners(num_learners=2)
     with pytest.raises(InvalidOptionsError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from dataclasses import replace
@@ -97,11 +98,27 @@ def test_an_announced_batch_is_loaded_in_the_thread(loader, threads):
     assert loaded.staleness(5) == [[5, 4], [3, 2]]
 
 
+def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loader, threads):
+    """As the training loop does: it looks ahead, then has the learner train."""
+    batches = [
+        TrainingData(episodes=[make_fragment(i), make_fragment(i + 1)]) for i in (0, 2, 4, 6)
+    ]
+    ahead = []
+    for present, following in itertools.pairwise(batches):
+        loader.prefetch(following)
+        loaded = loader.load(present)
+        assert loaded.fragments == present.episodes
+        ahead.append(loaded.ahead)
+    assert ahead == [False, True, True]
+    assert threads.count(threading.current_thread().name) == 1
+
+
 def test_another_batch_is_loaded_at_once(loader, threads):
     fragments = [make_fragment(i) for i in range(4)]
     loader.prefetch(TrainingData(episodes=fragments))
     other = [make_fragment(i) for i in range(4, 8)]
-    assert numbers(loader.load(TrainingData(episodes=other))) == [4, 6]
+    loaded = loader.load(TrainingData(episodes=other))
+    assert (numbers(loaded), loaded.ahead) == ([4, 6], False)
     assert threading.current_thread().name in threads
     assert numbers(loader.load(TrainingData(episodes=fragments))) == [0, 2]
 

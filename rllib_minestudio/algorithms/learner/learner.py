@@ -29,7 +29,7 @@ from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import Objective, objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.learner.state import ExtraState
+from rllib_minestudio.algorithms.learner.state import ExtraState, own_moments
 from rllib_minestudio.algorithms.learner.targets import add_targets
 from rllib_minestudio.algorithms.learner.training_pass import TrainingPass
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
@@ -115,6 +115,7 @@ class MineStudioPPOLearner(VPTLearner):
         self._collected = IterationMetrics(self._peers)
         with self._collected.timed("fetch"):
             loaded = self._loader.load(training_data)
+        self._collected.scalars["loaded_ahead"] = float(loaded.ahead)
         self._coefficients = loss_coefficients(
             timesteps[ITERATION],
             kl_coeff=config.kl_coeff,
@@ -260,6 +261,7 @@ class MineStudioPPOLearner(VPTLearner):
         """Restore; unlike RLlib's, also to older weights than the present ones."""
         self._weights_seq_no = 0
         super().set_state(state)
+        own_moments(self.get_optimizer(DEFAULT_MODULE_ID))
         self._published_version = self._weights_seq_no
         if self._prior is not None:
             self._prior.forget()

@@ -5,9 +5,10 @@ While the learner trains on one batch, a thread can do all this for the next (`p
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -30,12 +31,14 @@ class LoadedBatch:
         lost: For each row, whether Ray lost one of its fragments. Another row stands in for it,
             so that every learner has equally many; it must not be trained on.
         ready: On a GPU, recorded when all tensors have arrived.
+        ahead: Whether it was loaded ahead, in the thread.
     """
 
     fragments: list[Fragment]
     batch: FragmentBatch
     lost: list[bool]
     ready: torch.cuda.Event | None = None
+    ahead: bool = False
 
     def staleness(self, version: int) -> list[list[int]]:
         """For each row, how many versions its fragments lag behind `version`."""
@@ -58,26 +61,26 @@ class FragmentLoader:
         self._join = join
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
-        self._announced: tuple[list[Any], Future[LoadedBatch]] | None = None
+        self._announced: deque[tuple[list[Any], Future[LoadedBatch]]] = deque(maxlen=2)
 
     def prefetch(self, training_data: TrainingData) -> None:
-        """Begin to load a batch, and return at once; replaces one announced before."""
+        """Begin to load a batch, and return at once.
+
+        It may be announced before the batch in front of it has been asked for, so that up to two
+        are kept; the older one makes room for a third.
+        """
         payloads = _payloads(training_data)
-        self._announced = payloads, self._executor.submit(self._load, payloads)
+        self._announced.append((payloads, self._executor.submit(self._load, payloads)))
 
     def load(self, training_data: TrainingData) -> LoadedBatch:
-        """The batch; waits for the thread if it is the one announced, else loads it now.
+        """The batch; waits for the thread if it was announced, else loads it now.
 
         Raises:
             FragmentsLostError: Ray lost every one of its fragments.
             Exception: Whatever went wrong in the thread.
         """
         payloads = _payloads(training_data)
-        announced, self._announced = self._announced, None
-        if announced is not None and _same(announced[0], payloads):
-            loaded = announced[1].result()
-        else:
-            loaded = self._load(payloads)
+        loaded = self._take_announced(payloads) or self._load(payloads)
         if loaded.ready is not None:
             training_stream = torch.cuda.current_stream(self._device)
             training_stream.wait_event(loaded.ready)
@@ -88,6 +91,15 @@ class FragmentLoader:
     def close(self) -> None:
         """Let the thread end."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _take_announced(self, payloads: list[Any]) -> LoadedBatch | None:
+        """The batch if it was announced; what was announced before it will not be asked for."""
+        for place, (announced, future) in enumerate(self._announced):
+            if _same(announced, payloads):
+                for _ in range(place + 1):
+                    self._announced.popleft()
+                return replace(future.result(), ahead=True)
+        return None
 
     def _load(self, payloads: list[Any]) -> LoadedBatch:
         fragments = _fetch(payloads)
