@@ -14,6 +14,7 @@ from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
 if TYPE_CHECKING:
     from rllib_minestudio.evaluation.checkpoint import LoadedPolicy
+    from rllib_minestudio.evaluation.compare import Comparison
     from rllib_minestudio.evaluation.options import EvaluationOptions
     from rllib_minestudio.evaluation.summary import Summary
 
@@ -141,10 +142,12 @@ def evaluate(arguments: argparse.Namespace) -> int:
             )  # only the first is filmed
     summaries += [] if other is None else [other]
     stdout.print(summary_table(summaries[0]))
+    compared = None
     if len(summaries) > 1:
         a, b = summaries
-        stdout.print(comparison_table(a, b, compare(a, b)))
-    return _report(summaries[0], folder)
+        compared = (b, compare(a, b))
+        stdout.print(comparison_table(a, *compared))
+    return _report(summaries[0], folder, compared)
 
 
 def _load(source: str) -> LoadedPolicy:
@@ -273,7 +276,7 @@ def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, pri
         group.stop()
 
 
-def _report(summary: Summary, folder: Path) -> int:
+def _report(summary: Summary, folder: Path, compared: tuple[Summary, Comparison] | None) -> int:
     """Save the summary and say what went wrong; returns the exit status."""
     from rllib_minestudio.evaluation.report.page import write_page
 
@@ -281,7 +284,9 @@ def _report(summary: Summary, folder: Path) -> int:
     problems += sorted({e.recording_error for e in summary.episodes if e.recording_error})
     try:
         summary.save(folder / "summary.json")
-        write_page(summary, folder / "summary.html")
+        write_page(summary, folder / "summary.html", compared)
+        if compared is not None:
+            compared[1].save(folder / "comparison.json")
         stdout.print(f"summary: {folder / 'summary.json'}, {folder / 'summary.html'}")
     except OSError as error:
         problems.append(f"The summary could not be saved: {error}")

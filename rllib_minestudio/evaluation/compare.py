@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import binomtest, permutation_test
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.whole_file import write_whole
 
 RESAMPLES = 9999
 
@@ -38,6 +41,20 @@ class Comparison:
         f"return: sign-flip permutation test of the paired differences, {RESAMPLES} resamples; "
         "both two-sided"
     )
+
+    @property
+    def verdict(self) -> str:
+        """The numbers in two sentences."""
+        success = "" if self.success_p is None else f" (p = {self.success_p:.3g})"
+        return (
+            f"{self.pairs} paired episodes; solved by A only {self.only_a}, by B only "
+            f"{self.only_b}{success}; return of B minus A {self.return_difference:+.3f} "
+            f"(p = {self.return_p:.3g}).\n{self.tests}."
+        )
+
+    def save(self, file: Path) -> None:
+        """Write all fields as JSON; the file appears as a whole."""
+        write_whole(file, json.dumps({**asdict(self), "tests": self.tests}, indent=2) + "\n")
 
 
 def compare(a: Summary, b: Summary) -> Comparison:

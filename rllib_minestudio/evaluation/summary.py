@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from scipy.stats import binomtest
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.whole_file import write_whole
 
 CONFIDENCE = 0.95
 FORMAT = "rllib_minestudio.evaluation"
@@ -160,10 +160,7 @@ class Summary:
 
     def save(self, file: Path) -> None:
         """Write `to_json` to a file, which appears as a whole."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-        partial.write_text(json.dumps(self.to_json(), indent=2) + "\n")
-        os.replace(partial, file)
+        write_whole(file, json.dumps(self.to_json(), indent=2) + "\n")
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

@@ -130,6 +130,8 @@ def test_an_evaluation_is_compared_with_another(evaluated):
         e.undiscounted_return for e in two.episodes
     ]
     assert json.loads((folder / "one" / "summary.json").read_text())["policy"]["weights"]
+    assert json.loads((folder / "two" / "comparison.json").read_text())["pairs"] == 3
+    assert "McNemar" in (folder / "two" / "summary.html").read_text()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 from selenium import webdriver
 
 from rllib_minestudio import MineStudioEnv
+from rllib_minestudio.evaluation.compare import compare
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.filters import parse_filter
 from rllib_minestudio.evaluation.report.page import write_page
@@ -82,9 +83,9 @@ def evaluated(make_config, tmp_path_factory):
     finally:
         runner.stop()
     played[-1] = replace(played[-1], recording=None)
-    labelled = parse_filter("x>0").filter(played)
+    labelled = list(parse_filter("x>0").filter(played))
     summary = Summary.of(labelled, seed=0, filter="x>0", policy={"name": "random"})
-    write_page(summary, folder / "summary.html")
+    write_page(summary, folder / "summary.html", (summary, compare(summary, summary)))
     shown = [list(Recording(episode.recording).frames()) for episode in exact]
     return folder / "summary.html", shown
 
@@ -108,7 +109,7 @@ def test_everything_is_there_and_nothing_complains(browser):
     assert len(plots) == 2 and all(plot.is_displayed() for plot in plots)
     assert len(browser.find_elements("css selector", "figure")) == EPISODES
     assert len(browser.find_elements("tag name", "video")) == EPISODES - 1
-    assert "not recorded" in browser.page_source
+    assert "not recorded" in browser.page_source and "3 paired episodes" in browser.page_source
     assert browser.get_log("browser") == []
 
 

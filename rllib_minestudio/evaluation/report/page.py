@@ -11,22 +11,35 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
+from rllib_minestudio.evaluation.compare import Comparison
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.report import plots
-from rllib_minestudio.evaluation.report.tables import COLUMNS, policy_name, task_rows
+from rllib_minestudio.evaluation.report.tables import (
+    COLUMNS,
+    comparison_rows,
+    policy_name,
+    task_rows,
+)
 from rllib_minestudio.evaluation.summary import CONFIDENCE, Summary
+from rllib_minestudio.evaluation.whole_file import write_whole
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 
 MAX_EMBEDDED_BYTES = 48 * 1024**2
 """Of all videos together; what is beyond is linked, relative to the page."""
 
 
-def write_page(summary: Summary, file: Path, max_embedded: int = MAX_EMBEDDED_BYTES) -> None:
+def write_page(
+    summary: Summary,
+    file: Path,
+    compared: tuple[Summary, Comparison] | None = None,
+    max_embedded: int = MAX_EMBEDDED_BYTES,
+) -> None:
     """Write the page; it appears as a whole.
 
     Args:
         summary: What it shows.
         file: Where to; its folder is created.
+        compared: Another evaluation, and what a comparison with it came to.
         max_embedded: Bytes of video that become part of it, the first episodes' first.
     """
     template = files("rllib_minestudio.evaluation.report").joinpath("page.html").read_text()
@@ -35,18 +48,17 @@ def write_page(summary: Summary, file: Path, max_embedded: int = MAX_EMBEDDED_BY
         name=policy_name(summary),
         summary=summary,
         confidence=CONFIDENCE,
-        columns=(*COLUMNS, "return", "length"),
+        columns=COLUMNS,
         rows=task_rows(summary),
         plots=[*([plots.rates(summary)] if summary.has_success else []), plots.returns(summary)],
+        comparison=None if compared is None else compared[1],
+        compared_rows=[] if compared is None else comparison_rows(summary, compared[0]),
         tiles=_tiles(summary, file.parent, max_embedded),
         identity=json.dumps(
             {"policy": dict(summary.policy), "config": dict(summary.config)}, indent=2, default=str
         ),
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    partial.write_text(text)
-    os.replace(partial, file)
+    write_whole(file, text)
 
 
 def _tiles(summary: Summary, folder: Path, max_embedded: int) -> list[dict[str, Any]]:

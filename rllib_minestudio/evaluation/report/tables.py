@@ -42,31 +42,28 @@ def task_rows(summary: Summary) -> list[tuple[str, ...]]:
 
 def comparison_table(a: Summary, b: Summary, comparison: Comparison) -> Table:
     """One row per evaluation, and what the paired tests say below."""
-    verdict = (
-        f"{comparison.pairs} paired episodes; solved by A only {comparison.only_a}, by B only "
-        f"{comparison.only_b}"
-    )
-    if comparison.success_p is not None:
-        verdict += f" (p = {comparison.success_p:.3g})"
-    verdict += (
-        f"; return of B minus A {comparison.return_difference:+.3f} "
-        f"(p = {comparison.return_p:.3g}).\n{comparison.tests}."
-    )
-    table = Table(title="comparison", title_justify="left", caption=verdict)
+    table = Table(title="comparison", title_justify="left", caption=comparison.verdict)
     table.caption_justify = "left"
     table.add_column("")
     table.add_column("policy")
     for name in (*COLUMNS, "return"):
         table.add_column(name, justify="right", no_wrap=True)
-    for label, summary in (("A", a), ("B", b)):
-        returns = [episode.undiscounted_return for episode in summary.episodes]
-        table.add_row(
+    for row in comparison_rows(a, b):
+        table.add_row(*row)
+    return table
+
+
+def comparison_rows(a: Summary, b: Summary) -> list[tuple[str, ...]]:
+    """Per evaluation: its letter, its policy, `COLUMNS`, and the return."""
+    return [
+        (
             label,
             policy_name(summary),
             *rate_cells(summary.rate, summary.has_success),
-            _mean_and_deviation(returns),
+            _mean_and_deviation([episode.undiscounted_return for episode in summary.episodes]),
         )
-    return table
+        for label, summary in (("A", a), ("B", b))
+    ]
 
 
 def rate_cells(rate: Rate, known: bool) -> tuple[str, str, str, str]:
