@@ -86,6 +86,7 @@ class VoxelBackend:
         """
         # Imported late: numba takes a second, which checking options need not cost.
         from rllib_minestudio.env.voxel.engine import VoxelEngine
+        from rllib_minestudio.env.voxel.items import ITEMS
 
         self._biome, self._inventory = _known_names(options)
         self.action_space = KeySpace()
@@ -93,6 +94,9 @@ class VoxelBackend:
         self._seed = options.seed
         self._idle = self.action_space.no_op()
         self._complaints: set[str] = set()
+        for _, item, _ in self._inventory:
+            if lacking := ITEMS[item].lacking:
+                self._complain("The initial %r is there, but %s", ITEMS[item].name, lacking)
 
     def begin_episode(self) -> bool:
         """Return False: this engine does not age."""
@@ -113,12 +117,12 @@ class VoxelBackend:
         return self._observe()
 
     def execute_cmd(self, command: str) -> RawStep:
-        """Execute a command and play one tick; a failure is logged, once per message."""
+        """Execute a command and play one tick; what it cannot do is logged, once per message."""
         result = self.engine.execute(command)
-        is_mistake = not result.ok and result.message not in _NOTHING_SELECTED
-        if is_mistake and result.message not in self._complaints:
-            self._complaints.add(result.message)
-            _logger.warning("The command %r failed: %s", command, result.message)
+        if not result.ok and result.message not in _NOTHING_SELECTED:
+            self._complain("The command %r failed: %s", command, result.message)
+        if result.lacking:
+            self._complain("The command %r was executed, but %s", command, result.lacking)
         self.engine.tick(self._idle)
         return self._observe()
 
@@ -140,6 +144,11 @@ class VoxelBackend:
 
     def close(self) -> None:
         """Do nothing: the engine is only memory."""
+
+    def _complain(self, text: str, what: str, reason: str) -> None:
+        if reason not in self._complaints:
+            self._complaints.add(reason)
+            _logger.warning(text, what, reason)
 
     def _observe(self) -> RawStep:
         engine = self.engine

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.commands import on_world
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -16,10 +17,8 @@ def engine():
 
 
 def test_give_fills_the_first_slot_and_counts(engine):
-    assert engine.execute("/give @p minecraft:iron_sword 1") == (
-        True,
-        "Gave 1 [Iron Sword] to Player",
-    )
+    given = engine.execute("/give @p minecraft:iron_sword 1")
+    assert given == (True, "Gave 1 [Iron Sword] to Player", "")
     engine.execute("give @s dirt 70")
     inventory = engine.info()["inventory"]
     assert inventory[0] == {"type": "iron_sword", "quantity": 1}
@@ -74,7 +73,7 @@ def test_kill_selectors(engine):
     assert [mob["name"] for mob in engine.mobs_near(9)] == ["sheep"]
     assert engine.execute("/kill @e[type=item]").message == "Killed Item"
     assert engine.execute("/kill @e[type=!player]").message == "Killed Sheep"
-    assert engine.execute("/kill @e[type=!player]") == (False, "No entity was found")
+    assert engine.execute("/kill @e[type=!player]").message == "No entity was found"
     assert engine.info()["kill_entity"] == {}
 
 
@@ -138,9 +137,31 @@ def test_time_weather_and_rules(engine):
     assert engine.execute("/time add 100").message == "Set the time to 6100"
     ticks(engine, 5)
     assert engine.execute("/time query daytime").message == "The time is 6100"
-    assert engine.execute("/weather rain").ok
+    assert not engine.execute("/weather clear").lacking
+    assert engine.execute("/weather rain").lacking == "the sky stays clear"
     assert engine.info()["location_stats"]["is_raining"]
     assert engine.execute("/difficulty peaceful").ok
+    assert engine.execute("/gamerule doMobSpawning false") == (
+        True,
+        "Gamerule doMobSpawning is now set to: false",
+        "",
+    )
+    assert engine.execute("/gamerule fallDamage false").lacking == "this rule is not obeyed"
+
+
+def test_what_can_only_be_carried_says_so(engine):
+    given = engine.execute("/give @p minecraft:bow 2")
+    assert given == (True, "Gave 2 [Bow] to Player", "bow cannot be shot or thrown here")
+    given = engine.execute("/replaceitem entity @s armor.head iron_helmet{Unbreakable:1}")
+    assert "worn for protection here, and NBT data is ignored" in given.lacking
+    info = engine.info()
+    assert [info["inventory"][slot]["quantity"] for slot in range(3)] == [1, 1, 0]
+    assert info["equipped_items"]["head"] == {"type": "iron_helmet", "damage": 0, "maxDamage": 165}
+    engine.execute("/give @p torch 70")
+    assert engine.info()["inventory"][2] == {"type": "torch", "quantity": 64}
+    for keys in [{"hotbar.3": 1}, {"camera": (60.0, 0.0)}, *[{"use": 1, "attack": 1}] * 10]:
+        engine.tick(keys)
+    assert engine.info()["inventory"][2] == {"type": "torch", "quantity": 64}
 
 
 def test_setblock_and_fill(engine):
@@ -189,6 +210,9 @@ def test_teleportbiome(engine, biome):
         ("/execute as @e[type=cow] run kill @s", "No entity was found"),
         ("/effect give @p speed -5", "must not be less than 0"),
         ("/time set soon", "Expected integer"),
+        ("/gamerule keepinventory true", "Did you mean 'keepInventory'?"),
+        ("/gamerule keepInventory maybe", "Expected integer"),
+        ("/kill @e[" + "type=!cow," * 33 + "]", "32 options"),
     ],
 )
 def test_mistakes_get_one_clear_message(engine, command, part):
@@ -207,9 +231,52 @@ def test_execute_runs_once_for_each_entity(engine):
     assert len(engine.mobs_near(20)) == 5
 
 
+def test_execute_as_an_entity_means_that_entity(engine):
+    for kind in ("cow", "pig", "cow"):
+        engine.execute(f"/summon {kind} ~3 ~ ~")
+    state(engine).scatter_item(BLOCK_ID["dirt"], 1, (5.0, FLOOR, 5.0), 10)
+    assert engine.execute("/execute as @e[type=cow] run kill @s").ok
+    assert [mob["name"] for mob in engine.mobs_near(20)] == ["pig"]
+    assert engine.execute("/execute as @e[type=item] run kill @s").message == "Killed Item"
+    assert [mob["name"] for mob in engine.mobs_near(20)] == ["pig"]
+
+
 def test_a_command_nested_without_end_is_a_mistake_too(engine):
     result = engine.execute("/execute " + "as @p run execute " * 2000 + "run time set day")
-    assert result == (False, "The command is nested too deeply")
+    assert result.message == "The command is nested too deeply"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/execute " + "as @e " * 300 + "run time set day",
+        "/execute " + "as @s " * 300 + "as @e at @s as @e at @s as @e run time set day",
+        "/execute as @e as @e run tp @p ~500 ~ ~",
+    ],
+    ids=["branches", "own", "teleports"],
+)
+def test_what_one_command_does_is_bounded(engine, command):
+    """Without the bound the first would run 257 ** 300 commands."""
+    for _ in range(256):
+        engine.execute("/summon cow ~3 ~ ~")
+    result = engine.execute(command)
+    assert not result.ok
+    assert result.message == "Stopped: one command may look at 524288 entities and blocks"
+    assert engine.execute("/execute as @e[type=cow] at @s run time set day").ok
+
+
+def test_what_a_world_remembers_is_bounded(engine, monkeypatch):
+    """A fill that goes on for ever, elsewhere each time, would take up all memory."""
+    monkeypatch.setattr(on_world, "_MOST_EDITS", state(engine).world.num_edits + 20)
+    assert engine.execute("/fill ~ 90 ~ ~9 91 ~ stone").ok
+    assert "a world remembers" in engine.execute("/fill ~ 95 ~ ~9 96 ~ stone").message
+    assert "a world remembers" in engine.execute("/setblock ~ 95 ~ stone").message
+    engine.reset(0, "plains")
+    assert engine.execute("/setblock ~ 127 ~ stone").ok
+
+
+def test_an_error_is_short_however_long_the_command(engine):
+    assert len(engine.execute("/give @p " + "x" * 30000).message) <= 300
 
 
 def test_unknown_biome_is_refused_at_reset():

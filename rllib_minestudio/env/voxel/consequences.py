@@ -77,7 +77,7 @@ def wear(state: GameState, uses: int) -> None:
     """Wears the tool in hand; it breaks when its durability is used up."""
     player = state.player
     item = ITEMS.get(player.held_item)
-    if item is None or item.durability == 0:
+    if item is None or item.tool is None:
         return
     slot = player.selected
     damage = int(player.inventory.damage[slot]) + uses

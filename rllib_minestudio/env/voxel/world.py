@@ -145,6 +145,11 @@ class World:
         low, high = (centre - LOAD_RADIUS) * CHUNK, (centre + LOAD_RADIUS + 1) * CHUNK
         return max(span[0], low), min(span[1], high)
 
+    @property
+    def num_edits(self) -> int:
+        """Blocks that differ, or did once, from the terrain as generated."""
+        return sum(map(len, self._edits.values()))
+
     def _set_column(self, x: int, z: int, y0: int, y1: int, block: int) -> int:
         column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]
         changed = np.flatnonzero(column[y0:y1] != block) + y0

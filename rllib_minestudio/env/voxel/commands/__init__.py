@@ -7,6 +7,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     Command,
     CommandError,
     CommandResult,
+    Effort,
     Source,
     need,
     read_position,
@@ -16,12 +17,17 @@ from rllib_minestudio.env.voxel.commands.selectors import select
 from rllib_minestudio.env.voxel.state import GameState
 from rllib_minestudio.errors import did_you_mean
 
+_COMMAND_EFFORT = 16
+"""What running a command counts, of `LARGEST_EFFORT`."""
+_LONGEST_MESSAGE = 300
+
 __all__ = ["COMMANDS", "CommandResult", "execute"]
 
 
 def _run(source: Source, words: list[str]) -> CommandResult:
     if not words:
         raise CommandError("Unknown or incomplete command")
+    source.effort.spend(_COMMAND_EFFORT)
     command = COMMANDS.get(words[0])
     if command is None:
         raise CommandError(f"Unknown command '{words[0]}'.{did_you_mean(words[0], COMMANDS)}")
@@ -38,14 +44,15 @@ def _execute(source: Source, arguments: list[str]) -> CommandResult:
         return _execute(source._replace(position=read_position(rest, source)), rest[3:])
     if word not in ("as", "at"):
         raise CommandError(f"Incorrect argument for command: '{word}' (as, at, positioned or run)")
+    # The last first: a branch that removes its entity moves up those after it.
     results = [
         _execute(
-            source._replace(executor=target.executor)
+            source._replace(executor=(target.kind, target.row))
             if word == "as"
             else source._replace(position=target.position),
             rest[1:],
         )
-        for target in select(rest[0], source)
+        for target in reversed(select(rest[0], source))
     ]
     return results[-1]
 
@@ -82,10 +89,10 @@ def execute(state: GameState, text: str) -> CommandResult:
         Whether it succeeded, and Minecraft's message; a bad command never raises.
     """
     x, y, z = state.player.position.tolist()
-    source = Source(state, "player", (x, y, z))
+    source = Source(state, Effort(), ("player", 0), (x, y, z))
     try:
         return _run(source, split_words(text.strip().removeprefix("/")))
     except CommandError as error:
-        return CommandResult(False, str(error))
+        return CommandResult(False, str(error)[:_LONGEST_MESSAGE])
     except RecursionError:
         return CommandResult(False, "The command is nested too deeply")

@@ -34,6 +34,8 @@ from rllib_minestudio.errors import did_you_mean
 
 _DEFAULT_EFFECT_SECONDS = 30
 _LONGEST_EFFECT = 1_000_000
+_TELEPORT_EFFORT = 8192
+"""What making the land around the player counts, of `LARGEST_EFFORT`."""
 _MOST_GIVEN = 6400
 _NAMED_SLOTS = {
     "weapon.offhand": OFFHAND_SLOT,
@@ -58,7 +60,8 @@ def give(source: Source, arguments: list[str]) -> CommandResult:
     if left:
         x, y, z = state.player.position.tolist()
         state.scatter_item(ITEM_ID[name], left, (x, y + 1.3, z), delay=0)
-    return CommandResult(True, f"Gave {count} [{title(name)}] to {PLAYER}")
+    message = f"Gave {count} [{title(name)}] to {PLAYER}"
+    return CommandResult(True, message, _lacking(name, arguments[1]))
 
 
 def clear(source: Source, arguments: list[str]) -> CommandResult:
@@ -91,7 +94,14 @@ def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
     count = read_int(arguments[4], 1, 64) if len(arguments) > 4 else 1
     item = ITEM_ID[name]
     player.inventory.set(slot, item, min(count, ITEMS[item].max_stack))
-    return CommandResult(True, f"Replaced a slot on {PLAYER} with [{title(name)}]")
+    message = f"Replaced a slot on {PLAYER} with [{title(name)}]"
+    return CommandResult(True, message, _lacking(name, arguments[3]))
+
+
+def _lacking(name: str, word: str) -> str:
+    """What this engine does not do of what the item called `name`, given as `word`, is for."""
+    reasons = (ITEMS[ITEM_ID[name]].lacking, "NBT data is ignored" if "{" in word else "")
+    return ", and ".join(filter(None, reasons))
 
 
 def summon(source: Source, arguments: list[str]) -> CommandResult:
@@ -107,7 +117,8 @@ def summon(source: Source, arguments: list[str]) -> CommandResult:
     if not state.world.is_loaded(position[0], position[2]):
         raise CommandError("That position is not loaded")
     state.spawn_mob(MOB_KIND_ID[name], *position)
-    return CommandResult(True, f"Summoned new {title(name)}")
+    lacking = "NBT data is ignored" if arguments[-1].startswith("{") else ""
+    return CommandResult(True, f"Summoned new {title(name)}", lacking)
 
 
 def effect(source: Source, arguments: list[str]) -> CommandResult:
@@ -203,6 +214,7 @@ def _move(
                 for word, now in zip(rotation, (state.player.yaw, state.player.pitch), strict=True)
             )
             state.player.yaw, state.player.pitch = yaw, pitch
+        source.effort.spend(_TELEPORT_EFFORT)
         places.teleport(state, *position)
 
 
@@ -221,6 +233,7 @@ def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
     if len(words) == 2:
         words = [words[0], "~", words[1]]
     x, _, z = read_position(words, source) if words else source.position
+    source.effort.spend(_TELEPORT_EFFORT)
     state = source.state
     found = places.find_biome(state, BIOMES.index(name), int(x // 1), int(z // 1))
     if found is None:

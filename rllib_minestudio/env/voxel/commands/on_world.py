@@ -12,14 +12,34 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_int,
     read_name,
 )
-from rllib_minestudio.env.voxel.state import DAY_TICKS
+from rllib_minestudio.env.voxel.state import DAY_TICKS, GAME_RULES
 from rllib_minestudio.env.voxel.world import HEIGHT
+from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
 _TIMES = {"day": 1000, "noon": 6000, "night": 13000, "midnight": 18000}
 _TICKS_OF_UNIT = {"d": DAY_TICKS, "s": 20, "t": 1}
 _WEATHERS = ("clear", "rain", "thunder")
 _DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
+_MOST_EDITS = 2**20
+"""Blocks changed since the world was made beyond which commands change no more: each is remembered.
+"""
+
+_NOT_OBEYED = (
+    *("doEntityDrops", "doMobLoot", "doTileDrops", "fallDamage", "naturalRegeneration"),
+    *("maxCommandChainLength", "maxEntityCramming"),
+)
+_WITHOUT_OBJECT = (
+    *("announceAdvancements", "commandBlockOutput", "disableElytraMovementCheck", "disableRaids"),
+    *("doFireTick", "doImmediateRespawn", "doInsomnia", "doLimitedCrafting", "doMobSpawning"),
+    *("doPatrolSpawning", "doTraderSpawning", "doWeatherCycle", "drowningDamage", "fireDamage"),
+    *("forgiveDeadPlayers", "logAdminCommands", "mobGriefing", "randomTickSpeed"),
+    *("reducedDebugInfo", "sendCommandFeedback", "showDeathMessages", "spawnRadius"),
+    *("spectatorsGenerateChunks", "universalAnger"),
+)
+"""Rules about things that this engine does not have."""
+_RULES = (*GAME_RULES, *_NOT_OBEYED, *_WITHOUT_OBJECT)
+"""All of Minecraft Java 1.16."""
 
 
 def setblock(source: Source, arguments: list[str]) -> CommandResult:
@@ -29,6 +49,7 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     block = BLOCK_ID[read_name(arguments[3], BLOCK_ID, "block type")]
     if not 0 <= y < HEIGHT or not source.state.world.is_loaded(x, z):
         raise CommandError("That position is not loaded")
+    _require_room(source, 1)
     if not source.state.world.set_block(x, y, z, block):
         raise CommandError("Could not set the block")
     return CommandResult(True, f"Changed the block at {x}, {y}, {z}")
@@ -48,10 +69,17 @@ def fill(source: Source, arguments: list[str]) -> CommandResult:
         raise CommandError(
             f"Too many blocks in the specified area (maximum {_LARGEST_FILL}, specified {volume})"
         )
+    source.effort.spend(volume)
+    _require_room(source, volume)
     changed = source.state.world.fill((x0, x1), (y0, y1), (z0, z1), block)
     if not changed:
         raise CommandError("No blocks were filled")
     return CommandResult(True, f"Successfully filled {changed} blocks")
+
+
+def _require_room(source: Source, changes: int) -> None:
+    if source.state.world.num_edits + changes > _MOST_EDITS:
+        raise CommandError(f"No more blocks can be changed: a world remembers {_MOST_EDITS}")
 
 
 def time(source: Source, arguments: list[str]) -> CommandResult:
@@ -79,17 +107,25 @@ def weather(source: Source, arguments: list[str]) -> CommandResult:
     need(arguments, 1, "/weather (clear|rain|thunder)")
     name = read_name(arguments[0], _WEATHERS, "weather")
     source.state.raining = name != "clear"
-    return CommandResult(True, f"Set the weather to {name}")
+    lacking = "the sky stays clear" if source.state.raining else ""
+    return CommandResult(True, f"Set the weather to {name}", lacking)
 
 
 def gamerule(source: Source, arguments: list[str]) -> CommandResult:
     """`/gamerule <rule> [value]`; of all rules, doDaylightCycle and keepInventory matter here."""
     need(arguments, 1, "/gamerule <rule> [<value>]")
     rule, rules = arguments[0], source.state.rules
-    if len(arguments) > 1:
-        rules[rule] = arguments[1].lower()
-        return CommandResult(True, f"Gamerule {rule} is now set to: {rules[rule]}")
-    return CommandResult(True, f"Gamerule {rule} is currently set to: {rules.get(rule, 'false')}")
+    if rule not in _RULES:
+        raise CommandError(f"Unknown game rule '{rule}'.{did_you_mean(rule, _RULES)}")
+    if len(arguments) == 1:
+        shown = rules.get(rule, "not set")
+        return CommandResult(True, f"Gamerule {rule} is currently set to: {shown}")
+    value = arguments[1].lower()
+    if value not in ("true", "false"):
+        value = str(read_int(value))
+    rules[rule] = value
+    lacking = "this rule is not obeyed" if rule in _NOT_OBEYED else ""
+    return CommandResult(True, f"Gamerule {rule} is now set to: {value}", lacking)
 
 
 def difficulty(source: Source, arguments: list[str]) -> CommandResult:

@@ -10,6 +10,12 @@ from rllib_minestudio.errors import did_you_mean
 
 LARGEST_COORDINATE = 30_000_000
 """Farthest column that a command may name, as in Minecraft."""
+LARGEST_EFFORT = 2**19
+"""Entities and blocks that one command may look at and change with all its branches together.
+
+It takes seconds to use up. Minecraft stops a chain after 65,536 commands
+(`maxCommandChainLength`), however much each of them does.
+"""
 
 _OPENING, _CLOSING = "{[", "}]"
 
@@ -18,25 +24,54 @@ class CommandError(Exception):
     """A command cannot be executed; the message is what the player reads in the chat."""
 
 
+class Effort:
+    """What the branches of one command may still do together; `LARGEST_EFFORT` to begin with."""
+
+    def __init__(self) -> None:
+        """Begin with all of it."""
+        self._left = LARGEST_EFFORT
+
+    def spend(self, amount: int) -> None:
+        """Take away from what is left.
+
+        Raises:
+            CommandError: If there is less: what the command has done until then stays done.
+        """
+        self._left -= amount
+        if self._left < 0:
+            raise CommandError(
+                f"Stopped: one command may look at {LARGEST_EFFORT} entities and blocks"
+            )
+
+
 class Source(NamedTuple):
     """Who runs a command, and where.
 
     Attributes:
         state: The game.
-        executor: The entity that `@s` means: "player", or the row of a mob.
+        effort: What the command may still do.
+        executor: The entity that `@s` means: its kind, and the row of a mob or item.
         position: Origin of relative coordinates and of distances.
     """
 
     state: GameState
-    executor: str | int
+    effort: Effort
+    executor: tuple[str, int]
     position: tuple[float, float, float]
 
 
 class CommandResult(NamedTuple):
-    """Outcome of a command: whether it succeeded, and the chat message."""
+    """Outcome of a command.
+
+    Attributes:
+        ok: Whether it succeeded.
+        message: The chat message.
+        lacking: What this engine does not do of what Minecraft does then; empty for nothing.
+    """
 
     ok: bool
     message: str
+    lacking: str = ""
 
 
 Command = Callable[[Source, list[str]], CommandResult]

@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.entities import MOB_KINDS
 
 PLAYER = "Player"
 """Name of the player in messages, and as a target."""
+_MOST_OPTIONS = 32
 _OPTIONS = ("type", "distance", "limit", "sort", "gamemode", "name", "tag", "nbt")
 
 
@@ -37,11 +38,6 @@ class Target(NamedTuple):
     def is_player(self) -> bool:
         """Whether this is the player."""
         return self.kind == "player"
-
-    @property
-    def executor(self) -> str | int:
-        """This entity as the executor of a command."""
-        return "player" if self.is_player else self.row
 
 
 def _player(source: Source) -> Target:
@@ -73,6 +69,8 @@ def _options(text: str) -> list[tuple[str, str]]:
         if not separator or name.strip() not in _OPTIONS:
             raise CommandError(f"Unknown option '{part}'; one of {', '.join(_OPTIONS)}")
         options.append((name.strip(), value.strip()))
+    if len(options) > _MOST_OPTIONS:
+        raise CommandError(f"A selector may have {_MOST_OPTIONS} options, found {len(options)}")
     return options
 
 
@@ -91,9 +89,19 @@ def _distance_filter(value: str, source: Source) -> Callable[[Target], bool]:
 
 
 def _executor(source: Source) -> list[Target]:
-    if source.executor == "player":
+    kind, row = source.executor
+    if kind == "player":
         return [_player(source)]
-    return [mob for mob in _mobs(source) if mob.row == source.executor]
+    mobs, items = source.state.mobs, source.state.items
+    if kind == "item":
+        is_there, place = row < items.count, items.position
+    else:
+        is_there, place = row < mobs.count and not mobs.death_ticks[row], mobs.position
+        is_there = is_there and MOB_KINDS[mobs.kind[row]].name == kind
+    if not is_there:
+        return []
+    x, y, z = place[row].tolist()
+    return [Target(kind, row, (x, y, z))]
 
 
 def select(word: str, source: Source) -> list[Target]:
@@ -117,6 +125,7 @@ def select(word: str, source: Source) -> list[Target]:
         found = [_player(source), *_mobs(source), *_items(source)]
     else:
         raise CommandError(f"Unknown selector type '{head}'")
+    source.effort.spend(len(found))
     found = _narrow(found, _options(rest[:-1]), source)
     if not found:
         raise CommandError("No entity was found" if head in ("@e", "@s") else "No player was found")

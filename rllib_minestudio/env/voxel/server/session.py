@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.items import ITEM_ID
+from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.server.mission import Mission
 from rllib_minestudio.env.voxel.server.step_text import Box, Step
 from rllib_minestudio.env.voxel.worldgen import BIOMES
@@ -19,6 +19,7 @@ _LARGEST_STACK = 64
 _NOTHING_SELECTED = ("No entity was found", "No player was found")
 """Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
 _MOST_COMPLAINTS = 200
+_LONGEST_SHOWN = 200
 _DISTANCE_OF_MOBS = 1800.0
 """Radius, in blocks, around the largest box of mobs that a step can ask for."""
 
@@ -86,13 +87,11 @@ class Session:
         self.is_playing = True
 
     def step(self, step: Step) -> Observation:
-        """Execute the step's commands and play one tick; a dead player stays as it is."""
+        """Execute the step's command and play one tick; a dead player stays as it is."""
         engine = self._engine
         if not self._done:
-            for command in step.chat:
-                result = engine.execute(command)
-                if not result.ok and result.message not in _NOTHING_SELECTED:
-                    self._complain(f"the command {command!r} failed: {result.message}")
+            if step.chat:
+                self._execute(step.chat)
             engine.tick(step.action)
             self._done = engine.player_dead
         return self.observe(step.voxels, step.mobs)
@@ -111,6 +110,14 @@ class Session:
         """End the mission, if there is one."""
         self.is_playing = False
 
+    def _execute(self, command: str) -> None:
+        result = self._engine.execute(command)
+        shown = command[:_LONGEST_SHOWN]
+        if not result.ok and result.message not in _NOTHING_SELECTED:
+            self._complain(f"the command {shown!r} failed: {result.message}")
+        if result.lacking:
+            self._complain(f"the command {shown!r} was executed, but {result.lacking}")
+
     def _give(self, slot: int, name: str, quantity: int) -> None:
         if name not in ITEM_ID:
             self._complain(f"the embedded engine has no item {name!r}; it is left out")
@@ -118,6 +125,8 @@ class Session:
             self._complain(f"slot {slot} cannot hold {quantity} {name}; it is left out")
         else:
             self._engine.player.inventory.set(slot, ITEM_ID[name], quantity)
+            if lacking := ITEMS[ITEM_ID[name]].lacking:
+                self._complain(f"in slot {slot}, {lacking}")
 
     def _complain(self, message: str) -> None:
         """Log a warning, once; and no more of them than anybody would read."""

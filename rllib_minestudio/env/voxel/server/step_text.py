@@ -33,13 +33,13 @@ class Step:
 
     Attributes:
         action: The engine's action: keys 0 or 1 and `camera`, (pitch, yaw) in degrees.
-        chat: Commands to execute before the tick.
+        chat: A command to execute before the tick; empty for none.
         voxels: The box whose blocks to tell, or None.
         mobs: The box whose mobs to tell, or None.
     """
 
     action: dict[str, Any] = field(default_factory=dict)
-    chat: list[str] = field(default_factory=list)
+    chat: str = ""
     voxels: Box | None = None
     mobs: Box | None = None
 
@@ -63,7 +63,9 @@ def read_step(text: str) -> Step:
         elif key == "chat":
             if len(value) > _LONGEST_CHAT:
                 raise ProtocolError(f"a chat message may have {_LONGEST_CHAT} characters")
-            step.chat.append(value)
+            if step.chat:
+                raise ProtocolError("a step has more than one chat message")
+            step.chat = value
         elif key == "voxels":
             step.voxels = _box(key, value, _LARGEST_REACH)
             if step.voxels is not None and _volume(step.voxels) > _LARGEST_VOLUME:
