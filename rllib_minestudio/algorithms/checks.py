@@ -126,6 +126,13 @@ def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
             f"prior is null but kl_coeff is {config.kl_coeff}: set kl_coeff to 0, or prior to "
             "'initial' or a path to weights."
         )
+    if config.lr_annealing_iterations is not None:
+        problems += _integer_problem("lr_annealing_iterations", config.lr_annealing_iterations, 1)
+        if not isinstance(config.lr, int | float):
+            problems.append(
+                f"lr_annealing_iterations is {config.lr_annealing_iterations!r}, but lr is the "
+                f"schedule {config.lr!r}: give a number as lr, or leave the iterations out."
+            )
     if config.prior is None and config.prior_update_interval:
         problems.append(
             f"prior_update_interval is {config.prior_update_interval} but prior is null: there is "

@@ -110,6 +110,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
         self.max_restarts_per_hour = 60
 
         # The optimizer.
+        self.lr_annealing_iterations: int | None = None
         self.lr_factors: dict[str, float] = {}
         self.weight_decay = 0.04
         self.adam_eps = 1.0e-8
@@ -146,6 +147,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
         learner_timeout_s: float = NotProvided,
         learner_state_interval: int = NotProvided,
         max_restarts_per_hour: int = NotProvided,
+        lr_annealing_iterations: int | None = NotProvided,
         lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
         adam_eps: float = NotProvided,
@@ -164,8 +166,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
             kl_decay: Factor on `kl_coeff` per iteration.
             carry_prior_state: Whether the prior remembers what was before a fragment.
             prior_update_interval: Every so many iterations the prior takes over the policy's
-                weights; 0: never. (MineStudio's `enable_ref_update` does it whenever the
-                iteration's reward is the highest so far.)
+                weights; 0: never.
             clip_param: Half-width of PPO's trust region.
             vf_coeff: Weight of the value loss.
             entropy_coeff: Weight of the entropy bonus.
@@ -205,6 +206,8 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
             max_restarts_per_hour: How often within an hour each part (all env runners, all
                 learners, the replay buffer, the weights' actor) may die or hang before the run
                 ends with an error.
+            lr_annealing_iterations: `lr` falls linearly and is 0 after so many iterations; None: it
+                does not. (A schedule in environment steps is given as `lr` itself.)
             lr_factors: Shell pattern on parameter names to factor on `lr`; the first that fits
                 counts. To keep parts from learning at all, see the model's option `freeze`.
             weight_decay: Of AdamW.

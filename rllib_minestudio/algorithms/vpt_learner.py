@@ -32,8 +32,13 @@ class VPTLearner(TorchLearner):
             module_id=module_id,
             optimizer=torch.optim.AdamW(groups, lr=0.0),
             params=[parameter for group in groups for parameter in group["params"]],
-            lr_or_lr_schedule=config.lr,
+            lr_or_lr_schedule=self._rate_or_schedule(config),
         )
+
+    @staticmethod
+    def _rate_or_schedule(config: Any) -> Any:
+        """What RLlib sets the learning rate by; None if it shall leave it alone."""
+        return config.lr
 
     @staticmethod
     def _set_optimizer_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:

@@ -113,7 +113,8 @@ def cuda() -> Health:
     import torch
 
     if torch.version.cuda is None:
-        return Health(False, "PyTorch is a build without CUDA", "Only needed to train on a GPU.")
+        fix = "Only needed for a GPU: install a CUDA build of torch, see https://pytorch.org."
+        return Health(False, "PyTorch is a build without CUDA", fix)
     if not torch.cuda.is_available():
         fix = "See nvidia-smi; in a container, start it with --gpus all. Only needed for a GPU."
         return Health(False, f"built for CUDA {torch.version.cuda}, but there is no GPU", fix)

@@ -19,6 +19,8 @@ from tests.algorithms.toy_envs import tiny_model
         ({"context_length": True}, r"context_length is True"),
         ({"prior": None}, r"prior is null but kl_coeff"),
         ({"prior": None, "kl_coeff": 0, "prior_update_interval": 2}, r"nothing to update"),
+        ({"lr_annealing_iterations": 0}, r"must be an integer, at least 1"),
+        ({"lr_annealing_iterations": 9, "lr": [[0, 1.0], [9, 0.5]]}, r"give a number as lr"),
         ({"ema_decay": 1}, r"decay of the weight average is 1: it must be at least 0 and below"),
         ({"reuse_stored_values": True}, r"saves nothing with off_policy_correction 'decoupled'"),
         ({"off_policy_correction": "decoupeld"}, r"Did you mean 'decoupled'"),

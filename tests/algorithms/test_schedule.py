@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rllib_minestudio.algorithms.learner.schedule import loss_coefficients
+from rllib_minestudio.algorithms.learner.schedule import annealed, loss_coefficients
 
 OPTIONS = {"kl_coeff": 0.2, "kl_decay": 0.5, "vf_warmup_iterations": 2}
 
@@ -20,3 +20,8 @@ def test_kl_decays_from_the_first_iteration_on():
     assert coefficients.policy == 1.0
     assert coefficients.publish
     assert coefficients.kl == pytest.approx(0.2 * 0.5**3)
+
+
+def test_the_rate_falls_to_zero_as_in_minestudio():
+    rates = [annealed(0.4, iteration, 4) for iteration in range(6)]
+    assert rates == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0, 0.0])

@@ -1,5 +1,6 @@
 """`rllib convert`: what a MineStudio config says arrives, and what cannot is listed."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from rllib_minestudio.cli.convert.stand_ins import ConfigModule
 from rllib_minestudio.cli.experiment import load_experiments
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.cli.plan import make_plan
+from rllib_minestudio.env.voxel.server import launcher
 
+MINESTUDIO = importlib.util.find_spec("minestudio")
 EXAMPLE = Path(__file__).with_name("minestudio_config.py")
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "from_minestudio.md"
 
@@ -126,12 +129,21 @@ def test_every_key_of_minestudio_is_documented():
     [
         ("online_dict = {'train_config': {'learning_rte': 1}}", "learning_rte=1: unknown key"),
         ("online_dict = {'train_config': {'clip_vloss': True}}", "clip_vloss=True: the value"),
-        ("online_dict = {'train_config': {'enable_ref_update': True}}", "prior_update_interval"),
+        ("online_dict = {'train_config': {'anneal_lr_linearly': True}}", "no train_config.num_it"),
         ("online_dict = {'trainer_name': 'BCTrainer'}", "only PPOTrainer"),
         ("online_dict = []", "online_dict is list"),
         ("x = 1", "there is no online_dict"),
         ("x = 1", "there is no env_generator()"),
-        ("import no_such_package", "no_such_package is not installed"),
+        ("import no_such_package\nno_such_package.f()", "no_such_package is not installed"),
+        (
+            "from no_such_package import Base\nclass Own(Base): pass",
+            "no_such_package is not installed",
+        ),
+        (
+            "import no_such_package\n"
+            "online_dict = {'train_config': {'learning_rate': no_such_package.RATE}}",
+            "learning_rate: <class 'no_such_package.RATE'> cannot be written",
+        ),
         ("def env_generator(): return 1 / 0", "env_generator() raised ZeroDivisionError"),
         ("def env_generator(): return object()", "only MineStudio's MinecraftSim"),
         (
@@ -164,12 +176,34 @@ def test_nothing_is_dropped_in_silence(tmp_path, text, complaint):
 
 def test_what_is_left_out_stands_in_the_file_and_in_the_exit_status(tmp_path, capsys):
     file = tmp_path / "my-config.py"
-    file.write_text("online_dict = {'train_config': {'anneal_lr_linearly': True}}")
+    file.write_text("online_dict = {'train_config': {'clip_vloss': True}}")
     assert main(["convert", str(file)]) == convert.INCOMPLETE
     captured = capsys.readouterr()
-    assert "not translated: train_config.anneal_lr_linearly=True" in captured.err
-    assert "# - train_config.anneal_lr_linearly=True" in captured.out
+    assert "not translated: train_config.clip_vloss=True" in captured.err
+    assert "# - train_config.clip_vloss=True" in captured.out
     assert list(yaml.safe_load(captured.out)) == ["my_config"]
+
+
+@pytest.mark.skipif(MINESTUDIO is None, reason="MineStudio is not installed")
+@pytest.mark.parametrize("name", ["config_shoot", "gate", "gate_kl"])
+def test_minestudios_own_configs_are_translated_whole(name, tmp_path, monkeypatch):
+    """Translated, planned with a small network instead of weights that only its authors have."""
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    config = Path(MINESTUDIO.origin).parent / "online" / "run" / "config" / f"{name}.py"
+    target = tmp_path / f"{name}.yaml"
+    assert main(["convert", str(config), "--out", str(target)]) == 0
+    monkeypatch.setenv("MINESTUDIO_DIR", str(tmp_path / "MineStudio"))
+    launcher.install(tmp_path / "MineStudio")
+    small = ["model.weights=null", "model.preset=nano", "model.img_shape=[128, 128, 3]"]
+    (experiment,) = load_experiments(target, small)
+    assert make_plan(experiment).example.kl_coeff == 0.2
+
+
+def test_annealing_goes_over_minestudios_iterations(tmp_path):
+    options = "{'num_iterations': 40, 'anneal_lr_linearly': True, 'enable_ref_update': True}"
+    translation = translate(tmp_path, f"online_dict = {{'train_config': {options}}}")
+    assert translation.experiment["config"]["lr_annealing_iterations"] == 40
+    assert any("enable_ref_update: MineStudio's PPO" in text for text in translation.not_needed)
 
 
 def test_hub_weights_and_compositions_are_translated(tmp_path):

@@ -1,6 +1,13 @@
 """`rllib engine`: messages and exit status; what it installs is tested in tests/server."""
 
+import os
+import subprocess
+import sys
+
+import pytest
+
 from rllib_minestudio.cli.main import BAD_INPUT, main
+from rllib_minestudio.env.minecraft import compat
 from rllib_minestudio.env.voxel.server import launcher
 
 
@@ -16,9 +23,31 @@ def test_the_folder_is_minestudios_by_default(tmp_path, monkeypatch, capsys):
     assert launcher.is_installed(tmp_path)
 
 
-def test_minestudios_own_engine_is_minestudios_business(tmp_path, capsys):
-    assert main(["engine", "install", "--dir", str(tmp_path)]) == BAD_INPUT
-    assert "minestudio.simulator.entry -y" in capsys.readouterr().err
+def test_one_says_which_engine(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["engine", "install", "--dir", str(tmp_path)])
+    assert "one of the arguments --embedded --minestudio is required" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not compat.is_installed(), reason="MineStudio is not installed")
+def test_minestudios_own_engine_is_downloaded_by_minestudio(tmp_path):
+    """As far as that goes without network; MineStudio is imported in a process of its own."""
+    command = [sys.executable, "-m", "rllib_minestudio.cli.main", "engine", "install"]
+    done = subprocess.run(
+        [*command, "--minestudio", "--dir", str(tmp_path)],
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == BAD_INPUT
+    assert f"MineStudio's engine cannot be downloaded to {tmp_path}" in done.stderr
+    assert "rllib doctor" in done.stderr
+
+
+def test_a_folder_with_the_embedded_engine_is_refused_too(tmp_path, capsys):
+    launcher.install(tmp_path)
+    assert main(["engine", "install", "--minestudio", "--dir", str(tmp_path)]) == BAD_INPUT
+    assert "The embedded engine is in" in capsys.readouterr().err
 
 
 def test_a_folder_with_minestudios_own_engine_is_refused(tmp_path, capsys):

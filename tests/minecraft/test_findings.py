@@ -21,6 +21,7 @@ def bare_machine(tmp_path, monkeypatch):
     programs = tmp_path / "programs"
     programs.mkdir()
     monkeypatch.setattr(builtins, "input", prompt)
+    monkeypatch.setattr(findings, "_JAVA_HOMES", tmp_path / "jvm")
     monkeypatch.setenv("PATH", str(programs))
     for name in ("JAVA_HOME", "DISPLAY", "MINESTUDIO_GPU_RENDER"):
         monkeypatch.delenv(name, raising=False)
@@ -78,6 +79,25 @@ def test_java_home_comes_before_the_path(bare_machine, monkeypatch):
     program(bare_machine / "java8" / "bin", "java", "echo 'version \"1.8.0\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(bare_machine / "java8"))
     assert findings.java(MinecraftOptions()).ok
+
+
+def test_a_java_8_beside_another_is_pointed_at(bare_machine):
+    program(bare_machine / "programs", "java", "echo 'version \"17.0.1\"' >&2")
+    for name in ("java-17-openjdk-amd64", "java-18", "java-8-openjdk-amd64"):
+        program(bare_machine / "jvm" / name / "bin", "java")
+    fix = findings.java(MinecraftOptions()).fix
+    assert fix == f"Run: export JAVA_HOME={bare_machine / 'jvm' / 'java-8-openjdk-amd64'}"
+
+
+def test_xvfb_run_alone_is_not_enough(bare_machine):
+    """Its package only recommends xauth, without which it starts nothing."""
+    for name in ("xvfb-run", "Xvfb"):
+        program(bare_machine / "programs", name)
+    found = findings.display(MinecraftOptions())
+    assert found.detail == "no program 'xauth' in PATH"
+    assert "apt-get install xvfb xauth" in found.fix
+    program(bare_machine / "programs", "xauth")
+    assert findings.display(MinecraftOptions()).ok
 
 
 def test_the_display_must_fit(bare_machine, monkeypatch):

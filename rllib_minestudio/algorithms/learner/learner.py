@@ -28,7 +28,11 @@ from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedBa
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import Objective, objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
-from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
+from rllib_minestudio.algorithms.learner.schedule import (
+    LossCoefficients,
+    annealed,
+    loss_coefficients,
+)
 from rllib_minestudio.algorithms.learner.state import ExtraState, own_moments
 from rllib_minestudio.algorithms.learner.targets import add_targets
 from rllib_minestudio.algorithms.learner.training_pass import TrainingPass
@@ -75,6 +79,11 @@ class MineStudioPPOLearner(VPTLearner):
         self._published_version = self._weights_seq_no
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, publish=True)
 
+    @staticmethod
+    def _rate_or_schedule(config: Any) -> Any:
+        """RLlib's schedules know environment steps only; `update` anneals over iterations."""
+        return config.lr if config.lr_annealing_iterations is None else None
+
     def shutdown(self) -> None:
         """Stop loading ahead."""
         self._loader.close()
@@ -112,6 +121,9 @@ class MineStudioPPOLearner(VPTLearner):
         self._check_is_built()
         config = self.config
         self.before_gradient_based_update(timesteps=timesteps)
+        if config.lr_annealing_iterations is not None:
+            lr = annealed(config.lr, timesteps[ITERATION], config.lr_annealing_iterations)
+            self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
         self._collected = IterationMetrics(self._peers)
         with self._collected.timed("fetch"):
             loaded = self._loader.load(training_data)

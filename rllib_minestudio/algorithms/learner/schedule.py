@@ -9,6 +9,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+def annealed(lr: float, iteration: int, iterations: int) -> float:
+    """The learning rate of an iteration, linear from `lr` in the first to 0 after the last.
+
+    MineStudio's `anneal_lr_linearly` (its `online/trainer/ppotrainer.py`).
+
+    Args:
+        lr: Of iteration 0.
+        iteration: Training iterations finished so far.
+        iterations: After how many it is 0, and stays so.
+    """
+    return lr * max(0.0, 1.0 - iteration / iterations)
+
+
 class LossCoefficients(NamedTuple):
     """Weights of the loss terms in one iteration.
 

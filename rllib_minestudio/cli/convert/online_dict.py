@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllib_minestudio.cli.convert.stand_ins import StandIn
+
 
 @dataclass
 class Translation:
@@ -93,11 +95,21 @@ def filmed(translation: Translation, path: str, value: Any, options: Mapping[str
         )
 
 
+def annealed(translation: Translation, path: str, value: Any, options: Mapping[str, Any]) -> None:
+    """MineStudio anneals over all its iterations, whether they are given or not."""
+    iterations = options.get(_ITERATIONS)
+    if value and iterations is None:
+        translation.left_out.append(f"{path}={value!r}: there is no {_ITERATIONS} to anneal over")
+    elif value:
+        translation.set("config.lr_annealing_iterations", iterations)
+
+
 _STORE = "fragments live in Ray's object store, which spills to disk by itself"
 _PREFETCH = "the learner prefetches by itself"
 _RESUME = "MineStudio's training checkpoints cannot be resumed; give its weights as model.weights"
 _VIDEOS = "videos of the agent lie in the run's folder, at the game's 20 frames a second"
 _SAVE = "train_config.save_interval"
+_ITERATIONS = "train_config.num_iterations"
 _WORKERS, _BATCH, _CHUNK = (
     "train_config.num_workers",
     "train_config.batch_size_per_gpu",
@@ -133,12 +145,10 @@ RULES: dict[str, Rule] = {
     _WORKERS: to("config.num_learners"),
     "train_config.num_gpus_per_worker": to("config.num_gpus_per_learner"),
     "train_config.num_cpus_per_worker": to("config.num_cpus_per_learner"),
-    "train_config.num_iterations": to("stop.training_iteration"),
+    _ITERATIONS: to("stop.training_iteration"),
     "train_config.vf_warmup": to("config.vf_warmup_iterations"),
     "train_config.learning_rate": to("config.lr"),
-    "train_config.anneal_lr_linearly": only(
-        False, otherwise="write config.lr as [[0, RATE], [STEPS, 0.0]], in environment steps"
-    ),
+    "train_config.anneal_lr_linearly": annealed,
     "train_config.weight_decay": to("config.weight_decay"),
     "train_config.adam_eps": to("config.adam_eps"),
     _BATCH: to("config.fragments_per_minibatch"),
@@ -168,10 +178,9 @@ RULES: dict[str, Rule] = {
     _SAVE: to("checkpoint_config.save_interval"),
     "train_config.keep_interval": to("checkpoint_config.keep_interval"),
     "train_config.record_video_interval": filmed,
-    "train_config.enable_ref_update": only(
-        False,
-        otherwise="MineStudio replaces the prior whenever the reward is the highest so far; here "
-        "it is replaced every prior_update_interval iterations: choose one",
+    "train_config.enable_ref_update": unneeded(
+        "MineStudio's PPOTrainer never reads it, its prior stays the initial policy as here; "
+        "prior_update_interval would replace it every so many iterations"
     ),
     "train_config.resume": only(None, otherwise=_RESUME),
     "train_config.resume_optimizer": unneeded("--resume always restores the optimizer"),
@@ -201,7 +210,9 @@ def translate_options(translation: Translation, online_dict: Any) -> None:
         return
     options = flattened(online_dict)
     for path, value in options.items():
-        if path in RULES:
+        if isinstance(value, type | StandIn):
+            translation.left_out.append(f"{path}: {value!r} cannot be written as YAML")
+        elif path in RULES:
             RULES[path](translation, path, value, options)
         else:
             translation.left_out.append(f"{path}={value!r}: unknown key of online_dict")

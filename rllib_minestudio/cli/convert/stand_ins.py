@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from rllib_minestudio.errors import ExperimentFileError
 
@@ -32,14 +32,25 @@ class _Noting(type):
             raise AttributeError(name)
         return _stand_in(f"{cls.__qualname__}.{name}", cls.__module__)
 
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        StandIn.used.add(_package(cls))
+        return super().__call__(*arguments, **keywords)
+
 
 class StandIn(metaclass=_Noting):
     """What a call of a stand-in returns: its name and arguments, and no behaviour.
 
     Attributes:
+        used: Packages of which a class was called or derived from, since the last config module.
         arguments: The positional ones.
         keywords: The others, by name.
     """
+
+    used: ClassVar[set[str]] = set()
+
+    def __init_subclass__(cls) -> None:
+        """Note the class that the config derives from."""
+        StandIn.used.update(_package(base) for base in cls.__mro__[1:] if base is not StandIn)
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         """Note the arguments."""
@@ -60,7 +71,11 @@ class StandIn(metaclass=_Noting):
     @property
     def is_minestudios(self) -> bool:
         """Whether it is MineStudio's own, not a class of the config derived from one."""
-        return type(self).__module__.partition(".")[0] == MINESTUDIO
+        return _package(type(self)) == MINESTUDIO
+
+
+def _package(of: type) -> str:
+    return of.__module__.partition(".")[0]
 
 
 def _stand_in(name: str, module: str) -> type[StandIn]:
@@ -131,6 +146,7 @@ def _asked_by_the_config() -> bool:
 def _installed(finder: _Finder) -> Iterator[None]:
     """Let imports find stand-ins first; afterwards everything is as it was."""
     before = dict(sys.modules)
+    StandIn.used.clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == MINESTUDIO]:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
@@ -151,7 +167,7 @@ class ConfigModule:
         online_dict: Its options, or None.
         env: What `env_generator()` returned, or None.
         policy: What `policy_generator()` returned, or None.
-        missing: Packages that it imports and that are not installed.
+        missing: Packages that are not installed although it uses something of them.
         problems: Why `env` or `policy` is None although there is a generator.
     """
 
@@ -175,7 +191,7 @@ class ConfigModule:
             self.env = self._generated(names, "env_generator")
             self.policy = self._generated(names, "policy_generator")
         self.online_dict = names.get("online_dict")
-        self.missing = sorted(finder.missing)
+        self.missing = sorted(finder.missing & StandIn.used)
 
     def _generated(self, names: dict[str, Any], generator: str) -> Any:
         if generator not in names:

@@ -8,15 +8,25 @@ import importlib.util
 import io
 import logging
 import os
+import shlex
+import sys
 from pathlib import Path
 
 from rllib_minestudio.errors import EngineError
 
-INSTALL = "pip install --no-deps -r requirements-minecraft.txt"
-"""The command that installs it, in a checkout of this project."""
-
 _NEEDED = ("env._singleagent", "herobraine.env_specs.human_survival_specs")
 _NOISY_LOGGERS = ("minestudio", "process_watcher")
+
+
+_REQUIREMENTS = "requirements-minecraft.txt"
+
+
+def install_command() -> str:
+    """Return the command that installs it into this Python."""
+    file = Path(__file__).parents[3] / _REQUIREMENTS
+    # A wheel does not bring the file.
+    shown = shlex.quote(str(file)) if file.is_file() else f"{_REQUIREMENTS}  # in the repository"
+    return f"{shlex.quote(sys.executable)} -m pip install --no-deps -r {shown}"
 
 
 def is_installed() -> bool:
@@ -50,7 +60,8 @@ def import_minestudio(directory: Path | None = None) -> None:
     except ImportError as error:
         raise EngineError(
             f"engine='minecraft' needs the package minestudio 1.1.6: {error}. Install it with\n"
-            f"    {INSTALL}\n(see docs/minecraft.md), or use the embedded engine, engine='voxel'."
+            f"    {install_command()}\n"
+            "(see docs/minecraft.md), or use the embedded engine, engine='voxel'."
         ) from error
     finally:
         # It logs while it is imported, which sets logging up as Python's default: to where

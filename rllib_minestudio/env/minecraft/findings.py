@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
+from pathlib import Path
 from typing import NamedTuple
 
 from rllib_minestudio.env.minecraft import compat
 from rllib_minestudio.env.minecraft.options import MinecraftOptions
 from rllib_minestudio.errors import EngineError
 
+_JAVA_HOMES = Path("/usr/lib/jvm")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _NEEDED_JAVA = 8
 _SECONDS_FOR_JAVA = 20.0
@@ -59,16 +62,13 @@ def package() -> Finding:
     """Whether the Python package minestudio is installed."""
     if compat.is_installed():
         return Finding("package minestudio", True, "installed")
-    fix = f"Run: {compat.INSTALL}"
+    fix = f"Run: {compat.install_command()}"
     return Finding("package minestudio", False, "not installed", fix)
 
 
 def java(options: MinecraftOptions) -> Finding:
     """Whether there is a Java, and of version 8."""
-    fix = (
-        "Install OpenJDK 8, such as: conda install -c conda-forge openjdk=8, or "
-        "apt-get install openjdk-8-jdk; put it first in PATH or set JAVA_HOME"
-    )
+    fix = _java_fix()
     program = shutil.which("java", path=options.search_path())
     if program is None:
         return Finding("Java 8", False, "no program 'java' in PATH", fix)
@@ -93,13 +93,30 @@ def java(options: MinecraftOptions) -> Finding:
     return Finding("Java 8", True, program)
 
 
+def _java_fix() -> str:
+    """How to get Java 8, or how to have the one used that is installed beside another."""
+    for home in sorted(_JAVA_HOMES.glob("*8*")):
+        if (home / "bin" / "java").exists() and re.search(r"(^|\D)8(\D|$)", home.name):
+            return f"Run: export JAVA_HOME={home}"
+    return (
+        "Install OpenJDK 8: conda install -c conda-forge openjdk=8, on Ubuntu "
+        f"{_as_root('apt-get install openjdk-8-jdk')}, or unpack one from https://adoptium.net; "
+        "then put it first in PATH or set JAVA_HOME"
+    )
+
+
+def _as_root(command: str) -> str:
+    return command if os.geteuid() == 0 else f"sudo {command}"
+
+
 def jar(options: MinecraftOptions) -> Finding:
     """Whether the game itself is there."""
     if options.jar.is_file():
         return Finding("engine", True, str(options.jar))
+    folder = shlex.quote(str(options.root))
     fix = (
-        f"Run: MINESTUDIO_DIR={options.root} python -m minestudio.simulator.entry -y (downloads "
-        f"it), or without Java: MINESTUDIO_DIR={options.root} rllib engine install --embedded"
+        f"Run: rllib engine install --minestudio --dir {folder} (downloads it), or without Java: "
+        f"rllib engine install --embedded --dir {folder}"
     )
     return Finding("engine", False, f"{options.jar} does not exist", fix)
 
@@ -113,20 +130,26 @@ def display(options: MinecraftOptions) -> Finding:
             return Finding(subject, True, f"DISPLAY={os.environ['DISPLAY']}")
         fix = "Set DISPLAY, or use display: xvfb."
         return Finding(subject, False, "display is 'existing' but DISPLAY is not set", fix)
-    program, fix = {
-        "xvfb": ("xvfb-run", "Run: apt-get install xvfb mesa-utils libegl1-mesa libgl1-mesa-dev"),
+    programs, fix = {
+        "xvfb": (
+            ("xvfb-run", "Xvfb", "xauth"),
+            f"Run: {_as_root('apt-get install xvfb xauth libgl1 libegl1 mesa-utils')}",
+        ),
         "virtualgl": (
-            "vglrun",
+            ("vglrun",),
             "Install VirtualGL (https://virtualgl.org), or draw with the CPU: display: xvfb",
         ),
     }[kind]
-    found = shutil.which(program, path=path)
-    if found is None:
-        return Finding(subject, False, f"no program '{program}' in PATH", fix)
+    found = shutil.which(programs[0], path=path)
+    if found is not None and Path(found).parent == options.commands:
+        return Finding(subject, True, f"{found} (the embedded engine needs none)")
+    for program in programs:
+        if shutil.which(program, path=path) is None:
+            return Finding(subject, False, f"no program '{program}' in PATH", fix)
     if kind == "virtualgl" and options.device != "egl" and not os.path.exists(options.device):
         fix = "See ls /dev/dri for the devices; 'egl' takes the first."
         return Finding(subject, False, f"there is no device {options.device}", fix)
-    return Finding(subject, True, found)
+    return Finding(subject, True, str(found))
 
 
 def loopback() -> Finding:

@@ -92,9 +92,14 @@ class MinecraftOptions:
             return self.display
         return "virtualgl" if os.environ.get("MINESTUDIO_GPU_RENDER") == "1" else "xvfb"
 
+    @property
+    def commands(self) -> Path:
+        """Where the embedded engine's commands lie, if it stands in for the game."""
+        return self.root / "engine" / "bin"
+
     def search_path(self) -> str:
         """Return where programs are looked for: the engine's own, JAVA_HOME's, then PATH's."""
-        folders = [self.root / "engine" / "bin"]
+        folders = [self.commands]
         if java_home := os.environ.get("JAVA_HOME"):
             folders.append(Path(java_home, "bin"))
         return os.pathsep.join([*map(str, folders), os.environ.get("PATH", os.defpath)])

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import minestudio.benchmark
-import shim
+import report
 from minestudio.benchmark.utility.read_conf import convert_yaml_to_callbacks
 from minestudio.benchmark.utility.task_call import TaskCallback
 from minestudio.simulator import MinecraftSim
@@ -32,4 +32,4 @@ for number, file in enumerate(sorted(folder.glob("*/*.yaml"))):
     obs, *_ = sim.step(sim.action_space.sample())
     played += 1
 sim.close()
-shim.facts(loaded=loaded, played=played, commands=commands, executed=executed, lacking=lacking)
+report.facts(loaded=loaded, played=played, commands=commands, executed=executed, lacking=lacking)

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-import shim
+import report
 import yaml
 from minestudio.simulator import MinecraftSim
 from minestudio.simulator import callbacks as shipped
@@ -96,7 +96,7 @@ loaded = shipped.load_callbacks_from_config(task)
 names = {
     name for name in vars(shipped) if name.endswith("Callback") and name != "MinecraftCallback"
 }
-shim.facts(
+report.facts(
     unused=sorted(names - used - NEEDS_A_HUMAN - {type(recorded).__name__}),
     loaded=sorted(type(callback).__name__ for callback in loaded),
     **seen,

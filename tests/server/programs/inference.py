@@ -11,7 +11,6 @@ OUTPUT = sys.argv[1]
 
 def make_env():
     sys.path.insert(0, str(HERE))
-    import shim  # noqa: F401
     from minestudio.simulator import MinecraftSim
     from minestudio.simulator.callbacks import CommandsCallback, SpeedTestCallback
 
@@ -63,7 +62,7 @@ def make_agent():
 
 
 if __name__ == "__main__":
-    import shim
+    import report
     from minestudio.inference import EpisodePipeline, InfoBaseFilter, MineGenerator
 
     ray.init(num_cpus=1, include_dashboard=False, object_store_memory=10**8, log_to_driver=False)
@@ -83,4 +82,4 @@ if __name__ == "__main__":
         episode_filter=InfoBaseFilter(key="custom", regex=".*", num=0, label="status"),
     ).run()
     ray.shutdown()
-    shim.facts(summary=summary, files=sorted(path.suffix for path in Path(OUTPUT).iterdir()))
+    report.facts(summary=summary, files=sorted(path.suffix for path in Path(OUTPUT).iterdir()))

@@ -1,6 +1,6 @@
 """MineStudio's online quick start, its episodes shortened, played with random actions."""
 
-import shim
+import report
 from minestudio.simulator import MinecraftSim
 from minestudio.simulator.callbacks import (
     CommandsCallback,
@@ -56,4 +56,4 @@ for _ in range(2):
         }
     )
 sim.close()
-shim.facts(episodes=episodes)
+report.facts(episodes=episodes)

@@ -3,7 +3,8 @@
 MineStudio looks for `$MINESTUDIO_DIR/engine/build/libs/mcprec-6.13.jar` and starts it with
 `xvfb-run -a java -Xmx2G -jar JAR --envPort=PORT`, or `vglrun -d DEVICE java ...` for rendering on a
 GPU; all three commands come from PATH. So a folder with commands of these names, first in PATH, is
-all it takes, and MineStudio's own files stay as they are.
+all it takes, and MineStudio's own files stay as they are. What its Python misses beside current
+packages is supplied when Python starts (`startup`, by PYTHONPATH).
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ COMMANDS = Path("engine/bin")
 """Where the commands lie that start the embedded engine, below MineStudio's directory."""
 ACTIVATE = Path("engine/embedded.sh")
 """Shell lines that make a shell's MineStudio use the embedded engine."""
+
+STARTUP = Path(__file__).parent / "startup"
+"""The folder for PYTHONPATH."""
 
 _MODULE = "rllib_minestudio.env.voxel.server"
 _MARK = "rllib_minestudio's embedded engine stands in for this file.\n"
@@ -61,6 +65,7 @@ _ACTIVATE_TEXT = """\
 # Written by `rllib engine install --embedded`. Usage: . {file}
 export {variable}={directory}
 export PATH={commands}:"$PATH"
+export PYTHONPATH={startup}"${{PYTHONPATH:+:$PYTHONPATH}}"
 """
 
 
@@ -114,6 +119,7 @@ def install(directory: Path, start: Sequence[str] | None = None) -> Path:
                 variable=DIRECTORY_VARIABLE,
                 directory=shlex.quote(str(directory)),
                 commands=shlex.quote(str(commands)),
+                startup=shlex.quote(str(STARTUP)),
             )
         )
         jar.write_text(_JAR_TEXT)  # last: a jar without commands would start Java
@@ -126,7 +132,9 @@ def environment(directory: Path) -> dict[str, str]:
     """Return the environment variables with which MineStudio uses `directory`'s embedded engine."""
     directory = directory.expanduser().absolute()
     path = os.environ.get("PATH", os.defpath)
+    python_path = filter(None, (str(STARTUP), os.environ.get("PYTHONPATH")))
     return {
         DIRECTORY_VARIABLE: str(directory),
         "PATH": f"{directory / COMMANDS}{os.pathsep}{path}",
+        "PYTHONPATH": os.pathsep.join(python_path),
     }
