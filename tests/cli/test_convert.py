@@ -39,6 +39,7 @@ def test_every_option_arrives_where_it_belongs(capsys):
         "stop": {"training_iteration": 4000},
         "checkpoint_config": {"save_interval": 10, "keep_interval": 40},
         "record_video_interval": 10,
+        "summary": {"random_policy_episodes": 5},
         "trackers": {"wandb": {"project": "minestudio_online", "name": "cow"}},
     }
     env_config = config.pop("env_config")

@@ -10,6 +10,8 @@ from rllib_minestudio.cli.convert.online_dict import Translation
 from rllib_minestudio.cli.convert.stand_ins import StandIn
 from rllib_minestudio.env.callbacks.builder import CALLBACKS
 
+_RANDOM_EPISODES = 5
+"""Of the random policy, for the summary: at the real game's speed 20 would take minutes."""
 _SIMULATOR = "MinecraftSim"
 _SIMULATOR_PARAMETERS = (
     *("action_type", "obs_size", "render_size", "seed", "inventory", "preferred_spawn_biome"),
@@ -35,6 +37,7 @@ def translate_env(translation: Translation, env: Any) -> None:
         )
         return
     translation.set("config.env_config.engine", "minecraft")
+    translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
     for name, value in _by_name(env, _SIMULATOR_PARAMETERS).items():
         if name not in _SIMULATOR_PARAMETERS:
             translation.left_out.append(f"MinecraftSim({name}=...): MineStudio ignores it too")

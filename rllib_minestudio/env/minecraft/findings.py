@@ -133,7 +133,7 @@ def display(options: MinecraftOptions) -> Finding:
     programs, fix = {
         "xvfb": (
             ("xvfb-run", "Xvfb", "xauth"),
-            f"Run: {_as_root('apt-get install xvfb xauth libgl1 libegl1 mesa-utils')}",
+            f"Run: {_as_root('apt-get install xvfb xauth mesa-utils libgl1 libegl1 libglu1-mesa')}",
         ),
         "virtualgl": (
             ("vglrun",),
