@@ -105,6 +105,21 @@ def test_moments_that_are_not_finite_are_not_saved(local_ray, make_config, tmp_p
     algorithm.stop()
 
 
+def test_the_rate_is_annealed_over_iterations(local_ray, make_config):
+    algorithm = make_config(lr=1e-3, lr_annealing_iterations=2).build_algo()
+    rates, moved = [], []
+    for _ in range(3):
+        before = weights_of(learner_of(algorithm).vpt)
+        metrics = algorithm.train()["learners"]["default_policy"]
+        rates.append(metrics["default_optimizer_learning_rate"])
+        after = weights_of(learner_of(algorithm).vpt)
+        # The value head's statistics have no rate.
+        moved.append(any((before[name] != after[name]).any() for name in after if "net." in name))
+    assert rates == pytest.approx([1e-3, 0.5e-3, 0.0])
+    assert moved == [True, True, False]
+    algorithm.stop()
+
+
 def test_the_prior_stays_frozen(local_ray, make_config):
     algorithm = make_config().build_algo()
     prior = learner_of(algorithm)._prior.network
