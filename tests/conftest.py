@@ -13,6 +13,7 @@ def local_ray() -> Iterator[None]:
     import ray  # most tests do without
 
     ray.init(
+        address="local",  # whatever else runs on this machine
         num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,

@@ -19,7 +19,13 @@ import sys
 import numpy as np, ray
 from rllib_minestudio.algorithms import MineStudioPPO
 from tests.algorithms.test_checkpoint import fingerprint
-ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+ray.init(
+    address="local",
+    num_cpus=1,
+    include_dashboard=False,
+    log_to_driver=False,
+    _node_ip_address="127.0.0.1",
+)
 algorithm = MineStudioPPO.from_checkpoint(sys.argv[1])
 np.savez(sys.argv[2], **fingerprint(algorithm))
 kl_coeff = algorithm.train()["learners"]["default_policy"]["kl_coeff"]

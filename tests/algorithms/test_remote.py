@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.algorithms.actors import kill, process_of
+
 
 def accounted_for(counts: dict[str, float]) -> bool:
     ends = ("evicted", "dropped_stale", "used_up", "lost", "broken")
@@ -36,6 +38,7 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
     config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 2, "max_reuse": 2})
     config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=4)
     algorithm = config.build_algo()
+    loaded_ahead = 0
     for iteration in range(10):
         if iteration == 3:
             checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
@@ -46,6 +49,8 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
         assert counts["occupancy"] + counts["fragments_under_way"] <= 64
         assert sum(counts["staleness"].values()) == pytest.approx(1)
         assert sum(counts["reuse"].values()) == pytest.approx(1)
+        loaded_ahead += result["learners"]["default_policy"]["loaded_ahead"]
+    assert loaded_ahead > 0
     # The newest weights reach the runners though nobody trains any more.
     for _ in range(4):
         algorithm.experience.meanwhile(0.1)
@@ -69,7 +74,7 @@ def acting_versions(algorithm):
 
 
 @pytest.mark.slow
-def test_several_learners_train_on_joined_reused_and_stale_fragments(
+def test_several_learners_train_on_joined_reused_and_stale_fragments_and_lose_one(
     local_ray, make_config, tmp_path
 ):
     config = make_config(
@@ -103,6 +108,15 @@ def test_several_learners_train_on_joined_reused_and_stale_fragments(
             for name, array in expected.items():
                 np.testing.assert_array_equal(found[name], array, err_msg=f"{part}/{name}")
     assert algorithm.train()["learners"]["default_policy"]["weights_version"] == 5
+
+    # One is killed: both are built anew, and do the update again that it was missing from.
+    kill(process_of(algorithm.learner_group._workers[1]))
+    result = algorithm.train()
+    assert result["restarts"]["learner_died"] == 1
+    assert result["learners"]["default_policy"]["weights_version"] == 6
+    first, second = (state["rl_module"]["default_policy"] for state in learner_states(algorithm))
+    for name, array in first.items():
+        np.testing.assert_array_equal(second[name], array)
     algorithm.stop()
 
 

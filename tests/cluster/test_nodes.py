@@ -1,4 +1,4 @@
-"""Three Ray nodes on one machine: training uses them, and goes on when one is lost."""
+"""Ray nodes on one machine: training uses them, and goes on when one is lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.algorithms.test_remote import accounted_for
 
 
 @pytest.mark.slow
-def test_training_loses_a_node_and_goes_on():
+def test_training_loses_a_runners_node_and_the_learners_and_goes_on():
     run = subprocess.run(
         [sys.executable, "-m", "tests.cluster.lose_a_node"],
         cwd=Path(__file__).parents[2],
@@ -22,13 +22,22 @@ def test_training_loses_a_node_and_goes_on():
         text=True,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    seen = json.loads(run.stdout.splitlines()[-1])
-    assert [part["env_runners"] for part in seen.values()] == [2, 1, 2]
+    told = json.loads(run.stdout.splitlines()[-1])
+    seen = told["seen"]
+    assert [part["env_runners"] for part in seen.values()] == [2, 1, 2, 2, 2]
     iterations = [part["iteration"] for part in seen.values()]
     assert iterations == sorted(set(iterations))
-    assert seen["three again"]["restarts"]["env_runner_died"] == 1
+    last = seen["learning elsewhere"]
+    assert last["restarts"]["env_runner_died"] == last["restarts"]["learner_died"] == 1
+    assert last["iteration"] - 1 <= last["weights_version"] <= last["iteration"]
     for part in seen.values():
         assert accounted_for(part["replay_buffer"])
     (line,) = [line for line in run.stderr.splitlines() if "Env runner" in line]
     assert "died and is restarted" in line
     assert "1 of 2 env runners go on" in line
+    (line,) = [line for line in run.stderr.splitlines() if "A learner died" in line]
+    assert "rebuilt from the newest state" in line
+
+    assert told["status"] == 0, told["output"]
+    assert "joining the cluster at" in told["output"]
+    assert "iteration    1" in told["output"]

@@ -8,7 +8,6 @@ again.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,12 @@ from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.training_loop.learner_start import (
+    NotStartedError,
+    end_group,
+    leave_at_exit,
+    start_group_like,
+)
 from rllib_minestudio.errors import FragmentsLostError, PartLostError
 
 Result = TypeVar("Result")
@@ -30,6 +35,12 @@ State = dict[str, Any]
 
 START_AT_LEAST_S = 300.0
 """New learners may take as long to start as an update may take, but at least this long."""
+
+MAX_FAILED_STARTS = 3
+"""So many starts in a row without a learner end the run, because the next would fail as well."""
+
+DEATH_SHOWS_WITHIN_S = 5.0
+"""A learner's connections break before Ray knows that it died; until then Ray waits for it."""
 
 TICK_S = 0.02
 """How often a waiting loop looks whether an update in this process is done."""
@@ -50,6 +61,7 @@ class Learners:
 
     Attributes:
         group: RLlib's learner group; another object after a rebuild.
+        start_within_s: How long new learners may take to be built.
     """
 
     def __init__(
@@ -62,10 +74,13 @@ class Learners:
     ) -> None:
         """Take over a group."""
         self.group = group
+        leave_at_exit(group)
         self.failures = FailureBudget("learner", max_restarts_per_hour)
         self._state_interval = state_interval
         self._updates_since_state = 0
         self._timeout_s = timeout_s
+        self.start_within_s = max(timeout_s, START_AT_LEAST_S)
+        self._failed_starts = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._state: State | None = None
         self._newer_state: Future[State] | None = None
@@ -154,7 +169,7 @@ class Learners:
     def stop(self) -> None:
         """End remote learners at once, and the thread."""
         if self.group.is_remote:
-            self._end(self.group)
+            end_group(self.group)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     # ---------------------------------------------------------------- in this process
@@ -207,9 +222,23 @@ class Learners:
                 ray.get(ready)
             except RayActorError as error:
                 raise _LearnerLostError(DIED) from error
+            except RayTaskError as error:
+                if self._one_died():  # and this one complains that it is gone
+                    raise _LearnerLostError(DIED) from error
+                raise
             if meanwhile and not ready:
                 meanwhile(TICK_S)
         return ray.get(calls)
+
+    def _one_died(self) -> bool:
+        calls = [worker.__ray_call__.remote(bool) for worker in self.group._workers]
+        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=DEATH_SHOWS_WITHIN_S)
+        for call in ready:
+            try:
+                ray.get(call)
+            except RayActorError:
+                return True
+        return False
 
     def _insist(self, ask: Callable[[], Result]) -> Result:
         """Ask, and rebuild the group and ask again while a learner is lost over it."""
@@ -235,35 +264,22 @@ class Learners:
 
         Raises:
             _LearnerLostError: If a new learner died or hung, too.
-            PartLostError: If no new ones came up at all.
+            PartLostError: If no new ones came up, several times in a row.
         """
-        old = self.group
-        self._end(old)
+        end_group(self.group)
         self._settle()
-        group = LearnerGroup.__new__(LearnerGroup)
-        started: Future[None] = Future()
-
-        def start() -> None:
-            try:
-                group.__init__(config=old.config, module_spec=old._module_spec)
-                started.set_result(None)
-            except Exception as error:
-                started.set_exception(error)
-
-        # A daemon thread, because it may wait for a GPU that the cluster no longer has.
-        threading.Thread(target=start, daemon=True).start()
         try:
-            started.result(max(self._timeout_s, START_AT_LEAST_S))
-        except RayActorError as error:
-            raise _LearnerLostError(DIED) from error
-        except FutureTimeoutError as error:
-            if getattr(group, "_workers", None) is None:
+            group = start_group_like(self.group, self.start_within_s)
+        except NotStartedError as error:
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_FAILED_STARTS:
                 raise PartLostError(
-                    "A learner was lost, and no new ones could be started: see whether the "
-                    "cluster still has the CPUs and GPUs they ask for."
+                    f"A learner was lost, and {MAX_FAILED_STARTS} times in a row no new ones could "
+                    f"be started within {self.start_within_s:g} s: see whether the cluster still "
+                    "has the CPUs and GPUs they ask for."
                 ) from error
-            self._end(group)
-            raise _LearnerLostError(HUNG) from error
+            raise _LearnerLostError(error.cause) from error
+        self._failed_starts = 0
         self.group = group
         state = ray.put(self._state)
         self._all([worker.set_state.remote(state) for worker in self.group._workers])
@@ -275,13 +291,6 @@ class Learners:
             with suppress(RayError, FutureTimeoutError):
                 self._state = self._newer_state.result(self._timeout_s)
             self._newer_state = None
-
-    @staticmethod
-    def _end(group: LearnerGroup) -> None:
-        for worker in group._workers:
-            ray.kill(worker)
-        group._backend_executor.shutdown(graceful_termination=False)
-        group._is_shut_down = True
 
 
 def _training_data(payloads: Sequence[Any]) -> TrainingData:

@@ -9,7 +9,7 @@ counted as lost, and the env runners' next fragments fill it again.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import NamedTuple
 
 import ray
@@ -45,36 +45,50 @@ class _Stock(NamedTuple):
     counts: BufferCounts
 
 
+_Numbers = tuple[int, ...]
+"""A stock on its way: what it holds, then the counts. Ray pickles plain tuples much faster."""
+
+
 class _Keeper:
-    """The actor. Every method answers with the stock, so that the handle need not ask for it."""
+    """The actor.
+
+    Every method answers with the stock, so that the handle need not ask for it. What is passed
+    is columns of plain values: pickling objects row by row would take longer than all the rest.
+    """
 
     def __init__(self, **limits: int) -> None:
         self._buffer: ReplayBuffer[ray.ObjectRef] = ReplayBuffer(**limits)
 
-    def add(self, fragments: list[StoredFragment]) -> _Stock:
-        for reference, key, version in fragments:
+    def add(
+        self, references: list[ray.ObjectRef], keys: list[FragmentKey], versions: list[int]
+    ) -> None:
+        for reference, key, version in zip(references, keys, versions, strict=True):
             self._buffer.add(reference, key=key, weights_version=version)
-        return self._stock()
 
-    def take(self, count: int, lead: int) -> tuple[list[Sample[ray.ObjectRef]], _Stock]:
-        """A sample, or nothing if there are too few."""
+    def take(
+        self, count: int, lead: int
+    ) -> tuple[list[ray.ObjectRef], list[tuple[int, int, FragmentKey]], _Numbers]:
+        """A sample, references apart from the rest, or nothing if there are too few."""
         enough = self._buffer.available(lead) >= count
-        return self._buffer.sample(count, lead) if enough else [], self._stock()
+        samples = self._buffer.sample(count, lead) if enough else []
+        references = [sample.payload for sample in samples]
+        others = [(sample.staleness, sample.use, sample.chunk) for sample in samples]
+        return references, others, self._stock()
 
-    def set_version(self, version: int) -> _Stock:
+    def set_version(self, version: int) -> _Numbers:
         self._buffer.set_version(version)
         return self._stock()
 
-    def discard(self, chunks: set[FragmentKey]) -> _Stock:
+    def discard(self, chunks: set[FragmentKey]) -> _Numbers:
         self._buffer.discard(chunks)
         return self._stock()
 
-    def clear(self) -> _Stock:
+    def clear(self) -> _Numbers:
         self._buffer.clear()
         return self._stock()
 
-    def _stock(self) -> _Stock:
-        return _Stock(len(self._buffer), self._buffer.counts)
+    def _stock(self) -> _Numbers:
+        return len(self._buffer), *astuple(self._buffer.counts)
 
 
 class RemoteReplayBuffer:
@@ -91,49 +105,64 @@ class RemoteReplayBuffer:
         self._version = 0
         self._past = BufferCounts()
         self._stock = _Stock(0, BufferCounts())
+        self._added_since = 0
         failures = FailureBudget("replay buffer", max_restarts_per_hour)
         self.service = Service(failures, _Keeper, limits, on_replaced=self._begin_anew)
 
     def __len__(self) -> int:
-        """Fragments held when the actor last answered."""
-        return self._stock.occupancy
+        """Fragments held when the actor last answered, and those added since."""
+        return self._stock.occupancy + self._added_since
 
     def add(self, fragments: list[StoredFragment]) -> None:
-        """Store fragments, evicting the oldest if the buffer is full."""
-        self._stock = self.service.call("add", fragments)
+        """Store fragments, evicting the oldest if the buffer is full; does not wait for it."""
+        references, keys, versions = zip(*fragments, strict=True)
+        self.service.send("add", list(references), list(keys), list(versions))
+        self._added_since += len(fragments)
 
     def sample(self, count: int, lead: int = 0) -> list[Sample[ray.ObjectRef]]:
         """Take `count` fragments as `ReplayBuffer.sample` does, or none if there are too few."""
-        samples, self._stock = self.service.call("take", count, lead)
-        return samples
+        references, others, numbers = self.service.call("take", count, lead)
+        self._note(numbers)
+        return [
+            Sample(reference, *other) for reference, other in zip(references, others, strict=True)
+        ]
 
     def set_version(self, version: int) -> None:
         """Tell the version of the newest published weights."""
         self._version = version
-        self._stock = self.service.call("set_version", version)
+        self._note(self.service.call("set_version", version))
 
     def discard(self, chunks: set[FragmentKey]) -> None:
         """Forget chunks whose data are gone."""
-        self._stock = self.service.call("discard", chunks)
+        self._note(self.service.call("discard", chunks))
 
     def clear(self) -> None:
         """Forget all fragments; they count as evicted."""
-        self._stock = self.service.call("clear")
+        self._note(self.service.call("clear"))
 
     def metrics(self) -> dict[str, int]:
         """Occupancy and the counts since the start, those of lost actors included."""
         counts = _sum(self._past, self._stock.counts)
+        counts.added += self._added_since
         return {"occupancy": len(self), **asdict(counts)}
 
     def stop(self) -> None:
         """End the actor."""
         self.service.stop()
 
+    def _note(self, numbers: _Numbers) -> None:
+        """Take over how the buffer stands after all calls so far."""
+        occupancy, *counts = numbers
+        self._stock = _Stock(occupancy, BufferCounts(*counts))
+        self._added_since = 0
+
     def _begin_anew(self) -> None:
         """What the actor held is lost; the new one gets the version before anything else."""
         self._past = _sum(self._past, self._stock.counts)
-        self._past.lost += self._stock.occupancy
+        self._past.added += self._added_since
+        self._past.lost += len(self)
         self._stock = _Stock(0, BufferCounts())
+        self._added_since = 0
         self.service.actor.set_version.remote(self._version)
 
 

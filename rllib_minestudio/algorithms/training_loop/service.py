@@ -50,7 +50,12 @@ class Service:
         self._arguments = dict(arguments or {})
         self._on_replaced = on_replaced
         self._has_answered = False
+        self._sent: list[ray.ObjectRef] = []
         self.actor = self._start()
+
+    def send(self, method: str, *arguments: Any) -> None:
+        """Call a method without waiting; whatever goes wrong comes out at the next `call`."""
+        self._sent.append(getattr(self.actor, method).remote(*arguments))
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method and wait for what it returns, replacing the actor until one answers.
@@ -62,7 +67,8 @@ class Service:
             try:
                 call = getattr(self.actor, method).remote(*arguments)
                 timeout = self.answer_within_s if self._has_answered else START_WITHIN_S
-                answer = ray.get(call, timeout=timeout)
+                *_, answer = ray.get([*self._sent, call], timeout=timeout)
+                self._sent.clear()
                 self._has_answered = True
                 return answer
             except GetTimeoutError:
@@ -93,5 +99,6 @@ class Service:
         )
         ray.kill(self.actor)
         self._has_answered = False
+        self._sent.clear()
         self.actor = self._start()
         self._on_replaced()

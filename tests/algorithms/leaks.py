@@ -1,0 +1,86 @@
+"""What must not be left behind when parts are killed: processes, open files, shared memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def relatives() -> list[psutil.Process]:
+    """What this process and its Ray have started, also what has lost its parent since."""
+    children = psutil.Process().children(recursive=True)
+    raylets = {str(child.pid) for child in children if _name(child) == "raylet"}
+    orphans = [
+        process
+        for process in psutil.process_iter()
+        if process not in children and _environment(process).get("RAY_RAYLET_PID") in raylets
+    ]
+    return children + orphans
+
+
+def command_line(process: psutil.Process) -> str:
+    """With its arguments; empty if it is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def open_files(pid: int) -> list[str]:
+    """What each file descriptor of a process points to; empty if it is gone."""
+    found = []
+    try:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                found.append(os.readlink(link))
+            except FileNotFoundError:
+                continue
+    except FileNotFoundError:
+        pass
+    return found
+
+
+def memory_files(pid: int) -> int:
+    """How many open files of a process are memory without a name, as frames are shared."""
+    return sum(name.startswith("/memfd:") for name in open_files(pid))
+
+
+def named_memory() -> set[str]:
+    """Files of shared memory that have a name."""
+    return set(os.listdir(SHARED_MEMORY))
+
+
+def forgotten_memory(before: set[str]) -> set[str]:
+    """Those that came since and that no process has open or mapped."""
+    new = {str(SHARED_MEMORY / name) for name in named_memory() - before}
+    return new - set(_used_memory()) if new else new
+
+
+def _used_memory() -> Iterator[str]:
+    """Paths of shared memory that some process uses."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        yield from open_files(int(folder.name))
+        try:
+            lines = (folder / "maps").read_text().splitlines()
+        except OSError:
+            continue
+        yield from (line.split(maxsplit=5)[-1] for line in lines if str(SHARED_MEMORY) in line)
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.Error:
+        return ""
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
