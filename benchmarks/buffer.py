@@ -3,7 +3,8 @@
     python benchmarks/buffer.py [--fragments N] [--rounds N] [--disk FOLDER]
 
 1. `add` and `sample` of a buffer that holds 5,000 fragments: the structure alone, and through its
-   actor, as the training loop uses it.
+   actor, as the training loop uses it: an addition is sent, and the answer not waited for. What any
+   call of an actor takes on this machine stands beside them.
 2. Handing fragments from one process to another, in MB/s: through Ray's object store, and through
    MineStudio's fragment store, which is a disk cache (`online/rollout/replay_buffer`). A fragment
    is that of VPT 2x: 128 steps of 128 x 128 pixels. Rounds alternate; medians are printed.
@@ -52,6 +53,7 @@ def main() -> None:
     console = Console(width=100)
 
     ray.init(
+        address="local",
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,
@@ -94,13 +96,33 @@ def sorting_table() -> Table:
     rows: tuple[tuple[str, Callable[[], Any], Callable[[], Any]], ...] = (
         ("add 1", lambda: add(1), lambda: actor.add(fragments(1))),
         (f"add {BATCH}", lambda: add(BATCH), lambda: actor.add(fragments(BATCH))),
+        (
+            f"add {BATCH}, and an answer",
+            lambda: add(BATCH),
+            lambda: (actor.add(fragments(BATCH)), actor.set_version(0)),
+        ),
         (f"sample {BATCH}", lambda: structure.sample(BATCH), lambda: actor.sample(BATCH)),
     )
+    table.add_row("", "a call of an actor", "", f"{median_ms(empty_call()):.3f}")
     for name, on_structure, on_actor in rows:
         cells = (f"{median_ms(call):.3f}" for call in (on_structure, on_actor))
         table.add_row(f"{len(structure)}", name, *cells)
     actor.stop()
     return table
+
+
+class Nothing:
+    """An actor that does nothing."""
+
+    def nothing(self) -> None:
+        """Answer."""
+
+
+def empty_call() -> Callable[[], Any]:
+    """What calls an actor that does nothing, and waits for it."""
+    actor = ray.remote(num_cpus=0)(Nothing).remote()
+    ray.get(actor.nothing.remote())
+    return lambda: ray.get(actor.nothing.remote())
 
 
 def median_ms(call: Callable[[], Any], times: int = 60) -> float:

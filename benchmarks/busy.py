@@ -76,6 +76,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=12)
     arguments = parser.parse_args()
     ray.init(
+        address="local",
         num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,

@@ -1,28 +1,31 @@
 """What staleness costs, and what each correction gives back: returns after equal steps.
 
     python benchmarks/staleness.py [--steps N] [--seeds S ...] [--staleness K ...]
-                                   [--corrections NAME ...]
+                                   [--corrections NAME ...] [--results FILE]
 
-An agent learns to hunt cows in the embedded engine, on an easier task than that of
-`tuned_examples/cow.yaml` (short episodes, small images), so that a cell of the table takes minutes.
+An agent learns to walk in the embedded engine: it is paid for every metre that it walks or sprints
+on plains within 48 steps, and sees where it goes in 16 x 16 pixels. Task and network are so small
+that much is learnt within 20,000 steps, which take a core less than a minute.
 Staleness is exact and not left to timing: playing and learning take turns, and the weights that
-play are always those of K updates ago. Every cell plays the same number of steps.
+play are always those of K updates ago. Every run plays the same number of steps.
 
 `return` is the mean undiscounted return of the episodes of the last quarter, `on the way` that of
-all of them, which tells how fast it went; +- is half the range over the seeds.
+all of them, which tells how fast it went; +- is half the range over the seeds. With `--results`
+runs are appended to a file of JSON lines, and the table is made of all runs in it: so each can be
+a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
-from collections import deque
+from collections import defaultdict, deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
-import yaml
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME, WEIGHTS_SEQ_NO
@@ -33,25 +36,67 @@ from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.targets import CORRECTIONS, DECOUPLED
 
-TASK = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"
-TIME_LIMIT = 100
+TIME_LIMIT = 48
+NUM_ENVS = 32
 OPTIONS: dict[str, Any] = {
-    "lr": 1e-3,
-    "kl_coeff": 4e-3,
-    "num_envs_per_env_runner": 16,
-    "rollout_fragment_length": 32,
+    "env_config": {
+        "engine": "voxel",
+        "obs_size": [16, 16],
+        "preferred_spawn_biome": "plains",
+        "callbacks": [
+            {"MaskActions": {"inventory": 0}},
+            {
+                "Rewards": {
+                    "reward_cfg": [
+                        {
+                            "event": "custom",
+                            "objects": ["walk_one_cm", "sprint_one_cm"],
+                            "reward": 0.01,
+                            "identity": "metres",
+                            "max_reward_times": 10_000,
+                        }
+                    ]
+                }
+            },
+            {"FastReset": {"biomes": ["plains"], "random_tp_range": 100}},
+            {"JudgeReset": {"time_limit": TIME_LIMIT}},
+        ],
+    },
+    "model": {
+        "preset": "nano",
+        "img_shape": [16, 16, 3],
+        "impala_chans": [8, 16],
+        "hidsize": 64,
+        "attention_heads": 2,
+        "n_recurrence_layers": 1,
+        "attention_memory_size": 32,
+        "timesteps": 16,
+    },
+    "num_envs_per_env_runner": NUM_ENVS,
+    "rollout_fragment_length": 16,
     "decorrelation_steps": TIME_LIMIT,
-    "context_length": 32,
-    "fragments_per_iteration": 16,
-    "fragments_per_minibatch": 8,
+    "context_length": 16,
+    "fragments_per_iteration": NUM_ENVS,
+    "fragments_per_minibatch": NUM_ENVS,
+    "gradient_accumulation": 1,
     "num_epochs": 2,
+    "lr": 1e-3,
+    "gamma": 0.95,
+    "entropy_coeff": 0.005,
+    "prior": None,
+    "kl_coeff": 0.0,
+    "weight_decay": 0.0,
 }
-"""Changes to the task's config: many small updates, so that staleness has something to be about."""
+"""Many small updates, so that staleness has something to be about."""
 
 
-class Cell(NamedTuple):
+class Run(NamedTuple):
     """What one run gave."""
 
+    correction: str
+    staleness: int
+    seed: int
+    steps: int
     final: float
     on_the_way: float
     importance_weight: float
@@ -60,52 +105,60 @@ class Cell(NamedTuple):
 
 
 def main() -> None:
-    """Run all cells and print the table."""
+    """Do the runs and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=60_000, help="per cell and seed")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--steps", type=int, default=20_480, help="per run")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--staleness", type=int, nargs="+", default=[0, 2, 8])
     parser.add_argument("--corrections", nargs="+", default=CORRECTIONS, choices=CORRECTIONS)
+    parser.add_argument("--results", type=Path, help="a file of JSON lines to add to")
     arguments = parser.parse_args()
 
     ray.init(
+        address="local",
         num_cpus=1,
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
-        object_store_memory=200 * 1024**2,
+        object_store_memory=100 * 1024**2,
     )
-    title = f"cows, {arguments.steps:,} steps per run, seeds {arguments.seeds}"
-    table = Table(
-        "staleness",
-        "correction",
-        "return",
-        "on the way",
-        "importance weight",
-        "KL per update",
-        "seconds",
-        title=title,
-    )
+    runs = []
     for staleness in arguments.staleness:
         # Without staleness there is nothing to correct: all modes are the same.
         for correction in arguments.corrections if staleness else [DECOUPLED]:
-            cells = [run(correction, staleness, seed, arguments.steps) for seed in arguments.seeds]
-            final, on_the_way, weight, kl, seconds = zip(*cells, strict=True)
-            row = (
-                str(staleness),
-                correction if staleness else "(any)",
-                spread(final),
-                spread(on_the_way),
-                f"{statistics.mean(weight):.3f}",
-                f"{statistics.mean(kl):.4f}",
-                f"{statistics.mean(seconds):.0f}",
-            )
-            print(*row, sep="  ", flush=True)
-            table.add_row(*row)
-    Console().print(table)
+            for seed in arguments.seeds:
+                runs.append(run(correction, staleness, seed, arguments.steps))
+                print(*runs[-1], flush=True)
+                if arguments.results is not None:
+                    with arguments.results.open("a") as file:
+                        file.write(json.dumps(runs[-1]._asdict()) + "\n")
+    if arguments.results is not None:
+        runs = [Run(**json.loads(line)) for line in arguments.results.read_text().splitlines()]
+    Console(width=120).print(table_of(runs))
 
 
-def run(correction: str, staleness: int, seed: int, steps: int) -> Cell:
+def table_of(runs: list[Run]) -> Table:
+    """One row for each correction and staleness."""
+    names = ("staleness", "correction", "return", "on the way", "importance weight")
+    table = Table(*names, "KL per update", "seconds", "seeds")
+    cells = defaultdict(list)
+    for one in runs:
+        cells[one.staleness, one.correction].append(one)
+    for (staleness, correction), cell in sorted(cells.items()):
+        table.add_row(
+            str(staleness),
+            correction if staleness else "(any)",
+            spread([one.final for one in cell]),
+            spread([one.on_the_way for one in cell]),
+            f"{statistics.mean(one.importance_weight for one in cell):.3f}",
+            f"{statistics.mean(one.approximate_kl for one in cell):.4f}",
+            f"{statistics.mean(one.seconds for one in cell):.0f}",
+            str(len(cell)),
+        )
+    return table
+
+
+def run(correction: str, staleness: int, seed: int, steps: int) -> Run:
     """Train one agent whose experience is `staleness` updates old."""
     started = time.perf_counter()
     algorithm = make_config(correction, staleness, seed).build_algo()
@@ -114,7 +167,11 @@ def run(correction: str, staleness: int, seed: int, steps: int) -> Cell:
     finally:
         algorithm.stop()
     quarter = returns[-(len(returns) // 4) :]
-    return Cell(
+    return Run(
+        correction,
+        staleness,
+        seed,
+        steps,
         statistics.mean(quarter),
         statistics.mean(returns),
         statistics.mean(m["importance_weight_mean"] for m in metrics),
@@ -124,16 +181,10 @@ def run(correction: str, staleness: int, seed: int, steps: int) -> Cell:
 
 
 def make_config(correction: str, staleness: int, seed: int) -> MineStudioPPOConfig:
-    """The task, made easier, in this process."""
-    options = yaml.safe_load(TASK.read_text())["cow"]["config"]
-    for callback in options["env_config"]["callbacks"]:
-        if "JudgeReset" in callback:
-            callback["JudgeReset"]["time_limit"] = TIME_LIMIT
-    options["env_config"]["obs_size"] = [32, 32]
-    options["model"] = {"preset": "nano", "img_shape": [32, 32, 3]}
-    options["replay_buffer"] |= {"max_staleness": staleness}
-    correcting = {"off_policy_correction": correction, "seed": seed}
-    return MineStudioPPOConfig().update_from_dict({**options, **OPTIONS, **correcting})
+    """The task, in this process."""
+    buffer = {"max_fragments": 2 * NUM_ENVS, "max_reuse": 1, "max_staleness": staleness}
+    varied = {"off_policy_correction": correction, "replay_buffer": buffer, "seed": seed}
+    return MineStudioPPOConfig().update_from_dict({**OPTIONS, **varied})
 
 
 def train(
@@ -171,7 +222,7 @@ def weights(algorithm: MineStudioPPO) -> dict[str, Any]:
     return {name: state[name] for name in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
 
 
-def spread(values: tuple[float, ...]) -> str:
+def spread(values: list[float]) -> str:
     """Mean, and half the range if there are several."""
     text = f"{statistics.mean(values):.2f}"
     return f"{text} +- {(max(values) - min(values)) / 2:.2f}" if len(values) > 1 else text
