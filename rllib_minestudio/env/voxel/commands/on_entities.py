@@ -46,6 +46,8 @@ _NAMED_SLOTS = {
     **{f"hotbar.{slot}": slot for slot in range(HOTBAR_SLOTS)},
     **{f"inventory.{slot}": HOTBAR_SLOTS + slot for slot in range(MAIN_SLOTS - HOTBAR_SLOTS)},
 }
+_GROWN_UP = "{Age:0}"
+"""What MineStudio summons mobs with; all mobs are grown up here."""
 _IN_HAND = ("weapon", "weapon.mainhand")
 
 
@@ -117,7 +119,8 @@ def summon(source: Source, arguments: list[str]) -> CommandResult:
     if not state.world.is_loaded(position[0], position[2]):
         raise CommandError("That position is not loaded")
     state.spawn_mob(MOB_KIND_ID[name], *position)
-    lacking = "NBT data is ignored" if arguments[-1].startswith("{") else ""
+    has_data = arguments[-1].startswith("{") and arguments[-1] != _GROWN_UP
+    lacking = "NBT data is ignored" if has_data else ""
     return CommandResult(True, f"Summoned new {title(name)}", lacking)
 
 
