@@ -18,6 +18,7 @@ from collections import Counter
 import psutil
 import pytest
 
+from rllib_minestudio.algorithms.training_loop import service
 from tests.algorithms import leaks
 from tests.algorithms.actors import freeze, is_running, kill, wait_until
 from tests.algorithms.conftest import quick_config
@@ -123,18 +124,19 @@ def build(config):
         "step_timeout_s": 3.0,
         "max_restarts_per_hour": 1000,
     }
-    config = config.fault_tolerance(env_runner_restore_timeout_s=90)
+    config = config.fault_tolerance(env_runner_restore_timeout_s=60)
     config = config.training(env_pool=env_pool, learner_timeout_s=15, max_restarts_per_hour=1000)
     algorithm = config.learners(num_learners=1, num_cpus_per_learner=1).build_algo()
-    algorithm.learners.start_within_s = 90
-    for service in (algorithm.replay_buffer.service, algorithm.experience.weights.service):
-        service.answer_within_s = 3
+    algorithm.learners.start_within_s = 60
+    for actor in (algorithm.replay_buffer.service, algorithm.experience.weights.service):
+        actor.answer_within_s = 3
     return algorithm
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_training_outlives_every_part(local_ray, caplog):
+def test_training_outlives_every_part(local_ray, caplog, monkeypatch):
+    monkeypatch.setattr(service, "START_WITHIN_S", 30)
     memory = leaks.named_memory()
     files = psutil.Process().num_fds()
     algorithm = build(

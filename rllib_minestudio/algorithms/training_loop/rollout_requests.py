@@ -7,6 +7,7 @@ answer in time is ended first. Either way its calls under way are lost, and the 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, Failu
 from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import StoredFragment
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
+
+logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_PINGS = 0.5
 STOP_WITHIN_S = 10.0
@@ -55,6 +58,7 @@ class _Runner:
         calls: Under way, oldest first.
         since: When the oldest began, or when the runner was lost.
         returning: While it is lost: a call it will answer when it is back.
+        pinged: When that call was made; those made before Ray has started it fail at once.
     """
 
     index: int
@@ -62,6 +66,7 @@ class _Runner:
     calls: deque[_Call] = field(default_factory=deque)
     since: float = 0.0
     returning: ray.ObjectRef | None = None
+    pinged: float = 0.0
 
 
 class RolloutRequests:
@@ -210,13 +215,34 @@ class RolloutRequests:
         runner.calls.clear()
         if cause == HUNG:
             ray.kill(runner.actor, no_restart=False)
-        runner.returning = runner.actor.ping.remote()
         runner.since = time.monotonic()
+        if runner.returning is None:
+            self._last_well = runner.since  # as far as could be told; it has its time from now on
+        self._ping(runner)
         self.failures.note(
             cause,
             f"Env runner {runner.index} {cause}{after} and is restarted; {lost} rollouts under way "
             f"are lost, {self.num_well} of {len(self._runners)} env runners go on.",
         )
+
+    def _start_again(self, runner: _Runner) -> None:
+        """End what may hang while it starts; no failure, for there may be no room for it at all."""
+        logger.warning(
+            "Env runner %d was not started within %g s; it is tried again, %d of %d env runners go "
+            "on.",
+            runner.index,
+            self._restore_timeout_s,
+            self.num_well,
+            len(self._runners),
+        )
+        ray.kill(runner.actor, no_restart=False)
+        runner.since = time.monotonic()
+        self._ping(runner)
+
+    @staticmethod
+    def _ping(runner: _Runner) -> None:
+        runner.returning = runner.actor.ping.remote()
+        runner.pinged = time.monotonic()
 
     def _look_after_lost(self) -> None:
         """See which lost runners are back."""
@@ -224,8 +250,9 @@ class RolloutRequests:
         for runner in self._runners:
             if runner.returning is None:
                 continue
+            is_late = now - runner.since > self._restore_timeout_s
             if not ray.wait([runner.returning], timeout=0)[0]:
-                if now - runner.since > self._restore_timeout_s:  # it hangs while it starts
+                if is_late:
                     self._lose(runner, HUNG, f" ({self._restore_timeout_s:g} s to start)")
                 continue
             try:
@@ -233,10 +260,11 @@ class RolloutRequests:
                 runner.returning = None
                 self.restored.append(runner.index)
                 self._last_well = now
-            except ActorUnavailableError:
-                if now - runner.since > SECONDS_BETWEEN_PINGS:
-                    runner.returning = runner.actor.ping.remote()
-                    runner.since = now
+            except ActorUnavailableError:  # Ray has not started it yet
+                if is_late:
+                    self._start_again(runner)
+                elif now - runner.pinged > SECONDS_BETWEEN_PINGS:
+                    self._ping(runner)
             except RayActorError as error:
                 raise EnvRunnersLostError(
                     f"Env runner {runner.index} cannot be restarted: {error}"
