@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stderr, stdout
+from rllib_minestudio.cli.names import make_importable
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.cli.warmup import compile_kernels
     from rllib_minestudio.evaluation.options import EvaluationOptions
 
+    make_importable(Path.cwd())
     folder = _folder(arguments)
     options = EvaluationOptions.from_mapping(_options(arguments, folder))
     ray_session.set_environment()
@@ -125,9 +127,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     other = _other_summary(arguments.compare)
     if arguments.compare and other is None:
         policies.append(_load(arguments.compare))
-    prior = None
-    if options.kl_to is not None:
-        prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
+    prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
     configs = [_config(policy, arguments) for policy in policies]
     _writable(folder)
     if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):

@@ -1,10 +1,20 @@
 """From the names a person writes to the things they stand for."""
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+
+
+def make_importable(folder: Path) -> None:
+    """Let dotted names reach modules in `folder`, here and in Ray's workers."""
+    sys.path.insert(0, str(folder))
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), inherited]))
 
 
 def load_object(name: str, known: Mapping[str, str], kind: str, path: str) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stdout
+from rllib_minestudio.cli.names import make_importable
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def play(arguments: argparse.Namespace) -> int:
     if arguments.episodes < 1:
         raise InvalidOptionsError(f"--episodes is {arguments.episodes}: it must be at least 1.")
     _check_agent(arguments.agent)
+    make_importable(Path.cwd())
     set_environment()
     quieten(verbose=False)
     plan = make_plan(load_experiments(Path(arguments.task), arguments.set)[0])

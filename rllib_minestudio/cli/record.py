@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stdout
+from rllib_minestudio.cli.names import make_importable
 from rllib_minestudio.errors import InvalidOptionsError
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def record(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.demonstrations.recording import EPISODES_FOLDER, missing
     from rllib_minestudio.demonstrations.recording import record as record_episodes
 
+    make_importable(Path.cwd())
     set_environment()
     order = _order(arguments)
     left = len(missing(order, arguments.out, arguments.episodes))

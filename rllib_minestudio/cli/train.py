@@ -1,7 +1,6 @@
 """`rllib train file`: from an experiment file to trained agents and a summary."""
 
 import os
-import sys
 import time
 from argparse import Namespace
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rllib_minestudio.cli.experiment import (
     load_tuner,
     parse_assignments,
 )
+from rllib_minestudio.cli.names import make_importable
 from rllib_minestudio.cli.resume import resumed_experiment, resumed_record, run_to_resume
 from rllib_minestudio.cli.run import require_resources_here, run
 from rllib_minestudio.cli.run_record import RunRecord, describe, write_run_record
@@ -40,7 +40,7 @@ def train(arguments: Namespace) -> int:
     if arguments.address:
         os.environ["RAY_ADDRESS"] = arguments.address
     ray_session.set_environment()
-    _make_importable(Path.cwd())
+    make_importable(Path.cwd())
     path = Path(arguments.file)
     tuner = load_tuner(path)
     if tuner is not None:
@@ -94,13 +94,6 @@ def _jobs(path: Path, in_file: list[Experiment], arguments: Namespace) -> list[J
 def _parent(arguments: Namespace, experiment: Experiment) -> Path:
     """Return the folder that holds the runs of an experiment."""
     return (Path(arguments.out) / experiment.name).resolve()
-
-
-def _make_importable(folder: Path) -> None:
-    """Let dotted names in experiment files reach modules in `folder`, here and in Ray's workers."""
-    sys.path.insert(0, str(folder))
-    inherited = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), inherited]))
 
 
 def _apply_options(experiments: list[Experiment], arguments: Namespace) -> None:

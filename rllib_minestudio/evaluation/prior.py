@@ -59,7 +59,7 @@ def prior_file(config: Any, kl_to: str) -> str | None:
     return kl_to
 
 
-def load_prior(config: Any, checkpoint: Path | None, kl_to: str) -> dict[str, Any]:
+def load_prior(config: Any, checkpoint: Path | None, kl_to: str | None) -> dict[str, Any] | None:
     """Load the frozen policy that `kl_to` means.
 
     Args:
@@ -68,12 +68,14 @@ def load_prior(config: Any, checkpoint: Path | None, kl_to: str) -> dict[str, An
         kl_to: As in `EvaluationOptions`.
 
     Returns:
-        The network's state, parameter name -> array.
+        The network's state, parameter name -> array; None if `kl_to` is.
 
     Raises:
         InvalidOptionsError: There is no such policy.
         CheckpointMismatchError: Its weights cannot be read.
     """
+    if kl_to is None:
+        return None
     source = prior_file(config, kl_to)
     if source is None:
         return _kept(checkpoint)

@@ -97,6 +97,11 @@ class Summary:
         """Episodes that the environment could not play; they count as no success."""
         return [episode for episode in self.episodes if episode.error is not None]
 
+    @property
+    def repeated_attempts(self) -> int:
+        """How often an episode was begun again because its environment had failed."""
+        return sum(episode.attempts - 1 for episode in self.episodes)
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, MineStudio's names first."""
         return {
@@ -107,7 +112,7 @@ class Summary:
             "policy": dict(self.policy),
             "config": dict(self.config),
             "seconds": round(self.seconds, 3),
-            "repeated_attempts": sum(e.attempts - 1 for e in self.episodes),
+            "repeated_attempts": self.repeated_attempts,
             "failed_episodes": len(self.failures),
             "format": FORMAT,
             "version": VERSION,

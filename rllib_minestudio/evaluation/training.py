@@ -79,14 +79,11 @@ def evaluate_in_training(algorithm: Any, group: EnvRunnerGroup) -> tuple[dict[st
     options = _options(algorithm.config, folder)
     state = algorithm.learners.weights()
     module = state[COMPONENT_RL_MODULE]
-    prior = None
-    if options.kl_to is not None:
-        prior = load_prior(algorithm.config, None, options.kl_to)
     summary = evaluate(
         group,
         options,
         weights=module.get(DEFAULT_MODULE_ID, module),
-        prior=prior,
+        prior=load_prior(algorithm.config, None, options.kl_to),
         policy={
             "name": f"iteration {algorithm.iteration + 1}",
             "weights_version": state[WEIGHTS_SEQ_NO],

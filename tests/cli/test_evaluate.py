@@ -163,7 +163,9 @@ def disk(tmp_path):
 @pytest.mark.slow
 def test_a_full_disk_costs_recordings_and_not_results(evaluated, disk, tmp_path):
     folder, common = evaluated
+    (folder / "mine.py").write_text("def is_whole(episode):\n    return episode.length == 12\n")
     words = (*common, "--record", str(disk()), "--out", str(tmp_path / "out"))
+    words += ("--filter", "function:mine.is_whole")  # a module in the folder it is called from
     status, output = finished(start(folder, *words))
     assert status == 1
     assert "cannot be recorded: No space left on device" in " ".join(output.split())

@@ -11,7 +11,9 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.evaluation.checkpoint import evaluation_config
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import evaluate
+from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
 from rllib_minestudio.evaluation.options import EvaluationOptions
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.workers import play_episodes
@@ -97,8 +99,6 @@ def test_an_environment_that_cannot_be_put_up_with_ends_it_with_its_error(make_g
 
 
 def test_the_best_recordings_are_kept(make_runner, tmp_path):
-    from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
-
     options = EvaluationOptions(record={"folder": str(tmp_path)}, only="best_2", max_steps=5)
     specs = [EpisodeSpec(i) for i in range(10)]
     played = list(keep_chosen(make_runner().play(specs, options.settings()), options))
@@ -106,6 +106,24 @@ def test_the_best_recordings_are_kept(make_runner, tmp_path):
     assert len(kept) == 2 == len(list(find_recordings(tmp_path)))
     best = sorted(played, key=lambda e: (-e.undiscounted_return, e.index))[:2]
     assert {e.index for e in kept} == {e.index for e in best}
+
+
+@pytest.mark.parametrize(
+    "only, kept", [("all", {0, 1, 2, 3}), ("success", {1, 3}), ("failure", {0, 2}), ("best_1", {3})]
+)
+def test_only_some_recordings_are_kept(tmp_path, only, kept):
+    def played():
+        for index in range(4):
+            folder = tmp_path / str(index)
+            folder.mkdir()
+            yield EvaluatedEpisode(
+                index, 0, "t", 5, float(index), success=index % 2 == 1, recording=str(folder)
+            )
+
+    options = EvaluationOptions(record={"folder": str(tmp_path)}, only=only)
+    found = [still_recorded(episode) for episode in list(keep_chosen(played(), options))]
+    assert {episode.index for episode in found if episode.recording} == kept
+    assert {int(folder.name) for folder in tmp_path.iterdir()} == kept
 
 
 def test_impossible_options_are_refused_together():

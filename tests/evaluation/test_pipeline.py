@@ -11,6 +11,7 @@ from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.filters import InfoBaseFilter, parse_filter
 from rllib_minestudio.evaluation.pipeline import EpisodePipeline, MineGenerator
+from rllib_minestudio.recordings import find_recordings
 
 
 class Hunt:
@@ -57,12 +58,20 @@ def test_a_checkpoint_is_played_and_recorded_as_minestudio_does(make_config, loc
     generator = MineGenerator(
         str(tmp_path / "checkpoint"),
         num_workers=2,
+        num_gpus=0,
+        max_restarts=2,
         num_episodes=3,
         num_max_steps=8,
         tmpdir=str(tmp_path / "out"),
+        image_media="jpeg",
         format="episodes",
     )
+    assert generator.options.max_attempts == 1 + 2
     summary = EpisodePipeline(generator, parse_filter("length<5")).run()
     assert summary["num_episodes"] == 6 and summary["num_yes"] > 0
-    assert len(os.listdir(tmp_path / "out")) == 6
+    assert {episode["length"] for episode in summary["episodes"]} == {3, 8}
+    recordings = list(find_recordings(tmp_path / "out"))
+    assert len(recordings) == 6
+    for recording in recordings:
+        assert len(os.listdir(recording.path / "frames")) == len(recording) + 1
     assert pickle.dumps(summary)

@@ -106,9 +106,11 @@ def test_the_tables_say_it(capsys):
     console = Console(width=160)
     a, b = summary([True, False]), summary([True, True], policy={"checkpoint": "b"})
     console.print(summary_table(a))
+    console.print(summary_table(Summary.of([episode(0, True, attempts=3)], seed=0, filter=None)))
     console.print(comparison_table(a, b, compare(a, b)))
     shown = capsys.readouterr().out
     assert "50.0%" in shown and "McNemar" in shown and "by B only 1" in shown
+    assert shown.count("attempts repeated") == 1 and "attempts repeated: 2" in shown
 
 
 class Page(HTMLParser):

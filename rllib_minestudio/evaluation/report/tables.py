@@ -15,7 +15,10 @@ COLUMNS = ("episodes", "successes", "rate", f"{CONFIDENCE:.0%} interval")
 
 def summary_table(summary: Summary) -> Table:
     """One row per task, and one for all if there are several."""
-    table = Table(title=_title(summary), title_justify="left")
+    caption = None
+    if summary.repeated_attempts:
+        caption = f"environments failed; attempts repeated: {summary.repeated_attempts}"
+    table = Table(title=_title(summary), title_justify="left", caption=caption)
     table.add_column("task")
     for name in (*COLUMNS, "return", "length"):
         table.add_column(name, justify="right", no_wrap=True)
