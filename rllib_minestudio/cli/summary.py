@@ -57,7 +57,7 @@ def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
     steps = metric(result.metrics, ENV_STEPS)
     return {
         "settings": _settings(plan, result),
-        "mean_return": metric(result.metrics, RETURN),
+        "mean_return": _last_return(result),
         "episodes": metric(result.metrics, "env_runners/num_episodes_lifetime"),
         "iterations": metric(result.metrics, "training_iteration"),
         "env_steps": steps,
@@ -80,8 +80,15 @@ def _settings(plan: Any, result: Any) -> dict[str, Any]:
 
 
 def _mean_return(result: Any) -> float:
-    value = metric(result.metrics, RETURN)
+    value = _last_return(result)
     return float("-inf") if value is None else value
+
+
+def _last_return(result: Any) -> float | None:
+    """Return the newest mean return; not every iteration has one, where few of them play."""
+    history = read_history(Path(result.path))
+    returns = (metric(line, RETURN) for line in reversed(history))
+    return next((value for value in returns if value is not None), None)
 
 
 def _draw_curve(plan: Any, folder: Path, result: Any, random_mean: float | None) -> str | None:
@@ -147,7 +154,7 @@ def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
         table.add_column(name, justify="right")
     for number, result in enumerate(sorted(trials, key=_mean_return, reverse=True)):
         settings = [short(v) for v in _settings(plan, result).values()] or [str(number)]
-        mean = metric(result.metrics, RETURN)
+        mean = _last_return(result)
         table.add_row(
             *settings,
             f"{metric(result.metrics, 'training_iteration') or 0:.0f}",
@@ -157,19 +164,25 @@ def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
     stdout.print(table)
 
 
+def _over(plan: Any, facts: dict[str, Any]) -> str:
+    """Say over which episodes a trial's mean return goes."""
+    if facts["episodes"] is None:
+        return "when the policy last played"
+    window = int(plan.example.metrics_num_episodes_for_smoothing)
+    return f"of the last {min(window, int(facts['episodes']))} episodes"
+
+
 def _print_best(
     plan: Any, best: Any, summary: dict[str, Any], random_mean: float | None, seconds: float
 ) -> None:
     """Print the closing lines: the return beside the random policy's, and where things are."""
     facts = summary["best"]
-    window = int(plan.example.metrics_num_episodes_for_smoothing)
-    episodes = min(window, int(facts["episodes"] or 0))
     mean = facts["mean_return"]
     stdout.print()
     if mean is None:
         stdout.print(f"{plan.name}: no episode ended in {clock(seconds)}")
     else:
-        stdout.print(f"{plan.name}: mean return of the last {episodes} episodes: {mean:.2f}")
+        stdout.print(f"{plan.name}: mean return {_over(plan, facts)}: {mean:.2f}")
         if random_mean is not None:
             count = len(summary["random_policy"]["returns"])
             line = f"random policy, mean return of {count} episodes: {random_mean:.2f}"

@@ -1,8 +1,9 @@
 """What the summary reads back."""
 
 import json
+from types import SimpleNamespace
 
-from rllib_minestudio.cli.summary import read_history
+from rllib_minestudio.cli.summary import _last_return, read_history
 
 
 def test_history_counts_repeated_iterations_once_and_survives_a_torn_line(tmp_path):
@@ -19,3 +20,13 @@ def test_history_counts_repeated_iterations_once_and_survives_a_torn_line(tmp_pa
 
 def test_a_trial_without_results_has_no_history(tmp_path):
     assert read_history(tmp_path) == []
+
+
+def test_the_last_return_is_the_newest_that_was_measured(tmp_path):
+    returns = [None, 3.5, float("nan")]
+    lines = [
+        {"training_iteration": i, "env_runners": {"episode_return_mean": value}}
+        for i, value in enumerate(returns)
+    ]
+    (tmp_path / "result.json").write_text("\n".join(map(json.dumps, lines)))
+    assert _last_return(SimpleNamespace(path=tmp_path)) == 3.5
