@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -77,15 +76,8 @@ def isolate(monkeypatch, temporary):
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
-    """Compile the engine's kernels before a launch with a deadline has to.
-
-    Not in this process: the one that compiles them rounds a few pixels in millions otherwise than
-    those that load them, and parity is about all of them.
-    """
-    if not jitcache.is_warm():
-        command = [sys.executable, "-c", "from rllib_minestudio.env.voxel import jitcache as j"]
-        command[-1] += "; j.warmup()"
-        subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
+    """Compile the engine's kernels before a launch with a deadline has to."""
+    jitcache.warmup()
 
 
 @pytest.fixture

@@ -1,16 +1,21 @@
 """Compiles the engine's kernels once per machine, however many processes start together.
 
-The first process to come takes a lock, plays a short rehearsal that runs every kernel, and leaves
-a marker beside the machine code; the others wait for it and load what it compiled.
+The first process to come takes a lock, has a child play a short rehearsal that runs every kernel,
+and leaves a marker beside the machine code; the others wait for it. A child, because a process that
+compiles a kernel rounds a few pixels in millions otherwise than those that load it: this way all
+that play have loaded theirs, and the same seed gives the same frame in any of them.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +35,13 @@ _OUTDATED_AFTER = 30 * 24 * 3600.0
 _POLL_SECONDS = 0.1
 _REPORT_SECONDS = 30.0
 
-_in_process = threading.RLock()
+_STAGE = "stage:"
+"""Begins the lines by which a child says how far it is."""
+_LINES_OF_A_FAILURE = 20
+
+_in_process = threading.Lock()
 _rehearsing = False
+"""Whether this process is the child that compiles; its engines must not wait for itself."""
 
 
 def _marker() -> Path:
@@ -51,36 +61,59 @@ def warmup(progress: Callable[[str], None] | None = None) -> None:
             another process that does; by default the lines go to the log.
 
     Raises:
-        EngineError: If the cache folder cannot be written.
+        EngineError: If the cache folder cannot be written, or compiling fails.
     """
-    global _rehearsing
-    if is_warm():
+    if is_warm() or _rehearsing:
         return
     tell = progress or _logger.warning
-    with _in_process:
-        if _rehearsing:  # the rehearsal builds engines, which call this function
-            return
-        _rehearsing = True
-        try:
-            with _machine_lock(tell):
-                if not is_warm():
-                    _compile(tell)
-        finally:
-            _rehearsing = False
+    with _in_process, _machine_lock(tell):
+        if not is_warm():
+            _compile(tell)
 
 
 def _compile(tell: Callable[[str], None]) -> None:
-    # Imported late because it builds an engine, and the engine calls `warmup`.
-    from rllib_minestudio.env.voxel.rehearsal import STAGES
-
     tell("Compiling the game engine, once for this machine (about 20 s on one core) ...")
     start = time.monotonic()
-    for number, (name, stage) in enumerate(STAGES, 1):
-        tell(f"  {number}/{len(STAGES)} {name}")
-        stage()
+    package = str(Path(__file__).parents[3])
+    search = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import rehearse; rehearse()"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with child:
+        lines = deque(_told(child, tell), maxlen=_LINES_OF_A_FAILURE)
+    if child.returncode != 0:
+        raise EngineError(
+            f"Compiling the game engine failed (exit status {child.returncode}). It ended with:\n"
+            + "".join(lines)
+        )
     _marker().touch()
     _delete_outdated()
     tell(f"The engine is compiled ({time.monotonic() - start:.0f} s).")
+
+
+def _told(child: subprocess.Popen[str], tell: Callable[[str], None]) -> Iterator[str]:
+    """Passes on what stage the child has come to, and yields everything that it prints."""
+    for line in child.stdout or ():
+        if line.startswith(_STAGE):
+            tell(line.removeprefix(_STAGE).rstrip())
+        yield line
+
+
+def rehearse() -> None:
+    """Runs every kernel, which compiles those that are not compiled; prints the stages."""
+    # Imported late because it builds an engine, and the engine calls `warmup`.
+    from rllib_minestudio.env.voxel.rehearsal import STAGES
+
+    global _rehearsing
+    _rehearsing = True
+    for number, (name, stage) in enumerate(STAGES, 1):
+        print(f"{_STAGE}  {number}/{len(STAGES)} {name}", flush=True)
+        stage()
 
 
 @contextmanager
