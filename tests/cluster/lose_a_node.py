@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ray
 import yaml
-from ray._private.utils import reset_ray_address
+from ray._common.utils import reset_ray_address
 from ray.cluster_utils import Cluster
 
 from rllib_minestudio.algorithms import MineStudioPPO

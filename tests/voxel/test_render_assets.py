@@ -31,7 +31,10 @@ from rllib_minestudio.env.voxel.render.texels import (
 
 def test_every_block_and_item_has_a_picture_of_its_own() -> None:
     assert {block.name for block in BLOCKS} - {"air"} <= set(PAINTERS)
-    plain = {item.name for number, item in ITEMS.items() if number >= FIRST_PLAIN_ITEM}
+    # What can only be carried here (`use` says what Minecraft does with it) is drawn as a lump.
+    plain = {
+        item.name for number, item in ITEMS.items() if number >= FIRST_PLAIN_ITEM and not item.use
+    }
     tools = {f"{material}_{tool}" for material in MATERIALS for tool in TOOLS}
     assert plain <= tools | set(PLAIN)
     pictures = {name: item_sprite(name).tobytes() for name in plain}
