@@ -63,6 +63,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
         self.num_envs_per_env_runner = 8
         self.rollout_fragment_length = 256
         self.sample_timeout_s = 600.0
+        self.env_runner_restore_timeout_s = 600.0
         self.max_requests_in_flight_per_env_runner = 2
         self.lr = 2.0e-5
         self.gamma = 0.999

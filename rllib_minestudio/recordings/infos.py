@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.recordings.layout import REMOVED, plain
+from rllib_minestudio.recordings.layout import REMOVED, to_json
 
 COMPRESSION = 1
 """gzip's fastest level: most of what it saves, at a tenth of the time."""
@@ -32,9 +32,7 @@ class InfoLines:
     def add(self, info: Mapping[str, Any]) -> None:
         """Append one info."""
         # Serialised entry by entry: what is remembered must not change under our hands.
-        entries = {
-            str(key): json.dumps(plain(value), separators=(",", ":")) for key, value in info.items()
-        }
+        entries = {str(key): to_json(value) for key, value in info.items()}
         changed = {
             key: text for key, text in entries.items() if self._before.get(key, None) != text
         }

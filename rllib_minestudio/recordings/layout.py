@@ -6,6 +6,7 @@ seen, row t of the columns says what was done then and what came of it, frame t 
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,22 @@ def plain(value: Any) -> Any:
         return [plain(entry) for entry in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    return _as_json_knows(value)
+
+
+def _as_json_knows(value: Any) -> Any:
+    """Return what JSON has no name for as something that it, or this function, knows."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    return repr(value)
+    return list(value) if isinstance(value, (set, frozenset)) else repr(value)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_as_json_knows)
+
+
+def to_json(value: Any) -> str:
+    """Write `plain(value)` as JSON, without spaces."""
+    try:
+        return _ENCODER.encode(value)  # in C; an info is written every step
+    except TypeError:  # a key that is neither a string nor a number
+        return _ENCODER.encode(plain(value))

@@ -26,6 +26,9 @@ from rllib_minestudio.errors import EnvRunnersLostError
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_PINGS = 0.5
+STARTS = 3
+"""So many times `env_runner_restore_timeout_s` may pass without any runner. One such time is what
+a runner has to start; one that hangs in its start would otherwise end the run and not be ended."""
 STOP_WITHIN_S = 10.0
 """How long runners have to close their environments before they are killed."""
 
@@ -269,9 +272,9 @@ class RolloutRequests:
                 raise EnvRunnersLostError(
                     f"Env runner {runner.index} cannot be restarted: {error}"
                 ) from error
-        if not self.num_well and now - self._last_well > self._restore_timeout_s:
+        if not self.num_well and now - self._last_well > STARTS * self._restore_timeout_s:
             raise EnvRunnersLostError(
-                f"None of the {len(self._runners)} env runners came back within "
+                f"None of the {len(self._runners)} env runners came back within {STARTS} times "
                 f"env_runner_restore_timeout_s={self._restore_timeout_s:g}: see their logs, and "
                 "whether the cluster still has the CPUs and GPUs they ask for."
             )
