@@ -84,8 +84,11 @@ class Killer(threading.Thread):
         self.done: Counter[str] = Counter()
 
     def find(self, *, settled: bool) -> tuple[int, bool] | None:
-        """One of the part's processes, as soon as there is one; None if that takes minutes."""
-        deadline = time.monotonic() + 180
+        """One of the part's processes, as soon as there is one; None if that takes too long.
+
+        In the long form many minutes may pass before an iteration ends undisturbed.
+        """
+        deadline = time.monotonic() + (1800 if LONG else 180)
         while time.monotonic() < deadline:
             alive = [item for item in processes_of(self.part).items() if item[1] or not settled]
             if alive:
