@@ -7,6 +7,7 @@ A YAML file holds one or more experiments in RLlib's classic layout:
       env: MineStudioEnv
       stop: {time_total_s: 800}
       num_samples: 1
+      scheduler: {asha: {grace_period: 20000, max_t: 100000}}
       checkpoint_config: {save_interval: 10, keep_interval: 100}
       record_video_interval: 100
       trackers: {wandb: {project: cows}}
@@ -58,6 +59,7 @@ class Experiment:
         stop: Metric name -> value at which training stops; the first one reached ends it.
         config: The algorithm's options; any value may be a search space.
         num_samples: How often Tune repeats the whole search space.
+        scheduler: Which trials of a search are stopped early; see `scheduler`.
         checkpoint_config: Which checkpoints there are; fields of `sections.CheckpointOptions`.
         record_video_interval: Iterations between two videos of the agent; None for none.
         trackers: Where results go besides the run's folder; see `runs.trackers`.
@@ -73,6 +75,7 @@ class Experiment:
     stop: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     num_samples: int = 1
+    scheduler: dict[str, Any] = field(default_factory=dict)
     checkpoint_config: dict[str, Any] = field(default_factory=dict)
     record_video_interval: int | None = None
     trackers: dict[str, Any] = field(default_factory=dict)
@@ -81,7 +84,10 @@ class Experiment:
     algorithm_config: Any = None
 
 
-SECTIONS = ("stop", "config", "checkpoint_config", "trackers", "evaluation", "summary")
+SECTIONS = (
+    *("stop", "config", "checkpoint_config", "trackers", "evaluation", "summary"),
+    "scheduler",
+)
 """The keys of an experiment whose value is a mapping."""
 
 EXPERIMENT_KEYS = ("run", "env", "num_samples", "record_video_interval", *SECTIONS)

@@ -6,6 +6,7 @@ from typing import Any
 from rllib_minestudio.cli.evaluation_section import with_evaluation
 from rllib_minestudio.cli.experiment import Experiment
 from rllib_minestudio.cli.options import algorithm_of, check_variants, search_space
+from rllib_minestudio.cli.scheduler import scheduler_options
 from rllib_minestudio.cli.search import searched_paths
 from rllib_minestudio.cli.sections import (
     CheckpointOptions,
@@ -32,6 +33,7 @@ class Plan:
         example: One concrete, validated AlgorithmConfig out of the space.
         stop: Metric (slashes for nesting) -> value; the first one reached ends a trial.
         num_samples: How often Tune repeats the space.
+        scheduler: Which trials are stopped early, as `scheduler.make_scheduler` takes it.
         checkpoints: When to save, and what to keep.
         record_video_interval: Iterations between two videos of the agent; None for none.
         trackers: Where results go besides; the experiment's section, found to be in order.
@@ -45,6 +47,7 @@ class Plan:
     example: Any
     stop: dict[str, float]
     num_samples: int
+    scheduler: dict[str, Any]
     checkpoints: CheckpointOptions
     record_video_interval: int | None
     trackers: dict[str, Any]
@@ -62,6 +65,7 @@ def make_plan(experiment: Experiment) -> Plan:
     checkpoints = checkpoint_options(experiment, problems)
     videos = video_interval(experiment, checkpoints, problems)
     summary = summary_options(experiment, problems)
+    scheduler = scheduler_options(experiment, problems)
     problems += tracker_problems(experiment.trackers, f"{experiment.name}.trackers")
     if not is_count(experiment.num_samples, 1):
         problems.append(
@@ -85,6 +89,7 @@ def make_plan(experiment: Experiment) -> Plan:
         example=example,
         stop=stop,
         num_samples=experiment.num_samples,
+        scheduler=scheduler,
         checkpoints=checkpoints,
         record_video_interval=videos,
         trackers=experiment.trackers,

@@ -99,8 +99,10 @@ class TrainingProgress(tune.Callback):
     def setup(self, **info: Any) -> None:
         """Tune calls this before the first trial: open the live display on a terminal."""
         if stdout.is_terminal:
-            columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-            self._bars = Progress(*columns, console=stdout, transient=True)
+            label = TextColumn("{task.description}", markup=False)
+            self._bars = Progress(
+                label, BarColumn(), TimeElapsedColumn(), console=stdout, transient=True
+            )
             self._bars.start()
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -122,11 +124,13 @@ class TrainingProgress(tune.Callback):
             return
         self._last_printed[name] = now
         line = progress_line(result, self._stop, self._pace(name, result))
-        stdout.print(" ".join([self._label(trial), line]).strip())
+        # The label's brackets are no markup.
+        stdout.print(" ".join([self._label(trial), line]).strip(), markup=False)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Tune calls this when a trial fails."""
-        stdout.print(f"{self._label(trial) or 'the trial'} failed".capitalize(), style="red")
+        name = self._label(trial) or "The trial"
+        stdout.print(f"{name} failed", style="red", markup=False)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Tune calls this at the very end: close the live display."""

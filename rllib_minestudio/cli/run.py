@@ -99,6 +99,7 @@ def _cpus(plan: Any) -> int:
 def _callbacks(plan: Any) -> list[Any]:
     """Build what watches a run, in the order in which they are told."""
     from rllib_minestudio.cli.progress import TrainingProgress
+    from rllib_minestudio.cli.scheduler import scheduled_end
     from rllib_minestudio.runs.checkpoints import KeepCheckpoints
     from rllib_minestudio.runs.resume import BackUpState
     from rllib_minestudio.runs.trackers import logger_callbacks
@@ -110,7 +111,7 @@ def _callbacks(plan: Any) -> list[Any]:
     return [
         KeepCheckpoints(plan.checkpoints.keep_interval),
         BackUpState(),
-        TrainingProgress(plan.stop, plan.searched),
+        TrainingProgress({**scheduled_end(plan.scheduler), **plan.stop}, plan.searched),
         *([RecordVideos(interval, plan.example.env)] if interval else []),
         *logger_callbacks(plan.trackers, identity, many_trials),
     ]
@@ -119,13 +120,20 @@ def _callbacks(plan: Any) -> list[Any]:
 def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
     """Build a new Tune run."""
     from ray import tune
+    from ray.tune.search import BasicVariantGenerator
 
+    from rllib_minestudio.cli.scheduler import make_scheduler
     from rllib_minestudio.runs.results import StopAt
 
     return tune.Tuner(
         plan.algorithm,
         param_space=plan.space,
-        tune_config=tune.TuneConfig(num_samples=plan.num_samples),
+        tune_config=tune.TuneConfig(
+            num_samples=plan.num_samples,
+            scheduler=make_scheduler(plan.scheduler),
+            # The same seed draws the same settings.
+            search_alg=BasicVariantGenerator(random_state=plan.example.seed),
+        ),
         run_config=tune.RunConfig(
             name=folder.name,
             storage_path=str(folder.parent),
@@ -155,6 +163,8 @@ def _anything_left(plan: Any, folder: Path) -> bool:
     reached = StopAt(plan.stop)
 
     def decide(trial: Any, trial_folder: Path) -> str:
+        if plan.scheduler and trial.status == Trial.TERMINATED:
+            return str(Trial.TERMINATED)  # by the scheduler, or at its end
         checkpoints = complete_checkpoints(trial_folder)
         if checkpoints:
             at_end = reached(trial.trial_id, checkpoints[-1].record.result)
@@ -175,6 +185,7 @@ def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: list[str]) -> A
     """
     from ray import tune
 
+    from rllib_minestudio.cli.scheduler import make_scheduler
     from rllib_minestudio.runs.results import StopAt
     from rllib_minestudio.runs.resume import ContinueTrials
 
@@ -183,6 +194,7 @@ def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: list[str]) -> A
         plan.algorithm,
         config=plan.space,
         num_samples=plan.num_samples,
+        scheduler=make_scheduler(plan.scheduler),
         name=folder.name,
         storage_path=str(folder.parent),
         resume_config=tune.ResumeConfig(),

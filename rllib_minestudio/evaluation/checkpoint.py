@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +115,8 @@ def evaluation_config(
     # The policy's weights come from the checkpoint; the files that training started from may be
     # anywhere by now.
     chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0)
+    # Nothing is collected to be trained on, so any number of environments fits.
+    chosen.training(replay_buffer={"max_fragments": sys.maxsize})
     chosen.validate()
     return chosen
 

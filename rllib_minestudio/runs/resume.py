@@ -206,7 +206,8 @@ def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointC
             shutil.rmtree(folder, ignore_errors=True)
     # Tune counts on from here; an index too low would write over a checkpoint in place.
     trial.storage.current_checkpoint_index = number_of(newest.folder)
-    trial.update_last_result(copy.deepcopy(newest.record.result))
+    # A record has the config as plain data, beside its result; Tune has it inside.
+    trial.update_last_result({**copy.deepcopy(newest.record.result), "config": trial.config})
 
 
 def _as_result(checkpoint: SavedCheckpoint) -> _TrainingResult:

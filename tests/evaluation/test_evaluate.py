@@ -44,6 +44,11 @@ def outcome(summary):
     return facts, [episode.info["trace"] for episode in summary.episodes]
 
 
+def test_any_number_of_environments_fits_for_nothing_is_collected(make_config):
+    config = make_config(replay_buffer={"max_fragments": 64})
+    assert evaluation_config(config, num_env_runners=0, num_envs=500).num_envs_per_env_runner == 500
+
+
 def test_a_rate_of_one_half_is_measured_as_one_half(make_runner):
     runner = make_runner(num_envs=8, failure_length=60)
     specs = [EpisodeSpec(i) for i in range(64)]

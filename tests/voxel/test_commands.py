@@ -90,11 +90,15 @@ def test_distance_and_limit(engine):
 def test_killing_the_player_respawns_it_at_once(engine):
     engine.execute("/give @p iron_sword")
     engine.player.health = 5.0
+    engine.player.yaw, engine.player.pitch = 120.0, 80.0
+    engine.tick({"hotbar.4": 1})
     place = engine.player.position.copy()
     assert engine.execute("/kill").message == "Killed Player"
     assert not engine.player_dead
     assert engine.player.health == 20.0
     assert np.array_equal(engine.player.position, place)
+    assert (engine.player.yaw, engine.player.pitch) == (0.0, 0.0)
+    assert engine.player.selected == 0
     assert engine.info()["inventory"][0]["type"] == "none"
     assert engine.info()["custom"]["deaths"] == 1
     assert state(engine).items.count == 1

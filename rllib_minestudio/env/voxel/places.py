@@ -74,7 +74,12 @@ def die(state: GameState) -> None:
 
 
 def kill_player(state: GameState) -> None:
-    """Kills the player by command: it comes back at once, at the same place."""
+    """Kills the player by command: it comes back at once, at the same place.
+
+    Its first hotbar slot is selected then, as in Minecraft where the inventory is not kept.
+    """
     die(state)
+    if state.rules["keepInventory"] != "true":
+        state.player.selected = 0
     state.player.revive()
     state.player_dead = False

@@ -71,7 +71,7 @@ PLAYER_DTYPE = np.dtype(
 )
 """The player's state. Velocities in blocks per tick, angles in degrees."""
 
-_KEPT_BY_REVIVAL = ("position", "yaw", "pitch", "walked", "sprinted", "crept", "jumps", "keys")
+_KEPT_BY_REVIVAL = ("position", "walked", "sprinted", "crept", "jumps", "keys")
 
 
 class Player:
@@ -96,7 +96,11 @@ class Player:
         self.revive()
 
     def revive(self) -> None:
-        """Full health and food, no effects, at rest; place, view and distances walked stay."""
+        """Full health and food, no effects, at rest, looking south at the horizon.
+
+        Place and distances walked stay. In Minecraft, too, whoever comes back does not look where
+        they looked when they died.
+        """
         state = self.records[0]
         kept = {name: state[name].copy() for name in _KEPT_BY_REVIVAL}
         self.records[0] = np.zeros((), PLAYER_DTYPE)
