@@ -58,6 +58,7 @@ COMMON = (
     "summary.random_policy_episodes=0",
     "summary.video_episodes=0",
     "checkpoint_config.save_interval=0",
+    "metrics_num_episodes_for_smoothing=60",
 )
 ASYNCHRONOUS = ("num_env_runners=1",)
 
@@ -71,6 +72,7 @@ class Arm(NamedTuple):
 
 
 ARMS = {
+    "random": Arm(SCRATCH, trains=False),
     "prior alone": Arm(FROM_PRIOR, trains=False),
     "scratch": Arm(SCRATCH),
     "prior, no KL": Arm(FROM_PRIOR, ("prior=null", "kl_coeff=0.0", "vf_warmup_iterations=0")),
@@ -80,8 +82,9 @@ ARMS = {
     "staleness 2": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=2")),
     "staleness 8": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=8")),
 }
-"""Staleness: one env runner plays while the learner trains; fragments older than the limit, in
-updates, are thrown away. The other arms play and learn in turns, where nothing gets stale."""
+"""Random: the network before it learns anything. Staleness: one env runner plays while the learner
+trains; fragments older than the limit, in updates, are thrown away. The other arms play and learn in
+turns, where nothing gets stale."""
 
 
 class Cell(NamedTuple):
@@ -134,8 +137,8 @@ def run(name: str, seed: int, steps: int, episodes: int, out: Path) -> None:
             words += [word for stop in stops for word in ("--stop", stop)]
             rllib("train", "file", str(arm.file), *words, "--out", str(folder / "training"))
             (folder / "trained").touch()
-        checkpoints = folder.glob("training/**/rllib_checkpoint.json")
-        policy = max(checkpoints, key=lambda file: file.stat().st_mtime).parent
+        (summary,) = folder.glob("training/*/*/summary.json")
+        policy = Path(json.loads(summary.read_text())["best"]["checkpoint"])
     for task, changes in TASKS.items():
         if not (folder / task / "summary.json").exists():
             rllib(

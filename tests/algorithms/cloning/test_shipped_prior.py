@@ -16,8 +16,8 @@ PRIOR = "package:hunter_nano"
 COW = Path(__file__).parents[3] / "tuned_examples" / "cow.yaml"
 SEEDS = range(1_000_000, 1_000_020)
 
-LEAST_RETURN = 0.0
-"""MEASURED; floating-point arithmetic of other machines may differ."""
+LEAST_RETURN = 7.0
+"""8.25 was measured, with a standard error of 0.45: other machines round differently."""
 
 
 @pytest.fixture(scope="module")
