@@ -78,6 +78,7 @@ ARMS = {
     "prior, no KL": Arm(FROM_PRIOR, ("prior=null", "kl_coeff=0.0", "vf_warmup_iterations=0")),
     "prior, KL": Arm(FROM_PRIOR, ("vf_warmup_iterations=0",)),
     "prior, KL, value warmup": Arm(FROM_PRIOR),
+    "prior, a tenth of KL, value warmup": Arm(FROM_PRIOR, ("kl_coeff=0.02",)),
     "staleness 0": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=0")),
     "staleness 2": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=2")),
     "staleness 8": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=8")),
