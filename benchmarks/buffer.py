@@ -101,6 +101,7 @@ def sorting_table() -> Table:
             lambda: add(BATCH),
             lambda: (actor.add(fragments(BATCH)), actor.set_version(0)),
         ),
+        ("sample 1", lambda: structure.sample(1), lambda: actor.sample(1)),
         (f"sample {BATCH}", lambda: structure.sample(BATCH), lambda: actor.sample(BATCH)),
     )
     table.add_row("", "a call of an actor", "", f"{median_ms(empty_call()):.3f}")

@@ -84,8 +84,8 @@ ARMS = {
     "staleness 8": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=8")),
 }
 """Random: the network before it learns anything. Staleness: one env runner plays while the learner
-trains; fragments older than the limit, in updates, are thrown away. The other arms play and learn in
-turns, where nothing gets stale."""
+trains; fragments older than the limit, in updates, are thrown away. The other arms play and learn
+in turns, where nothing gets stale."""
 
 
 class Cell(NamedTuple):

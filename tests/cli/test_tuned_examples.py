@@ -13,7 +13,6 @@ from rllib_minestudio.env.voxel.server import launcher
 EXAMPLES = Path(__file__).parents[2] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
 COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep")]
-STRAYS = [EXAMPLES / f"stray_cows{kind}.yaml" for kind in ("_bc", "")]
 SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
 """Stand among the cows of the demonstrations, and are left alone."""
 HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
@@ -48,7 +47,7 @@ def foreign_callbacks(experiment):
 def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
-        *(path.stem for path in COWS + STRAYS),
+        *(path.stem for path in COWS),
         *(path.stem for path in MINECRAFT),
     }
     assert len(MINECRAFT) == 4
@@ -64,17 +63,6 @@ def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
     if "input_" in experiment.config:
         experiment.config["input_"] = str(tmp_path)
     assert make_plan(experiment).name == path.stem
-
-
-def test_cloned_and_fine_tuned_are_the_same_stray_cows(tmp_path):
-    clone, tuned = (load(path) for path in STRAYS)
-    assert clone.config["env_config"] == tuned.config["env_config"]
-    size = clone.config["env_config"]["obs_size"]
-    assert clone.config["model"]["img_shape"] == [*size, 3]
-    clone.config["input_"] = str(tmp_path)
-    tuned.config["model"] = clone.config["model"]  # for the weights, which are still to be made
-    for experiment in (clone, tuned):
-        assert make_plan(experiment).example.model_config["attention_memory_size"] == 128
 
 
 @pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)
