@@ -9,18 +9,14 @@ after equal numbers of environment steps, unless the arguments say otherwise.
 import inspect
 from typing import Any
 
-from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler, MedianStoppingRule
+from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule
 
 from rllib_minestudio.cli.experiment import Experiment
 from rllib_minestudio.cli.names import closest
 from rllib_minestudio.runs.results import ENV_STEPS, RETURN
 
-SCHEDULERS = {
-    "asha": ASHAScheduler,
-    "hyperband": HyperBandScheduler,
-    "median_stopping_rule": MedianStoppingRule,
-}
-"""Those that only stop trials; what changes a trial's options on its way is not offered."""
+SCHEDULERS = {"asha": ASHAScheduler, "median_stopping_rule": MedianStoppingRule}
+"""Those that only stop trials; none that pauses them or changes their options on the way."""
 
 DEFAULTS = {"time_attr": ENV_STEPS, "metric": RETURN, "mode": "max"}
 

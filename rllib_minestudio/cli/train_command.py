@@ -23,8 +23,8 @@ A YAML file has the layout
 where all but `run` and `env` may be left out. Any value below `config` may be a search space:
 {grid_search: [1e-5, 1e-4]}, {choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]},
 {randint: [...]}. `num_samples: 16` draws so often, and
-`scheduler: {asha: {grace_period: 20000, max_t: 100000}}` stops trials that are behind (also:
-hyperband, median_stopping_rule; with Tune's arguments, steps and return unless they say otherwise).
+`scheduler: {asha: {grace_period: 20000, max_t: 100000}}` stops trials that are behind (or
+median_stopping_rule; with Tune's arguments, steps and return unless they say otherwise).
 A Python file defines `config` (an AlgorithmConfig), optionally the other keys, or a complete
 `tuner` (a ray.tune.Tuner).
 """
