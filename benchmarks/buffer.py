@@ -7,7 +7,10 @@
    call of an actor takes on this machine stands beside them.
 2. Handing fragments from one process to another, in MB/s: through Ray's object store, and through
    MineStudio's fragment store, which is a disk cache (`online/rollout/replay_buffer`). A fragment
-   is that of VPT 2x: 128 steps of 128 x 128 pixels. Rounds alternate; medians are printed.
+   is that of VPT 2x: 128 steps of 128 x 128 pixels. The object store maps what MineStudio's store
+   unpickles, so that the reading side is measured until the arrays can be used, until every byte
+   of them has been read, and until they have been copied into a batch. Rounds alternate; medians
+   are printed.
 
 The comparison needs `minestudio` 1.1.6 and `diskcache` (and what MineStudio's module imports); it
 is left out where they are missing.
@@ -175,8 +178,14 @@ def read_arrays(fragment: Fragment) -> list[np.ndarray]:
     return [fragment.obs, *fragment.state_in.values()]
 
 
+def read_all(fragment: Fragment) -> None:
+    """Read every byte, and do as little as possible with it."""
+    for array in read_arrays(fragment):
+        array.reshape(-1).view(np.int64).max()
+
+
 def copy_into(batch: list[np.ndarray], fragment: Fragment) -> None:
-    """Read every byte, as stacking a batch does."""
+    """Copy every byte, as stacking a batch does."""
     for target, array in zip(batch, read_arrays(fragment), strict=True):
         np.copyto(target, array)
 
@@ -204,8 +213,8 @@ class Reader:
         self._store = minestudio_store()(**store) if store else None
         self._batch = [np.zeros_like(array) for array in read_arrays(make_fragment(0))]
 
-    def read(self, names: list[Any]) -> tuple[float, float]:
-        """Seconds until all fragments can be used, and until all of them have been copied."""
+    def read(self, names: list[Any], copies: bool) -> tuple[float, float]:
+        """Seconds until all fragments can be used, and until all have been read, or copied."""
         started = time.perf_counter()
         if self._store is None:
             fragments = ray.get(names)
@@ -213,7 +222,10 @@ class Reader:
             fragments = [self._store.get_fragment(name) for name in names]
         usable = time.perf_counter() - started
         for fragment in fragments:
-            copy_into(self._batch, fragment)
+            if copies:
+                copy_into(self._batch, fragment)
+            else:
+                read_all(fragment)
         return usable, time.perf_counter() - started
 
     def forget(self, names: list[Any]) -> None:
@@ -240,15 +252,21 @@ class ObjectStorePath:
         ray.wait(references, num_returns=self._count, fetch_local=False)
         return references
 
-    def round(self) -> tuple[float, float, float, float]:
-        """Seconds to write, until usable, until copied, and from beginning to end."""
+    def round(self) -> tuple[float, ...]:
+        """Seconds to write, until usable, until read, until copied, and from beginning to end."""
+        _, _, read, _ = self._hand_over(copies=False)
+        written, usable, copied, whole = self._hand_over(copies=True)
+        return written, usable, read, copied, whole
+
+    def _hand_over(self, copies: bool) -> tuple[float, float, float, float]:
+        """Seconds to write, until usable, until all bytes were touched, and of the whole."""
         started = time.perf_counter()
         names = self.give()
         written = time.perf_counter() - started
-        usable, copied = ray.get(self.reader.read.remote(names))
+        usable, touched = ray.get(self.reader.read.remote(names, copies))
         whole = time.perf_counter() - started
         ray.get(self.reader.forget.remote(names))
-        return written, usable, copied, whole
+        return written, usable, touched, whole
 
 
 class DiskCachePath(ObjectStorePath):
@@ -285,9 +303,10 @@ def hand_over_table(paths: dict[str, ObjectStorePath], megabytes: float, rounds:
         name: [megabytes / statistics.median(column) for column in zip(*rows, strict=True)]
         for name, rows in timings.items()
     }
-    table = Table("MB/s", "write", "read: usable", "read: copied", "write + read")
-    for name, columns in speeds.items():
-        table.add_row(name, *(f"{speed:,.0f}" for speed in columns))
+    columns = ("write", "read: usable", "read: every byte", "read: copied", "write + copied")
+    table = Table("MB/s", *columns)
+    for name, row in speeds.items():
+        table.add_row(name, *(f"{speed:,.0f}" for speed in row))
     if len(speeds) > 1:
         ours, theirs = speeds.values()
         ratios = (f"{a / b:.1f}x" for a, b in zip(ours, theirs, strict=True))

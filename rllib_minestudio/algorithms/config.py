@@ -181,9 +181,9 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
             env_pool: How environments are run, the fields of `EnvPoolOptions`: `mode`,
                 `inference_batch_size`, `start_timeout_s`, `reset_timeout_s`, `step_timeout_s`,
                 `max_restarts_per_hour`, `restart_interval`. Given keys are added to the defaults.
-            decorrelation_steps: Before anything is recorded, each environment plays up to so many
-                random steps, so that not all episodes begin and end together. Give the length of
-                an episode.
+            decorrelation_steps: Before anything is recorded, the policy plays up to so many steps
+                in each environment, drawn at random, so that not all episodes begin and end
+                together. Give the length of an episode.
             fragments_per_iteration: Fragments trained on in one iteration.
             fragments_per_minibatch: Fragments side by side in one forward pass of a learner;
                 where `replay_buffer.fragments_per_chunk` joins several, each row of them is one.

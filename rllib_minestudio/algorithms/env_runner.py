@@ -27,7 +27,7 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, Episode, EpisodeSource, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
-from rllib_minestudio.algorithms.env_pool.random_steps import derived_seed
+from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.envs import env_makers, make_pool
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
 from rllib_minestudio.algorithms.rollout import (
@@ -114,6 +114,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             seconds=self._times.take(),
             weights_number=self._weights_number,
             weights_reachable=self._weights_reachable,
+            incarnation=self._incarnation,
         )
         return Rollout(report, fragments)
 
@@ -145,14 +146,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def _start(self) -> None:
         """First episodes, empty memories."""
-        random_steps = None
-        if self.config.decorrelation_steps:
-            rng = np.random.default_rng((self.config.seed or 0, self.worker_index or 0))
-            random_steps = rng.integers(self.config.decorrelation_steps + 1, size=self.num_envs)
-            random_steps = random_steps.tolist()
-        self.env.reset(random_steps)
+        self.env.reset()
         self._session = self.module.make_rollout_session(self.num_envs)
-        self._state_in = self._states(np.arange(self.num_envs))
         self._rows = FragmentRows(
             self.num_envs,
             self.config.rollout_fragment_length,
@@ -166,7 +161,27 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         self._complete: deque[Fragment] = deque()
         self._episodes = []
         self._times = StageTimes()
+        if self.config.decorrelation_steps:
+            self._decorrelate()
+        self._state_in = self._states(np.arange(self.num_envs))
         self._needs_initial_reset = False
+
+    def _decorrelate(self) -> None:
+        """Let every environment play a random number of steps of which nothing is recorded.
+
+        Environments that start together and have the same time limit would otherwise be in the
+        same part of their episodes for ever.
+        """
+        rng = np.random.default_rng((self.config.seed or 0, self.worker_index or 0))
+        left = rng.integers(self.config.decorrelation_steps + 1, size=self.num_envs)
+        while sum(len(held.rows) for held in self._held) < self.num_envs:
+            seen = self._see(self.env.recv(self._min_ready))
+            plays = left[seen.rows] > 0
+            self._hold(seen.select(~plays))
+            seen = seen.select(plays)
+            if len(seen.rows):
+                left[seen.rows] -= 1
+                self._act(seen)
 
     def _collect(self, aligned: bool) -> list[Fragment]:
         """Let the environments play until enough fragments are complete; see `sample`."""
@@ -177,8 +192,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             with self._times.measure(WAITING):
                 step = self.env.recv(self._min_ready)
             complete = self._record(step)
-            ended = step.terminated | step.truncated
-            seen = Observed(step.rows, step.obs, ended | ~step.answered)
+            seen = self._see(step)
             if aligned:
                 self._hold(seen.select(complete))
                 seen = seen.select(~complete)
@@ -190,6 +204,12 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         if aligned:  # who finished first is chance
             fragments.sort(key=lambda fragment: self._env_ids.index(fragment.env_id))
         return fragments
+
+    def _see(self, step: PoolStep) -> Observed:
+        """What the environments show, and note the episodes that they ended."""
+        self._episodes += step.episodes
+        ended = step.terminated | step.truncated
+        return Observed(step.rows, step.obs, ended | ~step.answered)
 
     def _hold(self, seen: Observed) -> None:
         """Keep what environments see until the next call; `recv` will overwrite it."""
@@ -224,7 +244,6 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         Returns:
             (k,) whether an environment completed its fragment.
         """
-        self._episodes += step.episodes
         complete = np.zeros(len(step.rows), np.bool_)
         answered = step.answered
         complete[answered] = self._rows.write_outcome(

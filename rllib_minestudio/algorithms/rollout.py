@@ -31,6 +31,8 @@ class RolloutReport(NamedTuple):
         weights_number: Of the publication that the runner acted with last; 0 if it never pulled.
         weights_reachable: Whether the actor that has the newest ones answered; if it did not, the
             runner may have played on with older ones.
+        incarnation: Differs between the environments that a runner had and those that it has
+            instead, after its process was lost.
     """
 
     fragments: list[FragmentMetadata]
@@ -40,6 +42,7 @@ class RolloutReport(NamedTuple):
     seconds: dict[str, float]
     weights_number: int
     weights_reachable: bool
+    incarnation: str
 
 
 class Rollout(NamedTuple):

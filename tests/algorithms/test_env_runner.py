@@ -9,10 +9,8 @@ import pytest
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from rllib_minestudio.algorithms.env_pool import InlineEnvs
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from tests.algorithms.env_pool.faulty_envs import SLOW_STEP_S, make_uneven_env
-from tests.algorithms.toy_envs import AttackOnRed
 
 NUM_ENVS, LENGTH, EPISODE = 8, 32, 20
 
@@ -73,17 +71,18 @@ def test_environments_differ_and_follow_from_the_seed(make_config):
     assert len({obs.tobytes() for obs in first}) == NUM_ENVS
 
 
-def test_decorrelated_environments_end_their_episodes_at_different_steps():
-    pool = InlineEnvs([AttackOnRed] * NUM_ENVS, gamma=1.0)
-    random_steps = np.random.default_rng(0).integers(EPISODE, size=NUM_ENVS)
-    pool.reset(random_steps.tolist())
-    rows = pool.recv().rows
-    action = {name: np.zeros(NUM_ENVS, np.int64) for name in ("buttons", "camera")}
-    ends = []
-    for _ in range(EPISODE):
-        pool.send(rows, action)
-        ends.append(pool.recv().truncated.copy())
-    np.testing.assert_array_equal(np.argmax(ends, axis=0), EPISODE - 1 - random_steps)
+def test_decorrelated_environments_end_their_episodes_at_different_steps(make_config):
+    config = make_config(decorrelation_steps=EPISODE)
+    runner = MineStudioEnvRunner(config=config, worker_index=0, num_workers=0)
+    fragments = runner.sample().fragments
+    ends = [int(np.argmax(fragment.truncated)) for fragment in fragments]
+    played = np.random.default_rng((config.seed, 0)).integers(EPISODE + 1, size=NUM_ENVS)
+    assert len(set(played)) > 2
+    np.testing.assert_array_equal(ends, (EPISODE - 1 - played) % EPISODE)
+    # Memory and episode are those of the steps that were not recorded.
+    for fragment, steps in zip(fragments, played, strict=True):
+        assert any(array.any() for array in fragment.state_in.values()) == (steps > 0)
+    assert {episode.length for episode in runner.sample().report.episodes} == {EPISODE}
 
 
 @pytest.fixture

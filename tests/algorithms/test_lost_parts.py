@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from tests.algorithms import leaks
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
 from tests.algorithms.conftest import quick_config
 from tests.algorithms.test_remote import accounted_for
@@ -74,3 +75,34 @@ def test_training_goes_on_without(trained, caplog, part, stop, cause):
     assert learner["weights_version"] >= trained.iteration - iterations
     assert wait_until(lambda: not is_running(lost), seconds=20)
     assert trained.experience.requests.num_well == 2 or part == "env runner"
+
+
+@pytest.mark.slow
+def test_an_env_runner_that_dies_again_while_it_starts_is_counted_each_time(trained, caplog):
+    result = trained.train()
+    while trained.experience.requests.num_well < 2:
+        result = trained.train()
+    before = result["restarts"]["env_runner_died"]
+    with caplog.at_level(logging.WARNING):
+        kill(process_of(find_runner(trained)))
+        starting = wait_for_start("MineStudioEnvRunner.__init__")
+        kill(starting)
+        assert wait_until(lambda: not is_running(starting), seconds=20)
+        while result["restarts"]["env_runner_died"] < before + 2:
+            result = trained.train()
+        for _ in range(3):
+            result = trained.train()
+    assert result["restarts"]["env_runner_died"] == before + 2
+    assert "died while it was being started" in caplog.text
+
+
+def wait_for_start(command):
+    """The process id of an actor that is being started; its command line says so."""
+    found = []
+
+    def appears():
+        found[:] = [p.pid for p in leaks.relatives() if command in leaks.command_line(p)]
+        return bool(found)
+
+    assert wait_until(appears, seconds=60)
+    return found[0]

@@ -37,16 +37,22 @@ class BufferMachine(RuleBasedStateMachine):
             max_staleness=MAX_STALENESS,
             fragments_per_chunk=self.fragments_per_chunk,
         )
+        self.buffer.on_gone = self.let_go
+        self.held: set[Fragment] = set()
         self.version = 0
         self.added = 0
         self.next_index = Counter({"a": 0, "b": 0})
         self.uses: Counter[Fragment] = Counter()
         self.sampled_chunks: list[tuple[str, int]] = []
 
+    def let_go(self, fragment: Fragment) -> None:
+        self.held.remove(fragment)
+
     @rule(env_id=st.sampled_from("ab"), age=st.integers(0, 3), gap=st.sampled_from([0, 0, 0, 1]))
     def add(self, env_id: str, age: int, gap: int) -> None:
         self.next_index[env_id] += 1 + gap
         fragment = Fragment(env_id, self.next_index[env_id], max(0, self.version - age))
+        self.held.add(fragment)
         self.buffer.add(fragment, key=fragment[:2], weights_version=fragment.version)
         self.added += 1
 
@@ -65,8 +71,10 @@ class BufferMachine(RuleBasedStateMachine):
     def sample(self, data: st.DataObject, lead: int) -> None:
         size = self.fragments_per_chunk
         chunks = data.draw(st.integers(0, self.buffer.available(lead) // size))
+        held = self.held.copy()
         samples = self.buffer.sample(chunks * size, lead)
         fragments = [sample.payload for sample in samples]
+        assert held.issuperset(fragments)
         assert len(set(fragments)) == len(samples) == chunks * size
         for start in range(0, len(samples), size):
             chunk = fragments[start : start + size]
@@ -94,6 +102,7 @@ class BufferMachine(RuleBasedStateMachine):
         assert counts.sampled == sum(self.uses.values())
         gone = counts.evicted + counts.dropped_stale + counts.used_up + counts.lost + counts.broken
         assert counts.added == len(self.buffer) + gone
+        assert len(self.held) == len(self.buffer)
 
 
 class ChunksMachine(BufferMachine):

@@ -179,8 +179,7 @@ def test_training_outlives_every_part(local_ray, caplog, monkeypatch):
         }
     )
     for killer in killers:
-        # (Of the many in the long form, some are caught before they are back in service.)
-        assert LONG or killer.part == "env" or noticed[killer.part] >= killer.settled, killer.part
+        assert killer.part == "env" or noticed[killer.part] >= killer.settled, killer.part
     lines = [record for record in caplog.records if record.name.startswith("rllib_minestudio")]
     assert len(lines) >= noticed.total()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -71,14 +71,8 @@ class EnvPool(ABC):
     restarts: Counter[str]
 
     @abstractmethod
-    def reset(self, random_steps: Sequence[int] | None = None) -> None:
-        """Begin new episodes everywhere; their first observations come with `recv`.
-
-        Args:
-            random_steps: Random steps that each environment plays before its first observation is
-                handed out; they count nowhere. Environments that start together and have the same
-                time limit would otherwise be in the same part of their episodes for ever.
-        """
+    def reset(self) -> None:
+        """Begin new episodes everywhere; their first observations come with `recv`."""
 
     @abstractmethod
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:

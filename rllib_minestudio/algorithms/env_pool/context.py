@@ -53,7 +53,7 @@ class PoolContext(NamedTuple):
     Attributes:
         options: Timeouts and limits.
         gamma: Discount per step.
-        seed: Of random steps, and of first episodes after a restart.
+        seed: Of first episodes after a restart.
         recreated: Whether the pool replaces one that was lost.
         episode_source: As in `InlineEnvs`.
         reaper: Kills processes that outlive this one.

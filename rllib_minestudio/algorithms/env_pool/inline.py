@@ -27,8 +27,8 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     plain_info,
 )
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
-from rllib_minestudio.algorithms.env_pool.random_steps import RandomSteps, derived_seed
 from rllib_minestudio.algorithms.env_pool.restarts import ERROR, RestartBudget
+from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 
 
 class InlineEnvs(EnvPool):
@@ -40,7 +40,7 @@ class InlineEnvs(EnvPool):
         make_envs: One constructor per environment.
         gamma: Discount per step, for the episodes' discounted returns.
         options: Of these, `max_restarts_per_hour` matters here.
-        seed: Of the random steps, and of an environment's first episode after it was replaced.
+        seed: Of an environment's first episode after it was replaced.
         recreated: Whether this pool replaces one that was lost: then its first episodes are not
             those that the lost one began with.
         episode_source: Chooses seed and options of every reset; None leaves each environment its
@@ -75,7 +75,6 @@ class InlineEnvs(EnvPool):
         self._terminated = np.zeros(n, np.bool_)
         self._truncated = np.zeros(n, np.bool_)
         self._answered = np.zeros(n, np.bool_)
-        self._random = [RandomSteps(self.single_action_space, seed, i) for i in range(n)]
         self._running = [RunningEpisode(i, {}) for i in range(n)]
         self._budgets = [
             RestartBudget(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
@@ -83,11 +82,9 @@ class InlineEnvs(EnvPool):
         self._actions: dict[int, Mapping[str, Any] | None] = {}
         self._closed = False
 
-    def reset(self, random_steps: Sequence[int] | None = None) -> None:
+    def reset(self) -> None:
         """Begin new episodes everywhere; see `EnvPool.reset`."""
-        for i, steps in enumerate(random_steps or [0] * self.num_envs):
-            self._random[i].left = steps
-            self._actions[i] = None
+        self._actions = dict.fromkeys(range(self.num_envs))
 
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
         """Note the actions; see `EnvPool.send`."""
@@ -104,7 +101,6 @@ class InlineEnvs(EnvPool):
             self._answered[i] = action is not None
             if action is None:
                 self._begin(i)
-                self._play_random_steps(i)
             else:
                 self._step(i, action, final_obs, episodes)
         everything = len(rows) == self.num_envs
@@ -159,21 +155,6 @@ class InlineEnvs(EnvPool):
                 final_obs[i] = self._obs[i].copy()
             episodes.append(self._running[i].finish(plain_info(info), failed))
             self._begin(i)
-
-    def _play_random_steps(self, i: int) -> None:
-        """Play what `reset` asked for; it counts nowhere."""
-        random = self._random[i]
-        while random.left:
-            try:
-                obs, _, terminated, truncated, _ = self.envs[i].step(random.draw())
-                write_image(self._obs[i], obs)
-            except USER_ERRORS:
-                raise
-            except Exception as error:
-                self._replace(i, error)
-                terminated = True
-            if terminated or truncated:
-                self._begin(i)
 
     def _begin(self, i: int) -> None:
         """Begin an episode, with a new environment as long as this one cannot."""

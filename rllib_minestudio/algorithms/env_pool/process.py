@@ -45,7 +45,7 @@ class ProcessEnvs(EnvPool):
             with cloudpickle.
         gamma: Discount per step, for the episodes' discounted returns.
         options: Timeouts and limits.
-        seed: Of the random steps, and of an environment's first episode after it was replaced.
+        seed: Of an environment's first episode after it was replaced.
         recreated: Whether this pool replaces one that was lost: then its first episodes are not
             those that the lost one began with.
         episode_source: Chooses seed and options of every reset; None leaves each environment its
@@ -97,12 +97,12 @@ class ProcessEnvs(EnvPool):
         """The environments' process ids; None where there is no process at the moment."""
         return [seat.pid for seat in self._seats]
 
-    def reset(self, random_steps: Sequence[int] | None = None) -> None:
+    def reset(self) -> None:
         """Begin new episodes everywhere; see `EnvPool.reset`."""
         self._episodes.clear()
         with self._closing_on_error():
-            for seat, steps in zip(self._seats, random_steps or [0] * self.num_envs, strict=True):
-                seat.reset(steps)
+            for seat in self._seats:
+                seat.reset()
 
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
         """Send actions; see `EnvPool.send`."""

@@ -25,7 +25,7 @@ from rllib_minestudio.algorithms.env_pool.channel import Disconnected
 from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, Spaces, State
 from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess
 from rllib_minestudio.algorithms.env_pool.episode import RunningEpisode
-from rllib_minestudio.algorithms.env_pool.random_steps import RandomSteps, derived_seed
+from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.env_pool.worker import map_frame
 from rllib_minestudio.errors import EnvPoolError
 
@@ -73,9 +73,6 @@ class Seat:
             index, context.options.max_restarts_per_hour, context.restarts
         )
         self._running = RunningEpisode(index, {})
-        self._random_steps = 0
-        self._random: RandomSteps | None = None
-        self._is_random_step = False
         self._was_reset = False
         self._begins_anew = False
         self._needs_seed = context.recreated
@@ -90,10 +87,9 @@ class Seat:
 
     # ---------------------------------------------------------------- what the pool wants
 
-    def reset(self, random_steps: int) -> None:
-        """Begin a new episode as soon as the environment can, with random steps in it."""
+    def reset(self) -> None:
+        """Begin a new episode as soon as the environment can."""
         self._was_reset = True
-        self._random_steps = random_steps
         self.outcome = self.final_obs = None
         if self.state in (State.IDLE, State.READY, State.HELD):
             self._begin()
@@ -103,7 +99,6 @@ class Seat:
     def step(self, action: Mapping[str, Any]) -> None:
         """Send an action."""
         self.outcome = self.final_obs = None
-        self._is_random_step = False
         self._enter(State.STEPPING)
         self._send(channel.STEP, action)
 
@@ -170,7 +165,6 @@ class Seat:
             shape = image_space(spaces.observation).shape
             self._frame = map_frame(self._frame_fd, shape)
             self.obs = np.zeros(shape, np.uint8)
-            self._random = RandomSteps(spaces.action, self._context.seed, self._index)
         elif spaces != self.spaces:
             raise EnvPoolError(
                 f"Environment {self._index} has other spaces than before it was restarted: "
@@ -187,7 +181,7 @@ class Seat:
             return
         self.obs[:] = self._frame
         self._running = RunningEpisode(self._index, info)
-        self._go_on()
+        self._enter(State.READY)
 
     def _on_outcome(
         self, reward: float, terminated: bool, truncated: bool, info: dict[str, Any] | None
@@ -198,14 +192,13 @@ class Seat:
             return
         ended = terminated or truncated
         self.obs[:] = self._frame
-        if not self._is_random_step:
-            self.outcome = Outcome(reward, terminated, truncated)
-            self._running.add(reward, self._context.gamma)
-            if ended:
-                self._end_episode(info or {})
+        self.outcome = Outcome(reward, terminated, truncated)
+        self._running.add(reward, self._context.gamma)
         if not ended:
-            self._go_on()
-        elif self._is_due():
+            self._enter(State.READY)
+            return
+        self._end_episode(info or {})
+        if self._is_due():
             self._context.restarts[restarts.PERIODIC] += 1
             self.close()
         else:
@@ -237,17 +230,6 @@ class Seat:
         self._enter(State.RESETTING)
         self._send(channel.RESET, seed, options)
 
-    def _go_on(self) -> None:
-        """Play the next random step if there are any left; else hand out what is there."""
-        if self._random_steps == 0:
-            self._enter(State.READY)
-            return
-        assert self._random is not None
-        self._random_steps -= 1
-        self._is_random_step = True
-        self._enter(State.STEPPING)
-        self._send(channel.STEP, self._random.draw())
-
     def _kill(self) -> None:
         """End the process, if there is one, and all it has started."""
         if self._process is not None:
@@ -256,8 +238,7 @@ class Seat:
 
     def _fail(self, cause: str, what: str) -> None:
         """Note that the process is of no use any more, and when there shall be another."""
-        counts = not (self._is_random_step or self._begins_anew)
-        if self.state is State.STEPPING and counts:
+        if self.state is State.STEPPING and not self._begins_anew:
             self.outcome = Outcome(reward=0.0, terminated=False, truncated=True)
             self._running.add(0.0, self._context.gamma)
             self._end_episode({}, env_error=f"{cause}: {what.splitlines()[0]}")

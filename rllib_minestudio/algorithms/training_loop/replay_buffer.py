@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -74,17 +74,19 @@ class _Piece(NamedTuple, Generic[Payload]):
     weights_version: int
 
 
-@dataclass
+@dataclass(slots=True)
 class _Chunk(Generic[Payload]):
-    """Contiguous fragments that are sampled together."""
+    """Contiguous fragments that are sampled together.
+
+    Attributes:
+        pieces: The fragments.
+        weights_version: Of the oldest weights that acted in them.
+        uses: How often they were sampled.
+    """
 
     pieces: list[_Piece[Payload]]
+    weights_version: int
     uses: int = 0
-
-    @property
-    def weights_version(self) -> int:
-        """Of the oldest weights that acted in it."""
-        return min(piece.weights_version for piece in self.pieces)
 
 
 class ReplayBuffer(Generic[Payload]):
@@ -102,6 +104,9 @@ class ReplayBuffer(Generic[Payload]):
         max_staleness: The greatest staleness a sampled fragment may have, at least 0.
         fragments_per_chunk: Contiguous fragments that are sampled together.
         seed: Of the order in which equally used fragments are sampled.
+
+    Attributes:
+        on_gone: Called with every payload that the buffer lets go of, for whatever reason.
 
     Raises:
         ReplayBufferError: If a limit is out of its range.
@@ -141,6 +146,7 @@ class ReplayBuffer(Generic[Payload]):
         self._num_growing = 0
         self._version = 0
         self._random = random.Random(seed)
+        self.on_gone: Callable[[Payload], None] = lambda payload: None
 
     def __len__(self) -> int:
         """The number of fragments held, those of unfinished chunks included."""
@@ -166,24 +172,25 @@ class ReplayBuffer(Generic[Payload]):
         if key in self._chunks:
             raise ReplayBufferError(f"the replay buffer holds a fragment {key} already")
         self.counts.added += 1
+        piece = _Piece(payload, key, weights_version)
         pieces = self._growing.pop(key[0], [])
-        if pieces and pieces[-1].key[1] + 1 != key[1]:
+        is_stale = weights_version < self._oldest_version()
+        if pieces and (is_stale or pieces[-1].key[1] + 1 != key[1]):
             self._num_growing -= len(pieces)
-            self.counts.broken += len(pieces)
+            self._let_go(pieces, "broken")
             pieces = []
-        if weights_version < self._oldest_version():
-            self._num_growing -= len(pieces)
-            self.counts.broken += len(pieces)
-            self.counts.dropped_stale += 1
+        if is_stale:
+            self._let_go([piece], "dropped_stale")
             return
         if len(self) >= self.max_fragments:
             self._evict()
-        pieces.append(_Piece(payload, key, weights_version))
+        pieces.append(piece)
         self._num_growing += 1
         if len(pieces) == self.fragments_per_chunk:
             self._num_growing -= len(pieces)
-            self._chunks[pieces[0].key] = chunk = _Chunk(pieces)
-            self._shelves.put(pieces[0].key, uses=0, version=chunk.weights_version)
+            oldest = min(piece.weights_version for piece in pieces)
+            self._chunks[pieces[0].key] = _Chunk(pieces, oldest)
+            self._shelves.put(pieces[0].key, uses=0, version=oldest)
         else:
             self._growing[key[0]] = pieces
 
@@ -192,16 +199,15 @@ class ReplayBuffer(Generic[Payload]):
         self._version = version
         oldest = self._oldest_version()
         for name in self._shelves.take_older(oldest):
-            del self._chunks[name]
-            self.counts.dropped_stale += self.fragments_per_chunk
+            self._let_go(self._chunks.pop(name).pieces, "dropped_stale")
         for env_id, pieces in list(self._growing.items()):
             stale = [i for i, piece in enumerate(pieces) if piece.weights_version < oldest]
             if stale:
                 kept = pieces[stale[-1] + 1 :]
-                self.counts.dropped_stale += len(stale)
-                self.counts.broken += len(pieces) - len(kept) - len(stale)
                 self._num_growing -= len(pieces) - len(kept)
                 self._growing[env_id] = kept
+                for i, piece in enumerate(pieces[: stale[-1] + 1]):
+                    self._let_go([piece], "dropped_stale" if i in stale else "broken")
 
     # ---------------------------------------------------------------- out
 
@@ -239,12 +245,12 @@ class ReplayBuffer(Generic[Payload]):
         for chunk in chunks:
             if chunk in self._chunks:
                 self._shelves.take(chunk)
-                del self._chunks[chunk]
-                self.counts.lost += self.fragments_per_chunk
+                self._let_go(self._chunks.pop(chunk).pieces, "lost")
 
     def clear(self) -> None:
         """Forget all fragments; they count as evicted."""
-        self.counts.evicted += len(self)
+        for pieces in [chunk.pieces for chunk in self._chunks.values()] + [*self._growing.values()]:
+            self._let_go(pieces, "evicted")
         self._chunks.clear()
         self._shelves.clear()
         self._growing.clear()
@@ -268,8 +274,7 @@ class ReplayBuffer(Generic[Payload]):
         if chunk.uses < self.max_reuse:
             self._shelves.put(name, uses=chunk.uses, version=chunk.weights_version)
         else:
-            del self._chunks[name]
-            self.counts.used_up += len(chunk.pieces)
+            self._let_go(self._chunks.pop(name).pieces, "used_up")
         staleness = self._version + lead - chunk.weights_version
         return [Sample(piece.payload, staleness, chunk.uses, name) for piece in chunk.pieces]
 
@@ -278,9 +283,14 @@ class ReplayBuffer(Generic[Payload]):
         if self._chunks:
             name = next(iter(self._chunks))
             self._shelves.take(name)
-            del self._chunks[name]
-            self.counts.evicted += self.fragments_per_chunk
+            self._let_go(self._chunks.pop(name).pieces, "evicted")
         elif self._growing:
             _, pieces = self._growing.popitem(last=False)
             self._num_growing -= len(pieces)
-            self.counts.evicted += len(pieces)
+            self._let_go(pieces, "evicted")
+
+    def _let_go(self, pieces: list[_Piece[Payload]], why: str) -> None:
+        """Count fragments that leave, under one of the names of `BufferCounts`."""
+        setattr(self.counts, why, getattr(self.counts, why) + len(pieces))
+        for piece in pieces:
+            self.on_gone(piece.payload)

@@ -1,15 +1,19 @@
 """The replay buffer in an actor of its own, and the driver's handle on it.
 
-The actor holds references and metadata; the fragments themselves stay in Ray's object store on the
-node they were played on, owned by the driver as results of its rollout calls, so that neither the
-death of the runner that made them nor that of this actor takes data away that someone still needs.
+The fragments themselves stay in Ray's object store on the node they were played on, owned by the
+driver as results of its rollout calls, so that neither the death of the runner that made them nor
+that of this actor takes data away that someone still needs. The driver, which has the references
+anyway, numbers them. The actor holds the numbers with their metadata, and says which are gone: Ray
+takes longer to pass a reference on than the buffer to decide everything about it.
+
 If the actor is lost, an empty one with the right weights version takes its place; what it held is
 counted as lost, and the env runners' next fragments fill it again.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple
+import itertools
+from dataclasses import asdict
 from typing import NamedTuple
 
 import ray
@@ -45,8 +49,9 @@ class _Stock(NamedTuple):
     counts: BufferCounts
 
 
-_Numbers = tuple[int, ...]
-"""A stock on its way: what it holds, then the counts. Ray pickles plain tuples much faster."""
+_News = tuple[list[int], tuple[int, ...]]
+"""On its way after a call: which numbers are gone, what is held and the counts. Ray pickles plain
+lists and tuples much faster than objects with fields."""
 
 
 class _Keeper:
@@ -57,38 +62,42 @@ class _Keeper:
     """
 
     def __init__(self, **limits: int) -> None:
-        self._buffer: ReplayBuffer[ray.ObjectRef] = ReplayBuffer(**limits)
+        self._gone: list[int] = []
+        self._buffer: ReplayBuffer[int] = ReplayBuffer(**limits)
+        self._buffer.on_gone = self._gone.append
 
-    def add(
-        self, references: list[ray.ObjectRef], keys: list[FragmentKey], versions: list[int]
-    ) -> None:
-        for reference, key, version in zip(references, keys, versions, strict=True):
-            self._buffer.add(reference, key=key, weights_version=version)
+    def add(self, numbers: list[int], keys: list[FragmentKey], versions: list[int]) -> None:
+        for number, key, version in zip(numbers, keys, versions, strict=True):
+            self._buffer.add(number, key=key, weights_version=version)
 
-    def take(
-        self, count: int, lead: int
-    ) -> tuple[list[ray.ObjectRef], list[tuple[int, int, FragmentKey]], _Numbers]:
-        """A sample, references apart from the rest, or nothing if there are too few."""
+    def take(self, count: int, lead: int) -> tuple[list[int], list[int], list[int], _News]:
+        """Numbers, staleness and uses of a sample, or nothing if there are too few."""
         enough = self._buffer.available(lead) >= count
         samples = self._buffer.sample(count, lead) if enough else []
-        references = [sample.payload for sample in samples]
-        others = [(sample.staleness, sample.use, sample.chunk) for sample in samples]
-        return references, others, self._stock()
+        return (
+            [sample.payload for sample in samples],
+            [sample.staleness for sample in samples],
+            [sample.use for sample in samples],
+            self._news(),
+        )
 
-    def set_version(self, version: int) -> _Numbers:
+    def set_version(self, version: int) -> _News:
         self._buffer.set_version(version)
-        return self._stock()
+        return self._news()
 
-    def discard(self, chunks: set[FragmentKey]) -> _Numbers:
+    def discard(self, chunks: set[FragmentKey]) -> _News:
         self._buffer.discard(chunks)
-        return self._stock()
+        return self._news()
 
-    def clear(self) -> _Numbers:
+    def clear(self) -> _News:
         self._buffer.clear()
-        return self._stock()
+        return self._news()
 
-    def _stock(self) -> _Numbers:
-        return len(self._buffer), *astuple(self._buffer.counts)
+    def _news(self) -> _News:
+        counts = self._buffer.counts
+        gone = self._gone.copy()
+        self._gone.clear()
+        return gone, (len(self._buffer), *vars(counts).values())
 
 
 class RemoteReplayBuffer:
@@ -106,6 +115,9 @@ class RemoteReplayBuffer:
         self._past = BufferCounts()
         self._stock = _Stock(0, BufferCounts())
         self._added_since = 0
+        self._fragments_per_chunk = limits.get("fragments_per_chunk", 1)
+        self._held: dict[int, StoredFragment] = {}
+        self._numbers = itertools.count()
         failures = FailureBudget("replay buffer", max_restarts_per_hour)
         self.service = Service(failures, _Keeper, limits, on_replaced=self._begin_anew)
 
@@ -115,16 +127,23 @@ class RemoteReplayBuffer:
 
     def add(self, fragments: list[StoredFragment]) -> None:
         """Store fragments, evicting the oldest if the buffer is full; does not wait for it."""
-        references, keys, versions = zip(*fragments, strict=True)
-        self.service.send("add", list(references), list(keys), list(versions))
+        _, keys, versions = zip(*fragments, strict=True)
+        numbers = [next(self._numbers) for _ in fragments]
+        self._held.update(zip(numbers, fragments, strict=True))
+        self.service.send("add", numbers, list(keys), list(versions))
         self._added_since += len(fragments)
 
     def sample(self, count: int, lead: int = 0) -> list[Sample[ray.ObjectRef]]:
         """Take `count` fragments as `ReplayBuffer.sample` does, or none if there are too few."""
-        references, others, numbers = self.service.call("take", count, lead)
-        self._note(numbers)
+        numbers, stalenesses, uses, news = self.service.call("take", count, lead)
+        fragments = [self._held[number] for number in numbers]
+        self._note(news)
+        size = self._fragments_per_chunk
         return [
-            Sample(reference, *other) for reference, other in zip(references, others, strict=True)
+            Sample(fragment.reference, staleness, use, chunk=fragments[i - i % size].key)
+            for i, (fragment, staleness, use) in enumerate(
+                zip(fragments, stalenesses, uses, strict=True)
+            )
         ]
 
     def set_version(self, version: int) -> None:
@@ -150,9 +169,11 @@ class RemoteReplayBuffer:
         """End the actor."""
         self.service.stop()
 
-    def _note(self, numbers: _Numbers) -> None:
+    def _note(self, news: _News) -> None:
         """Take over how the buffer stands after all calls so far."""
-        occupancy, *counts = numbers
+        gone, (occupancy, *counts) = news
+        for number in gone:
+            del self._held[number]
         self._stock = _Stock(occupancy, BufferCounts(*counts))
         self._added_since = 0
 
@@ -163,6 +184,7 @@ class RemoteReplayBuffer:
         self._past.lost += len(self)
         self._stock = _Stock(0, BufferCounts())
         self._added_since = 0
+        self._held.clear()
         self.service.actor.set_version.remote(self._version)
 
 

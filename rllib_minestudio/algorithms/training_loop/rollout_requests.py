@@ -62,6 +62,9 @@ class _Runner:
         since: When the oldest began, or when the runner was lost.
         returning: While it is lost: a call it will answer when it is back.
         pinged: When that call was made; those made before Ray has started it fail at once.
+        incarnation: As its last report said.
+        starts: How often Ray had started it anew when that last changed.
+        losses: How often it was seen to be lost, or ended, since then.
     """
 
     index: int
@@ -70,6 +73,9 @@ class _Runner:
     since: float = 0.0
     returning: ray.ObjectRef | None = None
     pinged: float = 0.0
+    incarnation: str = ""
+    starts: int = 0
+    losses: int = 0
 
 
 class RolloutRequests:
@@ -198,6 +204,9 @@ class RolloutRequests:
             runner.calls.popleft()
             runner.since = time.monotonic()
             self._last_well = runner.since
+            if report is not None and report.incarnation != runner.incarnation:
+                runner.incarnation = report.incarnation
+                self._note_unseen(runner)
             if report is None:
                 self.lost_calls += 1
             elif call.void:
@@ -214,6 +223,7 @@ class RolloutRequests:
 
     def _lose(self, runner: _Runner, cause: str, after: str = "") -> None:
         lost = len(runner.calls)
+        runner.losses += 1
         self.lost_calls += lost
         runner.calls.clear()
         if cause == HUNG:
@@ -239,8 +249,21 @@ class RolloutRequests:
             len(self._runners),
         )
         ray.kill(runner.actor, no_restart=False)
+        runner.losses += 1
         runner.since = time.monotonic()
         self._ping(runner)
+
+    def _note_unseen(self, runner: _Runner) -> None:
+        """Note how often a runner was lost while it had nothing to do, or before it was back."""
+        starts = _starts(runner.actor)
+        unseen = starts - runner.starts - runner.losses
+        runner.starts, runner.losses = starts, 0
+        for _ in range(unseen):
+            self.failures.note(
+                DIED,
+                f"Env runner {runner.index} {DIED} while it was being started or had nothing to "
+                "do; it is back, and no rollout is lost.",
+            )
 
     @staticmethod
     def _ping(runner: _Runner) -> None:
@@ -278,3 +301,11 @@ class RolloutRequests:
                 f"env_runner_restore_timeout_s={self._restore_timeout_s:g}: see their logs, and "
                 "whether the cluster still has the CPUs and GPUs they ask for."
             )
+
+
+def _starts(actor: Any) -> int:
+    """How often Ray has started an actor anew.
+
+    Ray's control service counts it. (`ray.util.state` would ask the dashboard, which need not run.)
+    """
+    return int(ray._private.state.actors(actor._actor_id.hex())["NumRestarts"])
