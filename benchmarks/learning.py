@@ -78,14 +78,15 @@ ARMS = {
     "prior, no KL": Arm(FROM_PRIOR, ("prior=null", "kl_coeff=0.0", "vf_warmup_iterations=0")),
     "prior, KL": Arm(FROM_PRIOR, ("vf_warmup_iterations=0",)),
     "prior, KL, value warmup": Arm(FROM_PRIOR),
-    "prior, a tenth of KL, value warmup": Arm(FROM_PRIOR, ("kl_coeff=0.02",)),
+    "prior, fading KL, value warmup": Arm(FROM_PRIOR, ("kl_decay=0.98",)),
     "staleness 0": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=0")),
     "staleness 2": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=2")),
     "staleness 8": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=8")),
 }
 """Random: the network before it learns anything. Staleness: one env runner plays while the learner
 trains; fragments older than the limit, in updates, are thrown away. The other arms play and learn
-in turns, where nothing gets stale."""
+in turns, where nothing gets stale. The KL term counts 0.2, and 0.9995 times as much after every
+iteration of 2,048 steps, as MineStudio's; where it fades, 0.98 times: half after 70,000 steps."""
 
 
 class Cell(NamedTuple):

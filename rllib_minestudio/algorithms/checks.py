@@ -38,6 +38,12 @@ _INTEGERS = {
     "max_restarts_per_hour": 0,
     "learner_state_interval": 1,
 }
+_BOOLEANS = (
+    "carry_prior_state",
+    "reuse_stored_values",
+    "vf_warmup_head_only",
+    "zero_init_value_head",
+)
 _REPLAY_BUFFER = {
     "max_fragments": 1,
     "max_reuse": 1,
@@ -88,6 +94,9 @@ def _number_problems(config: MineStudioPPOConfig) -> list[str]:
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not holds(value):
             problems.append(f"{name} is {value!r}: it must be a number, {rule}.")
+    for name in _BOOLEANS:
+        if not isinstance(getattr(config, name), bool):
+            problems.append(f"{name} is {getattr(config, name)!r}: it must be true or false.")
     return problems
 
 

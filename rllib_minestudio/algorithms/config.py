@@ -89,6 +89,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
         self.log_ratio_clamp = 50.0
         self.lambda_ = 0.95
         self.vf_warmup_iterations = 0
+        self.vf_warmup_head_only = False
         self.zero_init_value_head = True
 
         self.behaviour_cloning: dict[str, Any] = dict(BEHAVIOUR_CLONING_DEFAULTS)
@@ -133,6 +134,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
         log_ratio_clamp: float = NotProvided,
         lambda_: float = NotProvided,
         vf_warmup_iterations: int = NotProvided,
+        vf_warmup_head_only: bool = NotProvided,
         zero_init_value_head: bool = NotProvided,
         behaviour_cloning: Mapping[str, Any] = NotProvided,
         env_pool: Mapping[str, Any] = NotProvided,
@@ -174,6 +176,8 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
             log_ratio_clamp: Upper bound of log(pi / proximal policy).
             lambda_: Decay of the GAE trace.
             vf_warmup_iterations: For so many iterations only the value function is trained.
+            vf_warmup_head_only: Whether only the value head learns in these iterations. Otherwise
+                all weights do, as in MineStudio, and the KL term holds the policy.
             zero_init_value_head: Whether to start from a value head of zeros.
             behaviour_cloning: An auxiliary loss on recorded episodes, the fields of
                 `BehaviourCloningOptions`: `recordings` (a folder; without it there is no such

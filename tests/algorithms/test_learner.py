@@ -41,6 +41,23 @@ def test_warmup_trains_the_value_function_and_publishes_nothing(local_ray, make_
     algorithm.stop()
 
 
+def test_a_warmup_of_the_head_leaves_the_policy_as_it_is(local_ray, make_config):
+    config = make_config(vf_warmup_iterations=1, vf_warmup_head_only=True)
+    algorithm = config.build_algo()
+    before = weights_of(learner_of(algorithm).vpt)
+
+    def moved():
+        after = weights_of(learner_of(algorithm).vpt)
+        return {name.split(".")[0] for name in after if np.any(after[name] != before[name])}
+
+    metrics = algorithm.train()["learners"]["default_policy"]
+    assert metrics["value_loss"] > 0
+    assert moved() == {"value_head"}
+    algorithm.train()
+    assert moved() == {"net", "pi_head", "value_head"}
+    algorithm.stop()
+
+
 def test_nan_rewards_are_left_out_counted_and_leave_no_trace(local_ray, make_config):
     """Every fragment of the first iteration holds one."""
     algorithm = make_config({"nan_reward_at": 3}).build_algo()

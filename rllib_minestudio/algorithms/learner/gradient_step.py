@@ -41,6 +41,9 @@ class GradientStep:
         max_nonfinite: Minibatches in a row that may be skipped for a NaN or infinite number.
         peers: The learners that step together.
         average: Follows the weights, or None.
+
+    Attributes:
+        only: The parameters that learn in the present iteration; None: all.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class GradientStep:
         self._peers = peers
         self._skipped_in_a_row = 0
         self.average = average
+        self.only: frozenset[Tensor] | None = None
 
     def step(
         self,
@@ -83,6 +87,9 @@ class GradientStep:
             NonFiniteLossError: Too many minibatches in a row were skipped for such numbers.
         """
         parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
+        for parameter in parameters:
+            if self.only is not None and parameter not in self.only:
+                parameter.grad = None  # AdamW leaves it alone, and so do its moments
         norm = torch.nn.utils.clip_grad_norm_(
             [p for p in parameters if p.grad is not None], self._clip
         )

@@ -59,7 +59,7 @@ class MineStudioPPOLearner(VPTLearner):
         decay = config.ema_decay
         averaged = None if decay is None else AveragedModule(self.vpt, decay)
         self._extra_state = ExtraState(self._prior if is_nowhere_else(config) else None, averaged)
-        gradient_step = GradientStep(
+        self._gradient_step = GradientStep(
             self.vpt.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
             clip=config.grad_clip or None,
@@ -71,7 +71,7 @@ class MineStudioPPOLearner(VPTLearner):
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
             config,
-            gradient_step=gradient_step,
+            gradient_step=self._gradient_step,
             peers=self._peers,
             seed=config.seed or 0,
             cloning=self._cloning,
@@ -134,6 +134,9 @@ class MineStudioPPOLearner(VPTLearner):
             kl_decay=config.kl_decay,
             vf_warmup_iterations=config.vf_warmup_iterations,
         )
+        head_only = config.vf_warmup_head_only and not self._coefficients.publish
+        value_head = self.vpt.network.value_head
+        self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
         self._published_version = timesteps.get(PUBLISHED_VERSION, self._published_version)
         with self._collected.timed("targets"):
             batch, nonfinite = self._prepare(loaded)
