@@ -17,7 +17,7 @@ import numpy as np
 
 SIDE = 16
 FOREVER = 3600
-SLOW_STEP_S = 0.1
+SLOW_STEP_S = 0.2
 
 
 class CountingEnv(gym.Env):
