@@ -13,7 +13,9 @@ counted as lost, and the env runners' next fragments fill it again.
 from __future__ import annotations
 
 import itertools
+from array import array
 from dataclasses import asdict
+from itertools import chain, islice
 from typing import NamedTuple
 
 import ray
@@ -49,16 +51,11 @@ class _Stock(NamedTuple):
     counts: BufferCounts
 
 
-_News = tuple[list[int], tuple[int, ...]]
-"""On its way after a call: which numbers are gone, what is held and the counts. Ray pickles plain
-lists and tuples much faster than objects with fields."""
-
-
 class _Keeper:
     """The actor.
 
-    Every method answers with the stock, so that the handle need not ask for it. What is passed
-    is columns of plain values: pickling objects row by row would take longer than all the rest.
+    Every method answers with columns of numbers: those that are gone since the last answer, and the
+    stock, so that the handle need not ask for it; a sample's columns follow.
     """
 
     def __init__(self, **limits: int) -> None:
@@ -70,34 +67,44 @@ class _Keeper:
         for number, key, version in zip(numbers, keys, versions, strict=True):
             self._buffer.add(number, key=key, weights_version=version)
 
-    def take(self, count: int, lead: int) -> tuple[list[int], list[int], list[int], _News]:
-        """Numbers, staleness and uses of a sample, or nothing if there are too few."""
+    def take(self, count: int, lead: int) -> bytes:
+        """Numbers, staleness and uses of a sample, or of nothing if there are too few."""
         enough = self._buffer.available(lead) >= count
         samples = self._buffer.sample(count, lead) if enough else []
-        return (
+        return self._answer(
             [sample.payload for sample in samples],
             [sample.staleness for sample in samples],
             [sample.use for sample in samples],
-            self._news(),
         )
 
-    def set_version(self, version: int) -> _News:
+    def set_version(self, version: int) -> bytes:
         self._buffer.set_version(version)
-        return self._news()
+        return self._answer()
 
-    def discard(self, chunks: set[FragmentKey]) -> _News:
+    def discard(self, chunks: set[FragmentKey]) -> bytes:
         self._buffer.discard(chunks)
-        return self._news()
+        return self._answer()
 
-    def clear(self) -> _News:
+    def clear(self) -> bytes:
         self._buffer.clear()
-        return self._news()
+        return self._answer()
 
-    def _news(self) -> _News:
-        counts = self._buffer.counts
-        gone = self._gone.copy()
+    def _answer(self, *columns: list[int]) -> bytes:
+        stock = [len(self._buffer), *vars(self._buffer.counts).values()]
+        answer = _packed(self._gone, stock, *columns)
         self._gone.clear()
-        return gone, (len(self._buffer), *vars(counts).values())
+        return answer
+
+
+def _packed(*columns: list[int]) -> bytes:
+    """Columns of numbers on their way: Ray pickles everything but bytes, which takes longer."""
+    return array("q", [len(columns), *map(len, columns), *chain(*columns)]).tobytes()
+
+
+def _unpacked(answer: bytes) -> list[list[int]]:
+    count, *numbers = array("q", answer)
+    rest = iter(numbers[count:])
+    return [list(islice(rest, length)) for length in numbers[:count]]
 
 
 class RemoteReplayBuffer:
@@ -135,29 +142,27 @@ class RemoteReplayBuffer:
 
     def sample(self, count: int, lead: int = 0) -> list[Sample[ray.ObjectRef]]:
         """Take `count` fragments as `ReplayBuffer.sample` does, or none if there are too few."""
-        numbers, stalenesses, uses, news = self.service.call("take", count, lead)
+        gone, stock, numbers, *others = _unpacked(self.service.call("take", count, lead))
         fragments = [self._held[number] for number in numbers]
-        self._note(news)
+        self._note(gone, stock)
         size = self._fragments_per_chunk
         return [
             Sample(fragment.reference, staleness, use, chunk=fragments[i - i % size].key)
-            for i, (fragment, staleness, use) in enumerate(
-                zip(fragments, stalenesses, uses, strict=True)
-            )
+            for i, (fragment, staleness, use) in enumerate(zip(fragments, *others, strict=True))
         ]
 
     def set_version(self, version: int) -> None:
         """Tell the version of the newest published weights."""
         self._version = version
-        self._note(self.service.call("set_version", version))
+        self._note(*_unpacked(self.service.call("set_version", version)))
 
     def discard(self, chunks: set[FragmentKey]) -> None:
         """Forget chunks whose data are gone."""
-        self._note(self.service.call("discard", chunks))
+        self._note(*_unpacked(self.service.call("discard", chunks)))
 
     def clear(self) -> None:
         """Forget all fragments; they count as evicted."""
-        self._note(self.service.call("clear"))
+        self._note(*_unpacked(self.service.call("clear")))
 
     def metrics(self) -> dict[str, int]:
         """Occupancy and the counts since the start, those of lost actors included."""
@@ -169,9 +174,9 @@ class RemoteReplayBuffer:
         """End the actor."""
         self.service.stop()
 
-    def _note(self, news: _News) -> None:
+    def _note(self, gone: list[int], stock: list[int]) -> None:
         """Take over how the buffer stands after all calls so far."""
-        gone, (occupancy, *counts) = news
+        occupancy, *counts = stock
         for number in gone:
             del self._held[number]
         self._stock = _Stock(occupancy, BufferCounts(*counts))
