@@ -3,12 +3,12 @@
     python benchmarks/learning.py [--steps N] [--seeds S ...] [--arms NAME ...] [--out DIR]
     python benchmarks/learning.py --report [--out DIR]
 
-Every arm trains on the cow task for the same number of environment steps, then plays fixed episodes
-of three tasks: the cows that it trained on, on other seeds; sheep among the cows, which the
-demonstrations behind the prior leave alone; and no animal at all, where they look around and walk
-on. Nothing in the reward asks for the last two. A cell is what a user would type,
-`rllib train file` and `rllib evaluate`, and its results stay below --out: the same command goes on
-where it was interrupted. The table and the plot come from what lies there.
+Every arm trains on the cow task for the same number of environment steps, then plays episodes of
+three tasks, the same as the other arms: the cows that it trained on, on other seeds; sheep among
+the cows, which the demonstrations behind the prior leave alone; and no animal at all, where they
+look around and walk on. Nothing in the reward asks for the last two. A cell is what a user would
+type, `rllib train file` and `rllib evaluate`, and its results stay below --out: the same command
+goes on where it was interrupted. The table and the plot come from what lies there.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def run(name: str, seed: int, steps: int, episodes: int, out: Path) -> None:
             rllib(
                 *("evaluate", str(policy), "--out", str(folder / task)),
                 *("--episodes", str(episodes), "--envs", str(episodes)),
-                *("--seed", str(FIRST_EVALUATION_SEED)),
+                *("--seed", str(FIRST_EVALUATION_SEED + seed * episodes)),
                 *(word for change in changes for word in ("--set", change)),
             )
 
