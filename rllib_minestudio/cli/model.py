@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.cli.console import stderr, stdout
+from rllib_minestudio.errors import InvalidOptionsError
 
 if TYPE_CHECKING:
     from rllib_minestudio.models.vpt.config import VPTConfig
@@ -49,13 +50,19 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         help="write network.json and model.safetensors: factored heads stay factored, which is "
         "smaller, and only this package loads it",
     )
+    export.add_argument(
+        "--memory",
+        type=int,
+        metavar="N",
+        help="with --own: remember the last N frames only; 1 forgets everything but the present",
+    )
     parser.set_defaults(run=model)
 
 
 def model(arguments: argparse.Namespace) -> int:
     """Run `rllib model info` or `rllib model export`, and return the exit status."""
     if arguments.model_command == "export":
-        return export(arguments.path, arguments.folder, arguments.own)
+        return export(arguments.path, arguments.folder, arguments.own, arguments.memory)
     return info(arguments.path)
 
 
@@ -75,14 +82,24 @@ def info(paths: list[str]) -> int:
     return DOES_NOT_FIT if summary.problems else 0
 
 
-def export(path: str, folder: str, own: bool = False) -> int:
-    """Write a checkpoint as a folder for MineStudio, or for this package."""
+def export(path: str, folder: str, own: bool = False, memory: int | None = None) -> int:
+    """Write a checkpoint as a folder for MineStudio, or for this package.
+
+    Raises:
+        InvalidOptionsError: The memory is to be shortened for MineStudio, or is not that long.
+    """
     from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
     if own:
-        config = save_checkpoint(path, folder)
-        stdout.print(f"{folder}: network.json and model.safetensors, {_size(config)}", markup=False)
+        config = save_checkpoint(path, folder, memory)
+        stdout.print(
+            f"{folder}: network.json and model.safetensors, {_size(config)}, "
+            f"{config.memory_length} frames of memory",
+            markup=False,
+        )
         return 0
+    if memory is not None:
+        raise InvalidOptionsError(["--memory shortens copies of our own form only: add --own."])
     config = export_checkpoint(path, folder)
     stdout.print(
         f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",

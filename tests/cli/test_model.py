@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
 from rllib_minestudio.models.vpt.export import export_network
 
 OPTIONS = {
@@ -103,3 +103,42 @@ def test_export_of_our_own_form(network, tmp_path, capsys):
     assert "network.json" in capsys.readouterr().out
     assert main(["model", "info", str(tmp_path / "ours")]) == 0
     assert "temperature 1 " in _words(capsys.readouterr().out) + " "
+
+
+@pytest.mark.parametrize("memory", [1, 3])
+def test_a_copy_may_remember_less(network, tmp_path, capsys, memory):
+    export_network(network, tmp_path / "theirs")
+    source, target = str(tmp_path / "theirs"), str(tmp_path / "ours")
+    assert main(["model", "export", "--own", "--memory", str(memory), source, target]) == 0
+    assert f"{memory} frames of memory" in _words(capsys.readouterr().out)
+    shorter = VPTNetwork(config_from_checkpoint(target))
+    load_weights(shorter, target)
+    image = torch.randint(0, 256, (1, 9, 16, 16, 3), dtype=torch.uint8)
+
+    def values(policy, frames):
+        first = torch.zeros(1, len(frames), dtype=torch.bool)
+        return policy(image[:, frames], first, policy.initial_state(1)).value_bt[0].tolist()
+
+    # As long as there is no more to remember, both do; then one has forgotten the first frame.
+    everything, all_frames = values(network, range(9)), values(shorter, range(9))
+    assert all_frames[:memory] == pytest.approx(everything[:memory], abs=1e-5)
+    assert all_frames[memory] != pytest.approx(everything[memory], abs=1e-5)
+    if memory == 1:
+        alone = [values(shorter, range(i, i + 1))[0] for i in range(9)]
+        assert all_frames == pytest.approx(alone, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--own", "--memory", "0"], "memory is 0: it must be between 1 and the"),
+        (["--own", "--memory", "999"], "memory is 999: it must be between 1 and the"),
+        (["--memory", "1"], "add --own"),
+    ],
+)
+def test_memory_that_there_is_not(network, tmp_path, capsys, arguments, message):
+    export_network(network, tmp_path / "theirs")
+    paths = [str(tmp_path / "theirs"), str(tmp_path / "ours")]
+    assert main(["model", "export", *arguments, *paths]) == 2
+    assert message in _words(capsys.readouterr().err)
+    assert not (tmp_path / "ours").exists()

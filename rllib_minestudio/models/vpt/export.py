@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.arguments import arguments_from_config
 from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
 from rllib_minestudio.models.vpt.checkpoint_files import NETWORK, TENSORS, WeightsSource
@@ -59,22 +59,61 @@ def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
     return config_from_checkpoint(folder)
 
 
-def save_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
+def save_checkpoint(
+    source: WeightsSource, folder: str | Path, memory: int | None = None
+) -> VPTConfig:
     """Copies a checkpoint of any form into a small folder without pickle, heads as they are.
+
+    Args:
+        source: The checkpoint.
+        folder: Made if necessary; must not hold a model yet.
+        memory: Frames that the copy shall remember, the present one included; None: as many as
+            the original.
 
     Returns:
         The configuration written.
 
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+        InvalidOptionsError: It does not remember so many frames.
     """
     network = VPTNetwork(config_from_checkpoint(source))
     load_weights(network, source)
+    if memory is not None:
+        network = with_shorter_memory(network, memory)
     config_file, weights_file = _new_files(folder, NETWORK)
     options = dataclasses.asdict(network.config)
     config_file.write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     save_file(_tensors(network), weights_file, metadata={"format": "pt"})
     return network.config
+
+
+def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:
+    """A copy that attends to the last `memory` frames only, as it would learn to by itself.
+
+    Of the weights only the attention's biases by age (`b_nd`) depend on how much is remembered.
+
+    Args:
+        network: The original.
+        memory: From 1, which is to remember nothing: the present frame counts.
+
+    Raises:
+        InvalidOptionsError: The original does not remember so many frames.
+    """
+    config = network.config
+    if not 1 <= memory <= config.memory_length:
+        raise InvalidOptionsError(
+            [f"memory is {memory}: it must be between 1 and the {config.memory_length} frames."]
+        )
+    shorter = VPTNetwork(
+        dataclasses.replace(config, attention_memory_size=config.timesteps + memory)
+    )
+    state = {
+        name: tensor[:, :memory] if name.endswith(".b_nd") else tensor
+        for name, tensor in network.state_dict().items()
+    }
+    shorter.load_state_dict(state)
+    return shorter
 
 
 def _new_files(folder: str | Path, description: str) -> tuple[Path, Path]:
