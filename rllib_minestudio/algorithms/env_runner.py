@@ -161,23 +161,25 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         self._complete: deque[Fragment] = deque()
         self._episodes = []
         self._times = StageTimes()
+        self._state_in = self._states(np.arange(self.num_envs))
         if self.config.decorrelation_steps:
             self._decorrelate()
-        self._state_in = self._states(np.arange(self.num_envs))
         self._needs_initial_reset = False
 
     def _decorrelate(self) -> None:
         """Let every environment play a random number of steps of which nothing is recorded.
 
         Environments that start together and have the same time limit would otherwise be in the
-        same part of their episodes for ever.
+        same part of their episodes for ever. The memory of these steps is not kept: the prior,
+        which never sees them, could not have it, and would be another policy without.
         """
         rng = np.random.default_rng((self.config.seed or 0, self.worker_index or 0))
         left = rng.integers(self.config.decorrelation_steps + 1, size=self.num_envs)
         while sum(len(held.rows) for held in self._held) < self.num_envs:
             seen = self._see(self.env.recv(self._min_ready))
             plays = left[seen.rows] > 0
-            self._hold(seen.select(~plays))
+            done = seen.select(~plays)
+            self._hold(done._replace(first=np.ones_like(done.first)))
             seen = seen.select(plays)
             if len(seen.rows):
                 left[seen.rows] -= 1
