@@ -1,6 +1,6 @@
 """The replay buffer: how fast it sorts, and how fast fragments pass through it.
 
-    python benchmarks/buffer.py [--fragments N] [--rounds N] [--disk FOLDER]
+    python benchmarks/buffer.py [--fragments N] [--rounds N] [--starts N] [--disk FOLDER]
 
 1. `add` and `sample` of a buffer that holds 5,000 fragments: the structure alone, and through its
    actor, as the training loop uses it: an addition is sent, and the answer not waited for. What any
@@ -9,8 +9,10 @@
    MineStudio's fragment store, which is a disk cache (`online/rollout/replay_buffer`). A fragment
    is that of VPT 2x: 128 steps of 128 x 128 pixels. The object store maps what MineStudio's store
    unpickles, so that the reading side is measured until the arrays can be used, until every byte
-   of them has been read, and until they have been copied into a batch. Rounds alternate; medians
-   are printed.
+   of them has been read, and until they have been copied into a batch. Rounds alternate, and the
+   processes start anew every few rounds: whether memory that a process frees goes back to the
+   system, and has to be cleared again by the next unpickling, is settled when it starts, and is
+   worth a factor of two to MineStudio's store. Medians are printed, and the range of the ratios.
 
 The comparison needs `minestudio` 1.1.6 and `diskcache` (and what MineStudio's module imports); it
 is left out where they are missing.
@@ -22,7 +24,7 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,14 +45,13 @@ STEPS, HEIGHT, WIDTH = 128, 128, 128
 STATE = {"keys": (4, 128, 2048), "values": (4, 128, 2048), "mask": (4, 128)}
 """VPT 2x: four blocks remember 128 steps each."""
 
-Timings = dict[str, list[float]]
-
 
 def main() -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--fragments", type=int, default=16, help="handed over per round")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=4, help="per start of the processes")
+    parser.add_argument("--starts", type=int, default=5, help="of the processes")
     parser.add_argument("--disk", help="folder of the disk cache (default: a temporary one)")
     arguments = parser.parse_args()
     console = Console(width=100)
@@ -64,14 +65,19 @@ def main() -> None:
         object_store_memory=3 * 1024**3,
     )
     console.print(sorting_table())
-    with tempfile.TemporaryDirectory(dir=arguments.disk) as folder:
-        paths = {"object store": ObjectStorePath(arguments.fragments)}
-        if minestudio_store() is None:
-            console.print("minestudio or diskcache is not installed: nothing to compare with")
-        else:
-            paths["MineStudio's disk cache"] = DiskCachePath(arguments.fragments, folder)
-        megabytes = arguments.fragments * nbytes(make_fragment(0)) / 1e6
-        console.print(hand_over_table(paths, megabytes, arguments.rounds))
+    if minestudio_store() is None:
+        console.print("minestudio or diskcache is not installed: nothing to compare with")
+    megabytes = arguments.fragments * nbytes(make_fragment(0)) / 1e6
+    starts = []
+    for _ in range(arguments.starts):
+        with tempfile.TemporaryDirectory(dir=arguments.disk) as folder:
+            paths = [ObjectStorePath(arguments.fragments)]
+            if minestudio_store() is not None:
+                paths.append(DiskCachePath(arguments.fragments, folder))
+            starts.append(alternate(paths, arguments.rounds))
+            for path in paths:
+                path.stop()
+    console.print(hand_over_table(starts, megabytes))
     ray.shutdown()
 
 
@@ -252,6 +258,11 @@ class ObjectStorePath:
         ray.wait(references, num_returns=self._count, fetch_local=False)
         return references
 
+    def stop(self) -> None:
+        """End the two processes."""
+        ray.kill(self.writer)
+        ray.kill(self.reader)
+
     def round(self) -> tuple[float, ...]:
         """Seconds to write, until usable, until read, until copied, and from beginning to end."""
         _, _, read, _ = self._hand_over(copies=False)
@@ -291,27 +302,39 @@ def minestudio_store() -> Any:
     return LocalFragmentStoreImpl
 
 
-def hand_over_table(paths: dict[str, ObjectStorePath], megabytes: float, rounds: int) -> Table:
-    """MB/s of each path, and the ratio if there are two."""
-    timings: dict[str, list[tuple[float, ...]]] = {name: [] for name in paths}
-    for i in range(rounds + 1):
-        for name, path in paths.items():
-            measured = path.round()
-            if i:  # the first warms up
-                timings[name].append(measured)
-    speeds = {
-        name: [megabytes / statistics.median(column) for column in zip(*rows, strict=True)]
-        for name, rows in timings.items()
-    }
+def alternate(paths: list[ObjectStorePath], rounds: int) -> list[list[tuple[float, ...]]]:
+    """What the rounds of each path took, after one that warms up."""
+    for path in paths:
+        path.round()
+    timings = [[path.round() for path in paths] for _ in range(rounds)]
+    return [list(rows) for rows in zip(*timings, strict=True)]
+
+
+def hand_over_table(starts: list[list[list[tuple[float, ...]]]], megabytes: float) -> Table:
+    """MB/s of each path, and the ratio if there are two: medians, and the range over the starts."""
     columns = ("write", "read: usable", "read: every byte", "read: copied", "write + copied")
     table = Table("MB/s", *columns)
-    for name, row in speeds.items():
-        table.add_row(name, *(f"{speed:,.0f}" for speed in row))
-    if len(speeds) > 1:
-        ours, theirs = speeds.values()
-        ratios = (f"{a / b:.1f}x" for a, b in zip(ours, theirs, strict=True))
-        table.add_row("ratio", *ratios)
+    every_path = zip(*starts, strict=True)
+    names = ("object store", "MineStudio's disk cache")
+    for name, path in zip(names, every_path, strict=False):
+        row = medians([timings for rounds in path for timings in rounds])
+        table.add_row(name, *(f"{megabytes / seconds:,.0f}" for seconds in row))
+    if len(starts[0]) > 1:
+        ratios = [
+            [theirs / ours for ours, theirs in zip(*map(medians, start), strict=True)]
+            for start in starts
+        ]
+        table.add_row(
+            "ratio, median of the starts", *(f"{ratio:.1f}x" for ratio in medians(ratios))
+        )
+        for name, choose in (("smallest", min), ("greatest", max)):
+            table.add_row(name, *(f"{choose(column):.1f}x" for column in zip(*ratios, strict=True)))
     return table
+
+
+def medians(rows: Sequence[Sequence[float]]) -> list[float]:
+    """The median of each column."""
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
 if __name__ == "__main__":

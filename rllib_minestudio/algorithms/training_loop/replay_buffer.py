@@ -237,8 +237,9 @@ class ReplayBuffer(Generic[Payload]):
                 f"{count} fragments were asked of a replay buffer that holds {self.available(lead)}"
             )
         oldest = self._oldest_version(lead)
-        chosen = list(self._shelves.choose(count // size, oldest=oldest, rng=self._random))
-        return [sample for name in chosen for sample in self._use(name, lead)]
+        names = self._shelves.take_least_used(count // size, oldest=oldest, rng=self._random)
+        self.counts.sampled += count
+        return [sample for name in names for sample in self._use(name, lead)]
 
     def discard(self, chunks: Iterable[FragmentKey]) -> None:
         """Forget chunks whose data are gone, if they are still here."""
@@ -267,10 +268,9 @@ class ReplayBuffer(Generic[Payload]):
         return self._version + lead - self.max_staleness
 
     def _use(self, name: FragmentKey, lead: int) -> list[Sample[Payload]]:
+        """Hand out a chunk that was taken off its shelf, and put it on the next if there is one."""
         chunk = self._chunks[name]
-        self._shelves.take(name)
         chunk.uses += 1
-        self.counts.sampled += len(chunk.pieces)
         if chunk.uses < self.max_reuse:
             self._shelves.put(name, uses=chunk.uses, version=chunk.weights_version)
         else:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 from array import array
 from dataclasses import asdict
-from itertools import chain, islice
 from typing import NamedTuple
 
 import ray
@@ -62,15 +61,20 @@ class _Keeper:
         self._gone: list[int] = []
         self._buffer: ReplayBuffer[int] = ReplayBuffer(**limits)
         self._buffer.on_gone = self._gone.append
+        self._count = self._lead = 0
 
     def add(self, numbers: list[int], keys: list[FragmentKey], versions: list[int]) -> None:
         for number, key, version in zip(numbers, keys, versions, strict=True):
             self._buffer.add(number, key=key, weights_version=version)
 
-    def take(self, count: int, lead: int) -> bytes:
+    def expect(self, count: int, lead: int) -> None:
+        """Tell what `take` takes from now on."""
+        self._count, self._lead = count, lead
+
+    def take(self) -> bytes:
         """Numbers, staleness and uses of a sample, or of nothing if there are too few."""
-        enough = self._buffer.available(lead) >= count
-        samples = self._buffer.sample(count, lead) if enough else []
+        enough = self._buffer.available(self._lead) >= self._count
+        samples = self._buffer.sample(self._count, self._lead) if enough else []
         return self._answer(
             [sample.payload for sample in samples],
             [sample.staleness for sample in samples],
@@ -98,13 +102,13 @@ class _Keeper:
 
 def _packed(*columns: list[int]) -> bytes:
     """Columns of numbers on their way: Ray pickles everything but bytes, which takes longer."""
-    return array("q", [len(columns), *map(len, columns), *chain(*columns)]).tobytes()
+    return array("q", [len(columns), *map(len, columns), *itertools.chain(*columns)]).tobytes()
 
 
 def _unpacked(answer: bytes) -> list[list[int]]:
     count, *numbers = array("q", answer)
     rest = iter(numbers[count:])
-    return [list(islice(rest, length)) for length in numbers[:count]]
+    return [list(itertools.islice(rest, length)) for length in numbers[:count]]
 
 
 class RemoteReplayBuffer:
@@ -119,6 +123,7 @@ class RemoteReplayBuffer:
         """Start the actor."""
         self.max_fragments = limits["max_fragments"]
         self._version = 0
+        self._expected = (0, 0)
         self._past = BufferCounts()
         self._stock = _Stock(0, BufferCounts())
         self._added_since = 0
@@ -142,7 +147,12 @@ class RemoteReplayBuffer:
 
     def sample(self, count: int, lead: int = 0) -> list[Sample[ray.ObjectRef]]:
         """Take `count` fragments as `ReplayBuffer.sample` does, or none if there are too few."""
-        gone, stock, numbers, *others = _unpacked(self.service.call("take", count, lead))
+        # A training loop asks for the same all the time, and every argument of a call takes Ray
+        # time that someone waits for: they are told only when they change.
+        if (count, lead) != self._expected:
+            self._expected = (count, lead)
+            self.service.send("expect", count, lead)
+        gone, stock, numbers, *others = _unpacked(self.service.call("take"))
         fragments = [self._held[number] for number in numbers]
         self._note(gone, stock)
         size = self._fragments_per_chunk
@@ -183,7 +193,7 @@ class RemoteReplayBuffer:
         self._added_since = 0
 
     def _begin_anew(self) -> None:
-        """What the actor held is lost; the new one gets the version before anything else."""
+        """What the actor held is lost; the new one is told what the old one had been told."""
         self._past = _sum(self._past, self._stock.counts)
         self._past.added += self._added_since
         self._past.lost += len(self)
@@ -191,6 +201,7 @@ class RemoteReplayBuffer:
         self._added_since = 0
         self._held.clear()
         self.service.actor.set_version.remote(self._version)
+        self.service.actor.expect.remote(*self._expected)
 
 
 def _sum(first: BufferCounts, second: BufferCounts) -> BufferCounts:

@@ -7,13 +7,12 @@ too old. Neither may look at everything that is stored: both work on whole shelv
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 Name = TypeVar("Name")
 
 _Shelf = tuple[int, int]
-"""(uses, version): names that are equal to whoever chooses."""
+"""(uses, version): names that are equal to whoever chooses. An empty one goes with its version."""
 
 
 class Shelves(Generic[Name]):
@@ -22,24 +21,17 @@ class Shelves(Generic[Name]):
     def __init__(self) -> None:
         """Start empty."""
         self._shelves: dict[_Shelf, list[Name]] = {}
-        self._places: dict[Name, tuple[_Shelf, int]] = {}
+        self._places: dict[Name, tuple[list[Name], int]] = {}
 
     def put(self, name: Name, *, uses: int, version: int) -> None:
         """Put a name that is on no shelf onto one."""
         names = self._shelves.setdefault((uses, version), [])
-        self._places[name] = (uses, version), len(names)
+        self._places[name] = names, len(names)
         names.append(name)
 
     def take(self, name: Name) -> None:
-        """Take a name away; the last of its shelf fills the gap, so that nothing is moved up."""
-        shelf, slot = self._places.pop(name)
-        names = self._shelves[shelf]
-        last = names.pop()
-        if last != name:
-            names[slot] = last
-            self._places[last] = shelf, slot
-        if not names:
-            del self._shelves[shelf]
+        """Take a name away."""
+        self._take_from(*self._places[name])
 
     def take_older(self, version: int) -> list[Name]:
         """Take away, and return, all names of versions before `version`."""
@@ -54,30 +46,39 @@ class Shelves(Generic[Name]):
         """How many names are of version `oldest` or later."""
         return sum(len(names) for (_, version), names in self._shelves.items() if version >= oldest)
 
-    def choose(self, count: int, *, oldest: int, rng: random.Random) -> Iterator[Name]:
-        """Different names of version `oldest` or later, the least used first.
+    def take_least_used(self, count: int, *, oldest: int, rng: random.Random) -> list[Name]:
+        """Take away, and return, names of version `oldest` or later, the least used first.
 
         Args:
             count: How many; all of them if there are fewer.
             oldest: The oldest version that counts.
             rng: Chooses among the equally used.
         """
-        by_uses: dict[int, list[list[Name]]] = {}
-        for (uses, version), names in self._shelves.items():
-            if version >= oldest:
-                by_uses.setdefault(uses, []).append(names)
-        for uses in sorted(by_uses):
-            shelves = by_uses[uses]
-            held = sum(map(len, shelves))
-            for place in rng.sample(range(held), min(count, held)):
-                for names in shelves:
+        taken: list[Name] = []
+        for uses in sorted({uses for uses, version in self._shelves if version >= oldest}):
+            equals = [
+                self._shelves[shelf]
+                for shelf in self._shelves
+                if shelf[0] == uses and shelf[1] >= oldest
+            ]
+            held = sum(map(len, equals))
+            for left in range(held, max(held - (count - len(taken)), 0), -1):
+                place = int(rng.random() * left)
+                for names in equals:
                     if place < len(names):
-                        yield names[place]
+                        taken.append(self._take_from(names, place))
                         break
                     place -= len(names)
-            count -= min(count, held)
-            if not count:
-                return
+        return taken
+
+    def _take_from(self, names: list[Name], slot: int) -> Name:
+        """The last of the shelf fills the gap, so that nothing is moved up."""
+        name, last = names[slot], names.pop()
+        if slot < len(names):
+            names[slot] = last
+            self._places[last] = names, slot
+        del self._places[name]
+        return name
 
     def clear(self) -> None:
         """Take everything away."""
