@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rllib_minestudio import machine_code
-from rllib_minestudio.models.vpt.winograd import simd, tiles
-from rllib_minestudio.models.vpt.winograd.simd import IS_FAST as IS_FAST
+from rllib_minestudio.models.vpt.winograd import simd
+from rllib_minestudio.models.vpt.winograd import tiles as transforms
+from rllib_minestudio.models.vpt.winograd.simd import IS_FAST as IS_FAST  # for convolution.py
 from rllib_minestudio.models.vpt.winograd.simd import LANES, PANEL, ROWS, multiply
 from rllib_minestudio.models.vpt.winograd.tiles import (
     PATCH,
@@ -37,7 +38,7 @@ _BLOCK = 2 * ROWS
 _SKEW = LANES
 """Keeps values of different points off addresses that share a place in the L1 cache."""
 
-_MODULES = (__file__, simd.__file__, tiles.__file__, machine_code.__file__)
+_MODULES = (__file__, simd.__file__, transforms.__file__, machine_code.__file__)
 CACHE_FOLDER = machine_code.base_folder() / (
     "network-" + machine_code.fingerprint(Path(module) for module in _MODULES)
 )
@@ -167,33 +168,43 @@ def filter_gradient(image: Any, gradient: Any, out: Any, sizes: Any, tiles: Any)
                     )
 
 
-def compile_once() -> None:
-    """Makes sure that the kernels are compiled, once for this machine; says so if that takes long.
+def are_compiled() -> bool:
+    """Whether this machine already holds the machine code of this version."""
+    return (CACHE_FOLDER / _MARKER_NAME).exists()
+
+
+def compile_once(progress: Callable[[str], None] | None = None) -> None:
+    """Makes sure that the kernels are compiled; returns at once when they are.
+
+    Args:
+        progress: Receives a line of text before and after compiling, and while waiting for another
+            process that does; by default the lines go to the log.
 
     Raises:
         OSError: If the machine code cannot be kept.
     """
+    if are_compiled():
+        return
+    tell = progress or _logger.warning
 
     def waiting(seconds: float) -> None:
         if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
-            _logger.warning("Another process is compiling the network's convolutions; waiting ...")
+            tell("Another process is compiling the network's convolutions; waiting for it ...")
 
     with machine_code.only_process(CACHE_FOLDER, waiting):
-        marker = CACHE_FOLDER / _MARKER_NAME
-        if marker.exists():
-            return
-        _logger.warning("Compiling the network's convolutions, once for this machine (10 s) ...")
-        start = time.monotonic()
-        _rehearse()
-        marker.touch()
-        _logger.warning("They are compiled (%.0f s).", time.monotonic() - start)
+        if not are_compiled():
+            tell("Compiling the network's convolutions, once for this machine (about 10 s) ...")
+            start = time.monotonic()
+            _rehearse()
+            (CACHE_FOLDER / _MARKER_NAME).touch()
+            tell(f"The convolutions are compiled ({time.monotonic() - start:.0f} s).")
 
 
 def _rehearse() -> None:
     """Runs every kernel for every type of image."""
-    sizes, range_ = Sizes(1, TILE, TILE, PANEL, PANEL), (0, 1)
+    sizes, tiles = Sizes(1, TILE, TILE, PANEL, PANEL), (0, 1)
     at_points = np.zeros(POINTS * PANEL**2, np.float32)
     for dtype in (np.float32, np.int16):
-        image, out = np.zeros((2, TILE**2 * PANEL), dtype)  # rows: flat images
-        convolve(image, at_points, out, sizes, range_, False)
-        filter_gradient(image, out, at_points, sizes, range_)
+        image, out = np.zeros((2, TILE**2 * PANEL), dtype)
+        convolve(image, at_points, out, sizes, tiles, False)
+        filter_gradient(image, out, at_points, sizes, tiles)
