@@ -12,6 +12,7 @@ FORBIDDEN = {
     "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", f"{OURS}.models"],
     "env": ["ray", "torch", f"{OURS}.models", f"{OURS}.algorithms"],
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.algorithms"],
+    "models/vpt/winograd": ["torch"],
     "models": [f"{OURS}.algorithms", f"{OURS}.evaluation", f"{OURS}.cli"],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/learner/losses.py": ["ray", f"{OURS}.models"],

@@ -36,7 +36,7 @@ Train agents in Minecraft with Ray RLlib.
 
 COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "train": ("train agents", train_command),
-    "warmup": ("compile the embedded engine, once per machine", warmup),
+    "warmup": ("compile engine and convolutions, once per machine", warmup),
     "play": ("watch an agent play a task", play),
     "evaluate": ("measure what a checkpoint is worth, and record it", evaluate),
     "convert": ("translate a MineStudio config into an experiment file", convert),

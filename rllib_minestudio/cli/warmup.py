@@ -1,12 +1,13 @@
-"""`rllib warmup`: compile the embedded engine's kernels ahead of time."""
+"""`rllib warmup`: compile the kernels of engine and network ahead of time."""
 
 import argparse
 
 from rllib_minestudio.cli.console import phase, stdout
 
 DESCRIPTION = """\
-Compile the embedded engine's kernels. Training does it by itself when needed;
-this command does it ahead of time, for instance when an image is built.
+Compile the embedded engine, and the convolutions of large networks. Training does it
+by itself when needed; this command does it ahead of time, for instance when an image
+is built.
 """
 
 EXAMPLES = """\
@@ -21,7 +22,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def compile_kernels() -> None:
-    """Compile what is not compiled yet on this machine, showing that it takes a while."""
+    """Compile the engine if this machine has not yet, showing that it takes a while."""
     from rllib_minestudio.env.voxel import jitcache
 
     if not jitcache.is_warm():
@@ -32,8 +33,12 @@ def compile_kernels() -> None:
 def warmup(arguments: argparse.Namespace) -> int:
     """Compile the kernels, or say that they are compiled; return the exit status."""
     from rllib_minestudio.env.voxel import jitcache
+    from rllib_minestudio.models.vpt.winograd import kernels
 
-    if jitcache.is_warm():
+    if jitcache.is_warm() and kernels.are_compiled():
         stdout.print("The kernels are compiled already.")
     compile_kernels()
+    if not kernels.are_compiled():
+        with phase("compiling convolutions (once per machine)") as show:
+            kernels.compile_once(lambda message: show(message.strip()))
     return 0

@@ -7,7 +7,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.models.vpt import VPTNetwork
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
 from rllib_minestudio.models.vpt.rollout import RolloutSession
 from rllib_minestudio.models.vpt.sampling import act
@@ -44,6 +44,19 @@ def _assert_same_step(session, network, image, first, state, atol=5e-5):
     value = network.value_head.denormalize(expected.value_bt[:, 0])
     _assert_close(decision.value_b, value, atol)
     return expected.state
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_steps_of_a_network_with_many_channels_equal_the_networks(tiny_options, precision):
+    torch.manual_seed(0)
+    options = {**tiny_options, "impala_chans": [32, 32, 64], "impala_width": 1}
+    options = {**options, "img_shape": [64, 80, 3], "precision": precision}
+    network = VPTNetwork(VPTConfig.from_options(options))
+    session, state = RolloutSession(network, 2), network.initial_state(2)
+    for first in torch.tensor([[True, True], [False, True], [False, False]]):
+        image = torch.randint(0, 256, (2, 64, 80, 3), dtype=torch.uint8)
+        atol = 5e-5 if precision == "float32" else 0.1
+        state = _assert_same_step(session, network, image, first, state, atol)
 
 
 @settings(

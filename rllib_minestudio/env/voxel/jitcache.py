@@ -20,19 +20,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rllib_minestudio import machine_code
 from rllib_minestudio.env.voxel import kernels
 from rllib_minestudio.errors import EngineError
 
-if sys.platform != "win32":
-    import fcntl
-
 _logger = logging.getLogger(__name__)
 
-_LOCK_NAME = "lock"
 _MARKER_NAME = "ready"
 _OUTDATED_AFTER = 30 * 24 * 3600.0
 """Seconds after which the machine code of other versions is deleted."""
-_POLL_SECONDS = 0.1
 _REPORT_SECONDS = 30.0
 
 _STAGE = "stage:"
@@ -119,32 +115,20 @@ def rehearse() -> None:
 @contextmanager
 def _machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
     """Holds the lock of this cache folder; the system releases it if this process dies."""
+
+    def waiting(seconds: float) -> None:
+        if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
+            tell("Another process is compiling the game engine; waiting for it ...")
+
     try:
-        kernels.CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
-        file = (kernels.CACHE_FOLDER / _LOCK_NAME).open("a")
+        with machine_code.only_process(kernels.CACHE_FOLDER, waiting):
+            yield
     except OSError as error:
         raise EngineError(
             f"The engine's compiled code cannot be kept in {kernels.CACHE_FOLDER} ({error}). "
             f"Set the environment variable {kernels.CACHE_VARIABLE} to a folder that can be "
             "written, on a local disk."
         ) from error
-    with file:
-        if sys.platform != "win32":
-            _wait_for(file.fileno(), tell)
-        yield
-
-
-def _wait_for(descriptor: int, tell: Callable[[str], None]) -> None:
-    waited = 0.0
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if waited % _REPORT_SECONDS < _POLL_SECONDS:
-                tell("Another process is compiling the game engine; waiting for it ...")
-            time.sleep(_POLL_SECONDS)
-            waited += _POLL_SECONDS
 
 
 def _delete_outdated() -> None:

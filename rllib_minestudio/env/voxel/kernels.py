@@ -6,20 +6,12 @@ so it never has to be checked for staleness (see `jitcache` for compiling it onc
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import llvmlite.binding
-import numba
-import numpy as np
-
-CACHE_VARIABLE = "RLLIB_MINESTUDIO_CACHE"
-"""Environment variable that names another cache folder; it should be on a local disk."""
+from rllib_minestudio import machine_code
+from rllib_minestudio.machine_code import CACHE_VARIABLE as CACHE_VARIABLE
 
 _WITHOUT_KERNELS = "server"
 """Folder below the engine's that has no kernels: a change there compiles nothing anew."""
@@ -27,45 +19,18 @@ _WITHOUT_KERNELS = "server"
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _base_folder() -> Path:
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME")
-    candidate = Path(home) if home else Path("~/.cache").expanduser()
-    try:
-        candidate.mkdir(parents=True, exist_ok=True)
-        if os.access(candidate, os.W_OK):
-            return candidate / "rllib_minestudio"
-    except OSError:
-        pass  # no usable home folder, as in some containers
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"rllib_minestudio-{user}"
-
-
-def _fingerprint() -> str:
-    """Names everything the machine code depends on: sources, compiler, Python and CPU."""
-    digest = hashlib.sha256()
-    for part in (
-        numba.__version__,
-        np.__version__,
-        platform.python_version(),
-        platform.machine(),
-        llvmlite.binding.get_host_cpu_name(),
-        llvmlite.binding.get_host_cpu_features().flatten(),
-    ):
-        digest.update(part.encode())
+def _sources() -> list[Path]:
     engine = Path(__file__).parent
-    for source in sorted(engine.rglob("*.py")):
-        if _WITHOUT_KERNELS in source.relative_to(engine).parts:
-            continue
-        # numba itself checks path and time of a source file, so they are part of the name
-        digest.update(f"{source}:{source.stat().st_mtime_ns}".encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    return [
+        source
+        for source in engine.rglob("*.py")
+        if _WITHOUT_KERNELS not in source.relative_to(engine).parts
+    ]
 
 
-CACHE_FOLDER = _base_folder() / _fingerprint()
+CACHE_FOLDER = machine_code.base_folder() / machine_code.fingerprint(
+    [*_sources(), Path(machine_code.__file__)]
+)
 """Folder of this version's machine code on this machine."""
 
 
@@ -87,14 +52,7 @@ def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _
     """
 
     def decorate(function: _F) -> _F:
-        previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(CACHE_FOLDER)
-        try:
-            compiled: _F = numba.njit(
-                cache=True, nogil=True, error_model="numpy", fastmath=fastmath, inline=inline
-            )(function)
-        finally:
-            numba.config.CACHE_DIR = previous
+        compiled = machine_code.compiled(function, CACHE_FOLDER, fastmath=fastmath, inline=inline)
         _kernels.append(compiled)
         return compiled
 

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_minestudio.models.vpt.convolution import SameConv3x3
+
 
 class FanInLayer(nn.Module):
     """Convolution or linear layer with fan-in initialisation, normalised before the weights.
@@ -30,6 +32,8 @@ class FanInLayer(nn.Module):
         """Applies norm, weights and ReLU; x: [N, in, H, W] or [..., in]."""
         if self.norm is not None:
             x = self.norm(x)
+        if isinstance(self.layer, SameConv3x3):
+            return self.layer(x, self.relu)
         x = self.layer(x)
         return F.relu(x, inplace=True) if self.relu else x
 
@@ -62,5 +66,5 @@ def conv3x3(
     channels_in: int, channels_out: int, scale: float, norm: bool, relu: bool = True
 ) -> FanInLayer:
     """Returns [group norm of one group] -> 3x3 convolution, same size -> [ReLU]."""
-    conv = nn.Conv2d(channels_in, channels_out, kernel_size=3, padding=1, bias=not norm)
+    conv = SameConv3x3(channels_in, channels_out, bias=not norm)
     return FanInLayer(conv, nn.GroupNorm(1, channels_in) if norm else None, scale, relu)

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_minestudio.models.vpt import convolution
+
 _ONEDNN = torch.ops.mkldnn
 
 
@@ -74,7 +76,11 @@ class FrozenConv:
         input_scale: float = 1.0,
     ) -> None:
         """Copies the weights; ``input_scale`` multiplies the input, at no cost."""
-        weight = (layer.weight.detach() * input_scale).to(layout.dtype)
+        weight = layer.weight.detach() * input_scale
+        self._at_points: Tensor | None = None
+        if layer.bias is None and convolution.suits(weight, layout.dtype):
+            self._at_points = convolution.filters_at_points(weight)
+        weight = weight.to(layout.dtype)
         self._weight = weight.contiguous(memory_format=torch.channels_last)
         self._bias = None if layer.bias is None else layer.bias.detach().to(layout.dtype)
         self._norm = None if norm is None else FrozenGroupNorm(norm, layout)
@@ -85,6 +91,8 @@ class FrozenConv:
         """[N, C_in, H, W] in channels-last layout -> [N, C, H, W], likewise."""
         if self._norm is not None:
             x_nchw = self._norm(x_nchw)
+        if self._at_points is not None:
+            return convolution.convolve_at_points(x_nchw, self._at_points, self._relu)
         if self._fuses_relu:
             return _ONEDNN._convolution_pointwise(
                 x_nchw, self._weight, self._bias, [1, 1], [1, 1], [1, 1], 1, "relu", [], ""

@@ -1,0 +1,118 @@
+"""Where numba's machine code is kept, and how processes take turns in making it.
+
+Code lies in a folder whose name depends on everything that it is made from, so it never has to be
+checked for staleness.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite.binding
+import numba
+import numpy as np
+
+if sys.platform != "win32":
+    import fcntl
+
+CACHE_VARIABLE = "RLLIB_MINESTUDIO_CACHE"
+"""Environment variable that names another cache folder; it should be on a local disk."""
+
+_LOCK_NAME = "lock"
+POLL_SECONDS = 0.1
+"""Between two looks at a lock that another process holds."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def base_folder() -> Path:
+    """Returns the folder below which all machine code is kept."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser()
+    home = os.environ.get("XDG_CACHE_HOME")
+    candidate = Path(home) if home else Path("~/.cache").expanduser()
+    try:
+        candidate.mkdir(parents=True, exist_ok=True)
+        if os.access(candidate, os.W_OK):
+            return candidate / "rllib_minestudio"
+    except OSError:
+        pass  # no usable home folder, as in some containers
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"rllib_minestudio-{user}"
+
+
+def fingerprint(sources: Iterable[Path]) -> str:
+    """Names everything that machine code depends on: sources, compiler, Python and CPU."""
+    digest = hashlib.sha256()
+    for part in (
+        numba.__version__,
+        np.__version__,
+        platform.python_version(),
+        platform.machine(),
+        llvmlite.binding.get_host_cpu_name(),
+        llvmlite.binding.get_host_cpu_features().flatten(),
+    ):
+        digest.update(part.encode())
+    for source in sorted(sources):
+        # numba itself checks path and time of a source file, so they are part of the name
+        digest.update(f"{source}:{source.stat().st_mtime_ns}".encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def compiled(function: _F, folder: Path, **options: Any) -> _F:
+    """Returns ``function`` as numba compiles it at its first call, free of the GIL.
+
+    Args:
+        function: What to compile.
+        folder: Where its machine code is kept.
+        **options: Further ones of ``numba.njit``.
+    """
+    previous = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        result: _F = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    finally:
+        numba.config.CACHE_DIR = previous
+    return result
+
+
+@contextmanager
+def only_process(folder: Path, waiting: Callable[[float], None]) -> Iterator[None]:
+    """Holds the lock of a cache folder; the system releases it if this process dies.
+
+    Args:
+        folder: Is created if it does not exist.
+        waiting: Is called again and again while another process holds the lock, with the seconds
+            that it has been so.
+
+    Raises:
+        OSError: If the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK_NAME).open("a") as file:
+        if sys.platform != "win32":
+            _wait_for(file.fileno(), waiting)
+        yield
+
+
+def _wait_for(descriptor: int, waiting: Callable[[float], None]) -> None:
+    waited = 0.0
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            waiting(waited)
+            time.sleep(POLL_SECONDS)
+            waited += POLL_SECONDS

@@ -1,0 +1,200 @@
+"""The fast convolution gives the numbers of the slow one, and its gradients."""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from rllib_minestudio.models.vpt import convolution
+from rllib_minestudio.models.vpt.convolution import SameConv3x3
+
+# Frames, height and width, channels in and out: edges through tiles, fewer pixels than a tile,
+# more tiles than the kernel takes at a time.
+SIZES = [(3, 19, 22, 32, 64), (120, 3, 5, 64, 32), (1, 33, 50, 32, 32), (2, 32, 32, 96, 64)]
+
+FLOAT32_BOUND = 1e-5
+"""Of the largest number; torch's own errors come to 1e-6, those measured here to 4e-6."""
+
+
+def _example(frames, height, width, channels_in, channels_out):
+    """A layer, its input, and a gradient of its output."""
+    torch.manual_seed(0)
+    layer = SameConv3x3(channels_in, channels_out, bias=False)
+    x = torch.randn(frames, height, width, channels_in).permute(0, 3, 1, 2).requires_grad_()
+    return layer, x, torch.randn(frames, channels_out, height, width)
+
+
+def _with_gradients(layer, x, dy, relu):
+    y = layer(x, relu)
+    assert "_Convolution" in type(y.grad_fn).__name__
+    return y, *torch.autograd.grad(y, (x, layer.weight), dy.to(y.dtype))
+
+
+def _exactly(x, weight, dy, relu):
+    """Output and gradients by torch in float64; ReLU falls like that of ``relu``, an output."""
+    x, weight = x.detach().double().requires_grad_(), weight.detach().double().requires_grad_()
+    y = F.conv2d(x, weight, padding=1)
+    if relu is not None:
+        y = y * (relu > 0)
+    return y, *torch.autograd.grad(y, (x, weight), dy.double())
+
+
+def _assert_within(actual, expected, bound):
+    assert (actual - expected).abs().max() <= bound * expected.abs().max()
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_gradients_equal_those_in_float64(size, relu):
+    layer, x, dy = _example(*size)
+    actual = _with_gradients(layer, x, dy, relu)
+    expected = _exactly(x, layer.weight, dy, actual[0] if relu else None)
+    for mine, exact in zip(actual, expected, strict=True):
+        _assert_within(mine, exact, FLOAT32_BOUND)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_outputs_without_gradients_equal_those_in_float64(size):
+    layer, x, dy = _example(*size)
+    with torch.no_grad():
+        y, positive = layer(x), layer(x, relu=True)
+    _assert_within(y, _exactly(x, layer.weight, dy, None)[0], FLOAT32_BOUND)
+    assert torch.equal(positive, y.relu())
+    assert y.permute(0, 2, 3, 1).is_contiguous()
+
+
+def test_float32_outputs_that_gradients_follow_are_those_of_torch():
+    layer, x, _ = _example(*SIZES[0])
+    assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_bfloat16_rounds_images_and_nothing_else(size):
+    layer, x, dy = _example(*size)
+    x = x.detach().bfloat16().requires_grad_()
+    dy = dy.bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        actual = _with_gradients(layer, x, dy, relu=True)
+    assert [tensor.dtype for tensor in actual] == [torch.bfloat16, torch.bfloat16, torch.float32]
+    y, dx, dweight = _exactly(x, layer.weight, dy, actual[0])
+    torch.testing.assert_close(actual[0].double(), y, rtol=2**-8, atol=1e-4)
+    torch.testing.assert_close(actual[1].double(), dx, rtol=2**-8, atol=1e-4)
+    _assert_within(actual[2], dweight, FLOAT32_BOUND)
+
+
+def test_frames_do_not_depend_on_the_others_of_a_batch():
+    layer, x, _ = _example(*SIZES[3])
+    with torch.no_grad():
+        assert torch.equal(layer(x)[1:], layer(x[1:]))
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads():
+    layer, x, _ = _example(*SIZES[0])
+    with torch.no_grad():
+        alone = layer(x)
+        torch.set_num_threads(3)
+        try:
+            assert torch.equal(layer(x), alone)
+        finally:
+            torch.set_num_threads(1)
+
+
+def test_work_shared_among_threads_gives_the_same_gradients():
+    layer, x, dy = _example(*SIZES[0])
+    alone = _with_gradients(layer, x, dy, relu=True)
+    torch.set_num_threads(3)
+    try:
+        shared = _with_gradients(layer, x, dy, relu=True)
+        again = _with_gradients(layer, x, dy, relu=True)
+    finally:
+        torch.set_num_threads(1)
+    for mine, expected, repeated in zip(shared, alone, again, strict=True):
+        _assert_within(mine, expected, FLOAT32_BOUND)
+        assert torch.equal(mine, repeated)
+
+
+def test_networks_in_two_threads_do_not_disturb_each_other():
+    layer, x, dy = _example(*SIZES[0])
+    torch.set_num_threads(2)
+    try:
+        alone = _with_gradients(layer, x, dy, True)
+        with ThreadPoolExecutor(2) as pool:
+            futures = [pool.submit(_with_gradients, layer, x, dy, True) for _ in range(20)]
+        for future in futures:
+            assert all(map(torch.equal, future.result(), alone))
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_changed_weights_count_at_once():
+    layer, x, _ = _example(*SIZES[0])
+    with torch.no_grad():
+        before = layer(x)
+        layer.weight.mul_(2)
+        assert torch.equal(layer(x), 2 * before)
+
+
+def test_only_what_is_asked_for_is_differentiated():
+    layer, x, dy = _example(*SIZES[0])
+    layer.weight.requires_grad_(False)
+    (dx,) = torch.autograd.grad(layer(x), x, dy)
+    layer.weight.requires_grad_(True)
+    layer(x.detach()).backward(dy)
+    _, expected_dx, expected_dweight = _exactly(x, layer.weight, dy, None)
+    _assert_within(dx, expected_dx, FLOAT32_BOUND)
+    _assert_within(layer.weight.grad, expected_dweight, FLOAT32_BOUND)
+
+
+def test_nan_stays_nan():
+    layer, x, _ = _example(*SIZES[0])
+    with torch.no_grad():
+        x[1, 5, 6, 7] = float("nan")
+        for dtype in (torch.float32, torch.bfloat16):
+            with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+                y = layer(x, relu=True)
+            assert y.dtype == dtype
+            assert y[1, :, 5:8, 6:9].isnan().all()
+            assert not y[[0, 2]].isnan().any()
+
+
+def test_layers_are_copied_and_stored_as_torch_does_it():
+    layer, x, _ = _example(*SIZES[0])
+    assert list(layer.state_dict()) == ["weight"]
+    with torch.inference_mode():
+        for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+            assert torch.equal(copied(x), layer(x))
+
+
+def test_compiled_graphs_keep_the_convolution_of_torch():
+    layer, x, _ = _example(*SIZES[0])
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        assert torch.equal(compiled(x, relu=True), F.conv2d(x, layer.weight, padding=1).relu())
+
+
+def _fail():
+    raise AssertionError("the kernels are looked for")
+
+
+def test_small_networks_need_no_kernels(monkeypatch):
+    monkeypatch.setattr(convolution, "_kernels", _fail)
+    layer, x, _ = _example(4, 32, 32, 16, 16)
+    assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
+
+
+def test_without_a_place_for_machine_code_torch_does_the_work(monkeypatch, caplog):
+    def fail():
+        raise PermissionError("no place")
+
+    monkeypatch.setattr(convolution._kernels(), "compile_once", fail)
+    convolution._are_compiled.cache_clear()
+    try:
+        layer, x, _ = _example(*SIZES[0])
+        with torch.no_grad():
+            assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
+    finally:
+        convolution._are_compiled.cache_clear()
+    assert "no place" in caplog.text
