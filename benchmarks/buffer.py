@@ -1,6 +1,7 @@
 """The replay buffer: how fast it sorts, and how fast fragments pass through it.
 
-    python benchmarks/buffer.py [--fragments N] [--rounds N] [--starts N] [--disk FOLDER]
+    python benchmarks/buffer.py [--fragments N] [--rounds N] [--starts N] [--threads N]
+        [--disk FOLDER]
 
 1. `add` and `sample` of a buffer that holds 5,000 fragments: the structure alone, and through its
    actor, as the training loop uses it: an addition is sent, and the answer not waited for. What any
@@ -25,6 +26,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,7 @@ def main() -> None:
     parser.add_argument("--fragments", type=int, default=16, help="handed over per round")
     parser.add_argument("--rounds", type=int, default=4, help="per start of the processes")
     parser.add_argument("--starts", type=int, default=5, help="of the processes")
+    parser.add_argument("--threads", type=int, default=1, help="of the reading process")
     parser.add_argument("--disk", help="folder of the disk cache (default: a temporary one)")
     arguments = parser.parse_args()
     console = Console(width=100)
@@ -71,9 +74,9 @@ def main() -> None:
     starts = []
     for _ in range(arguments.starts):
         with tempfile.TemporaryDirectory(dir=arguments.disk) as folder:
-            paths = [ObjectStorePath(arguments.fragments)]
+            paths = [ObjectStorePath(arguments.fragments, arguments.threads)]
             if minestudio_store() is not None:
-                paths.append(DiskCachePath(arguments.fragments, folder))
+                paths.append(DiskCachePath(arguments.fragments, arguments.threads, folder))
             starts.append(alternate(paths, arguments.rounds))
             for path in paths:
                 path.stop()
@@ -212,12 +215,14 @@ class Writer:
 
 
 class Reader:
-    """A process that needs fragments, in one batch."""
+    """A process that needs fragments, in one batch, and has several threads to get them."""
 
-    def __init__(self, store: dict[str, Any] | None) -> None:
+    def __init__(self, store: dict[str, Any] | None, threads: int, count: int) -> None:
         """Open the store."""
         self._store = minestudio_store()(**store) if store else None
-        self._batch = [np.zeros_like(array) for array in read_arrays(make_fragment(0))]
+        self._pool = ThreadPoolExecutor(threads)
+        shapes = [(array.shape, array.dtype) for array in read_arrays(make_fragment(0))]
+        self._batch = [[np.zeros(*shape) for shape in shapes] for _ in range(count)]
 
     def read(self, names: list[Any], copies: bool) -> tuple[float, float]:
         """Seconds until all fragments can be used, and until all have been read, or copied."""
@@ -225,13 +230,14 @@ class Reader:
         if self._store is None:
             fragments = ray.get(names)
         else:
-            fragments = [self._store.get_fragment(name) for name in names]
+            fragments = list(self._pool.map(self._store.get_fragment, names))
         usable = time.perf_counter() - started
-        for fragment in fragments:
-            if copies:
-                copy_into(self._batch, fragment)
-            else:
-                read_all(fragment)
+        if copies:
+            done = self._pool.map(copy_into, self._batch, fragments)
+        else:
+            done = self._pool.map(read_all, fragments)
+        for _ in done:
+            pass
         return usable, time.perf_counter() - started
 
     def forget(self, names: list[Any]) -> None:
@@ -246,11 +252,11 @@ class ObjectStorePath:
 
     store: dict[str, Any] | None = None
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, threads: int) -> None:
         """Start the two processes."""
         self._count = count
         self.writer = ray.remote(num_cpus=0)(Writer).remote(count, self.store)
-        self.reader = ray.remote(num_cpus=0)(Reader).remote(self.store)
+        self.reader = ray.remote(num_cpus=0)(Reader).remote(self.store, threads, count)
 
     def give(self) -> list[Any]:
         """Write; returns names or references when all is written."""
@@ -283,10 +289,10 @@ class ObjectStorePath:
 class DiskCachePath(ObjectStorePath):
     """Fragments in MineStudio's fragment store; both processes open the same folder."""
 
-    def __init__(self, count: int, folder: str) -> None:
+    def __init__(self, count: int, threads: int, folder: str) -> None:
         """Start the two processes."""
         self.store = {"path": folder, "num_shards": 8}
-        super().__init__(count)
+        super().__init__(count, threads)
 
     def give(self) -> list[Any]:
         """Write; returns the names."""
