@@ -119,9 +119,10 @@ def test_a_slow_environment_does_not_hold_up_the_others(uneven_runner):
         own = [fragment for fragment in fragments if fragment.env_id == env_id]
         assert [fragment.index for fragment in own] == list(range(len(own)))
     (slow,) = (fragment for fragment in fragments if fragment.env_id == "0-0")
-    # What it did last it may have decided a call before it answered.
+    # What it did last was decided one of its twelve steps before it answered; how many calls go
+    # by meanwhile depends on the machine.
     assert slow.weights_version_min == 1
-    assert slow.weights_version_max in (version - 1, version)
+    assert version * 3 // 4 <= slow.weights_version_max <= version
 
 
 def test_aligned_fragments_are_of_one_version_and_one_of_each_environment(uneven_runner):
