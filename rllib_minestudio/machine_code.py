@@ -78,13 +78,38 @@ def compiled(function: _F, folder: Path, **options: Any) -> _F:
         folder: Where its machine code is kept.
         **options: Further ones of ``numba.njit``.
     """
+    with _cache_in(folder):
+        result: _F = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    return result
+
+
+def address_of(function: Callable[..., None], signature: Any, folder: Path) -> int:
+    """Compiles ``function`` for other compiled code to call, or loads it; it stays in memory.
+
+    Args:
+        function: What to compile.
+        signature: Numba's, of C types.
+        folder: Where its machine code is kept.
+    """
+    with _cache_in(folder):
+        code = numba.cfunc(signature, cache=True, error_model="numpy")(function)
+    _LOADED.append(code)
+    return int(code.address)
+
+
+_LOADED: list[Any] = []
+"""What numba would otherwise free."""
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    """Numba looks at its setting when a function is declared."""
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:
-        result: _F = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        yield
     finally:
         numba.config.CACHE_DIR = previous
-    return result
 
 
 @contextmanager

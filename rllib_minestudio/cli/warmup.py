@@ -33,12 +33,12 @@ def compile_kernels() -> None:
 def warmup(arguments: argparse.Namespace) -> int:
     """Compile the kernels, or say that they are compiled; return the exit status."""
     from rllib_minestudio.env.voxel import jitcache
-    from rllib_minestudio.models.vpt.winograd import kernels
+    from rllib_minestudio.models.vpt.winograd import compiled
 
-    if jitcache.is_warm() and kernels.are_compiled():
+    if jitcache.is_warm() and compiled.are_compiled():
         stdout.print("The kernels are compiled already.")
     compile_kernels()
-    if not kernels.are_compiled():
+    if not compiled.are_compiled():
         with phase("compiling convolutions (once per machine)") as show:
-            kernels.compile_once(lambda message: show(message.strip()))
+            compiled.compile_once(lambda message: show(message.strip()))
     return 0

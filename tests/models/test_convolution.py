@@ -4,12 +4,14 @@ import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
 from rllib_minestudio.models.vpt import convolution
 from rllib_minestudio.models.vpt.convolution import SameConv3x3
+from rllib_minestudio.models.vpt.winograd import team
 
 # Frames, height and width, channels in and out: edges through tiles, fewer pixels than a tile,
 # more tiles than the kernel takes at a time.
@@ -83,6 +85,56 @@ def test_bfloat16_rounds_images_and_nothing_else(size):
     torch.testing.assert_close(actual[0].double(), y, rtol=2**-8, atol=1e-4)
     torch.testing.assert_close(actual[1].double(), dx, rtol=2**-8, atol=1e-4)
     _assert_within(actual[2], dweight, FLOAT32_BOUND)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_norm_before_and_addition_after_equal_those_in_float64(size):
+    layer, x, skip = _example(*size)
+    norm = torch.nn.GroupNorm(1, size[3])
+    torch.nn.init.normal_(norm.weight)
+    torch.nn.init.normal_(norm.bias)
+    x = 3 + 2 * x.detach()  # neither centred nor scaled
+    filters = convolution.filters_at_points(layer.weight)
+    actual = convolution.convolve_at_points(
+        x, filters, relu=True, norm=convolution.norm_at_points(norm), skip_nchw=skip
+    )
+    y, *_ = _exactly(norm.double()(x.double()), layer.weight, skip, None)
+    _assert_within(actual, y.relu() + skip, FLOAT32_BOUND)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_pool_is_torchs_followed_by_a_relu(size, dtype):
+    _, x, _ = _example(*size)
+    x = x.detach().to(dtype)
+    x[0, 0, 2, 1] = torch.nan
+    expected = F.relu(F.max_pool2d(x, kernel_size=3, stride=2, padding=1))
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        try:
+            actual = convolution.pool_positive(x)
+        finally:
+            torch.set_num_threads(1)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_without_openmp_threads_of_pythons_do_the_same(monkeypatch):
+    layer, x, dy = _example(*SIZES[0])
+    alone = _with_gradients(layer, x, dy, relu=True)
+    torch.set_num_threads(3)
+    try:
+        by_openmp = _with_gradients(layer, x, dy, relu=True)
+        monkeypatch.setattr(team, "_openmp", lambda: None)
+        by_pool = _with_gradients(layer, x, dy, relu=True)
+    finally:
+        torch.set_num_threads(1)
+    assert all(map(torch.equal, by_pool, by_openmp))
+    assert not torch.equal(by_pool[2], alone[2])  # sums of three shares, so threads were at work
+
+
+def test_compiled_code_gets_no_array_with_gaps():
+    with pytest.raises(ValueError, match="contiguous"):
+        team.run(0, [np.zeros(8, np.float32)[::2]], 1)
 
 
 def test_frames_do_not_depend_on_the_others_of_a_batch():
@@ -180,7 +232,7 @@ def _fail():
 
 
 def test_small_networks_need_no_kernels(monkeypatch):
-    monkeypatch.setattr(convolution, "_kernels", _fail)
+    monkeypatch.setattr(convolution, "_winograd", _fail)
     layer, x, _ = _example(4, 32, 32, 16, 16)
     assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
 
@@ -189,7 +241,7 @@ def test_without_a_place_for_machine_code_torch_does_the_work(monkeypatch, caplo
     def fail():
         raise PermissionError("no place")
 
-    monkeypatch.setattr(convolution._kernels(), "compile_once", fail)
+    monkeypatch.setattr(convolution._winograd(), "compile_once", fail)
     convolution._are_compiled.cache_clear()
     try:
         layer, x, _ = _example(*SIZES[0])

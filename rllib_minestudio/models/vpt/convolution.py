@@ -9,22 +9,16 @@ because everything between reading and writing images is float32.
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
-
-if TYPE_CHECKING:
-    from rllib_minestudio.models.vpt.winograd.kernels import Sizes
 
 _logger = logging.getLogger(__name__)
 
@@ -65,27 +59,27 @@ def suits(weight: Tensor, dtype: torch.dtype) -> bool:
         return False
     if dtype == torch.bfloat16 and torch.cpu._is_amx_tile_supported():
         return False
-    kernels = _kernels()
+    winograd = _winograd()
     return (
-        kernels.IS_FAST
+        winograd.IS_FAST
         and dtype in (torch.float32, torch.bfloat16)
-        and all(channels % kernels.PANEL == 0 for channels in weight.shape[:2])
+        and all(channels % winograd.PANEL == 0 for channels in weight.shape[:2])
         and _are_compiled()
     )
 
 
-def _kernels() -> ModuleType:
+def _winograd() -> ModuleType:
     """Imports the kernels, late because small networks need no compiler."""
-    from rllib_minestudio.models.vpt.winograd import kernels
+    from rllib_minestudio.models.vpt.winograd import compiled
 
-    return kernels
+    return compiled
 
 
 @cache
 def _are_compiled() -> bool:
     """Compiles the kernels if that is to be done; False if it cannot be."""
     try:
-        _kernels().compile_once()
+        _winograd().compile_once()
     except OSError as error:
         _logger.warning("Convolutions stay slow: their code cannot be kept (%s).", error)
         return False
@@ -136,41 +130,76 @@ def _convolve(x_nchw: Tensor, weight: Tensor, relu: bool) -> Tensor:
 
 def filters_at_points(weight: Tensor) -> Tensor:
     """[C, C_in, 3, 3] -> [36, C / PANEL, C_in, PANEL], the form that the kernel reads."""
-    panel = _kernels().PANEL
+    panel = _winograd().PANEL
     channels_out, channels_in = weight.shape[:2]
     filters = weight.detach().permute(2, 3, 0, 1).reshape(9, -1, panel, channels_in)
     values = _product(_filter_matrix(), filters.transpose(2, 3).reshape(9, -1))
     return values.view(-1, channels_out // panel, channels_in, panel)
 
 
-def convolve_at_points(x_nchw: Tensor, filters: Tensor, relu: bool) -> Tensor:
-    """Convolves with `filters_at_points`: [N, C_in, H, W] -> [N, C, H, W], channels-last."""
-    kernels = _kernels()
+def norm_at_points(norm: nn.GroupNorm) -> Tensor:
+    """[2 * C + 1] float32, the form in which the kernel reads a group norm of one group."""
+    epsilon = torch.tensor([norm.eps])
+    return torch.cat([norm.weight.detach().float(), norm.bias.detach().float(), epsilon])
+
+
+def convolve_at_points(
+    x_nchw: Tensor,
+    filters: Tensor,
+    relu: bool,
+    norm: Tensor | None = None,
+    skip_nchw: Tensor | None = None,
+) -> Tensor:
+    """Normalises, convolves, and adds what skipped the convolution.
+
+    Args:
+        x_nchw: [N, C_in, H, W].
+        filters: From `filters_at_points`.
+        relu: Whether negative results of the convolution are replaced by 0.
+        norm: From `norm_at_points`; normalises each frame before it is convolved, in float32.
+        skip_nchw: [N, C, H, W], of the images' type, added in the end.
+
+    Returns:
+        [N, C, H, W] in channels-last layout.
+    """
+    winograd = _winograd()
     frames, channels_in, height, width = x_nchw.shape
     channels_out = filters.shape[1] * filters.shape[3]
-    sizes = kernels.Sizes(frames, height, width, channels_in, channels_out)
+    sizes = winograd.Sizes(frames, height, width, channels_in, channels_out)
     y_nhwc = x_nchw.new_empty(frames, height, width, channels_out)
-    arrays = _flat(x_nchw), filters.view(-1).numpy(), _flat(y_nhwc.permute(0, 3, 1, 2))
-    _run([partial(kernels.convolve, *arrays, sizes, tiles, relu) for tiles in _shares(sizes)])
-    return y_nhwc.permute(0, 3, 1, 2)
+    y_nchw = y_nhwc.permute(0, 3, 1, 2)
+    image, out, threads = _flat(x_nchw), _flat(y_nchw), torch.get_num_threads()
+    affine = np.empty(0, np.float32)
+    if norm is not None:
+        affine = winograd.normalise(image, norm.numpy(), frames, threads)
+    skip = out[:0] if skip_nchw is None else _flat(skip_nchw)
+    winograd.convolve(image, affine, filters.view(-1).numpy(), skip, out, sizes, relu, threads)
+    return y_nchw
+
+
+def pool_positive(x_nchw: Tensor) -> Tensor:
+    """Max pool of 3x3 with stride 2 and ReLU: [N, C, H, W] -> [N, C, H / 2, W / 2], channels-last.
+
+    For images of a kind and with channels that `suits` is true for.
+    """
+    frames, channels, height, width = x_nchw.shape
+    y_nhwc = x_nchw.new_empty(frames, (height + 1) // 2, (width + 1) // 2, channels)
+    y_nchw = y_nhwc.permute(0, 3, 1, 2)
+    shape = frames, height, width, channels
+    _winograd().pool(_flat(x_nchw), _flat(y_nchw), shape, torch.get_num_threads())
+    return y_nchw
 
 
 def _weight_gradient(x_nchw: Tensor, dy_nchw: Tensor) -> Tensor:
     """[N, C_in, H, W] and [N, C, H, W] -> [C, C_in, 3, 3] float32."""
-    kernels = _kernels()
+    winograd = _winograd()
     frames, channels_in, height, width = x_nchw.shape
     channels_out = dy_nchw.shape[1]
-    sizes = kernels.Sizes(frames, height, width, channels_in, channels_out)
-    shares = _shares(sizes)
-    at_points = torch.empty(len(shares), kernels.POINTS, channels_in * channels_out)
-    image, gradient = _flat(x_nchw), _flat(dy_nchw)
-    _run(
-        [
-            partial(kernels.filter_gradient, image, gradient, out.view(-1).numpy(), sizes, tiles)
-            for out, tiles in zip(at_points, shares, strict=True)
-        ]
+    sizes = winograd.Sizes(frames, height, width, channels_in, channels_out)
+    at_points = torch.from_numpy(
+        winograd.filter_gradient(_flat(x_nchw), _flat(dy_nchw), sizes, torch.get_num_threads())
     )
-    dweight = _product(_filter_matrix().T, at_points.sum(0))
+    dweight = _product(_filter_matrix().T, at_points.sum(0).flatten(1))
     return dweight.view(3, 3, channels_in, channels_out).permute(3, 2, 0, 1).contiguous()
 
 
@@ -192,28 +221,3 @@ def _flat(x_nchw: Tensor) -> NDArray[Any]:
     """The numbers in channels-last order, not copied if that is their layout; bfloat16 as int16."""
     flat = x_nchw.detach().permute(0, 2, 3, 1).contiguous().view(-1)
     return (flat.view(torch.int16) if flat.dtype == torch.bfloat16 else flat).numpy()
-
-
-def _shares(sizes: Sizes) -> list[tuple[int, int]]:
-    """Splits the tiles into ranges, one per thread of torch's but none too small."""
-    kernels = _kernels()
-    tiles = kernels.count_tiles(sizes)
-    groups = -(-tiles // kernels.ROWS)
-    shares = min(torch.get_num_threads(), groups)
-    bounds = [min(groups * i // shares * kernels.ROWS, tiles) for i in range(shares + 1)]
-    return list(pairwise(bounds))
-
-
-def _run(tasks: list[Callable[[], None]]) -> None:
-    """Runs the first task here and each of the others in a thread."""
-    first, *others = tasks
-    futures = [_pool(os.getpid()).submit(task) for task in others]
-    first()
-    for future in futures:
-        future.result()
-
-
-@cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of a process; a forked one inherits none."""
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="convolution")

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from rllib_minestudio.models.vpt import convolution
 from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder
@@ -46,11 +47,16 @@ class FrozenStack:
 
     def __call__(self, x_nchw: Tensor) -> Tensor:
         """[N, C_in, H, W] -> [N, C, H/2, W/2]."""
-        x_nchw = F.max_pool2d(self._first(x_nchw), kernel_size=3, stride=2, padding=1)
-        x_nchw = self._norm(x_nchw.relu_())
+        x_nchw = self._norm(self._pooled(self._first(x_nchw)))
         for conv0, conv1 in self._blocks:
-            x_nchw = conv1(conv0(x_nchw)).add_(x_nchw)
+            x_nchw = conv1(conv0(x_nchw), skip_nchw=x_nchw)
         return x_nchw
+
+    def _pooled(self, x_nchw: Tensor) -> Tensor:
+        """Max pool and ReLU."""
+        if self._blocks[0][0].is_by_winograd:
+            return convolution.pool_positive(x_nchw)
+        return F.max_pool2d(x_nchw, kernel_size=3, stride=2, padding=1).relu_()
 
 
 class FrozenEncoder:
@@ -122,7 +128,9 @@ class FrozenBlock:
             [width, width, width, POSITION_BASES * self._heads], dim=1
         )
         keys_bhmd, values_bhmd = memory.add(layer, self._split(k_be), self._split(v_be))
-        by_age_bhm = torch.bmm(self._split(r_bn), self._by_slot[memory.slot_b])
+        r_bhn1 = self._split(r_bn).unsqueeze(3)
+        # A product of matrices this small costs more in starting threads than in computing.
+        by_age_bhm = (r_bhn1 * self._by_slot[memory.slot_b].unsqueeze(1)).sum(2)
         out_bh1d = F.scaled_dot_product_attention(
             self._split(q_be).unsqueeze(2),
             keys_bhmd,

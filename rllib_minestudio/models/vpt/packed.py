@@ -77,22 +77,36 @@ class FrozenConv:
     ) -> None:
         """Copies the weights; ``input_scale`` multiplies the input, at no cost."""
         weight = layer.weight.detach() * input_scale
+        self._relu = relu
         self._at_points: Tensor | None = None
         if layer.bias is None and convolution.suits(weight, layout.dtype):
             self._at_points = convolution.filters_at_points(weight)
+            self._norm_at_points = None if norm is None else convolution.norm_at_points(norm)
+            return
         weight = weight.to(layout.dtype)
         self._weight = weight.contiguous(memory_format=torch.channels_last)
         self._bias = None if layer.bias is None else layer.bias.detach().to(layout.dtype)
         self._norm = None if norm is None else FrozenGroupNorm(norm, layout)
-        self._relu = relu
         self._fuses_relu = relu and layout.packs(weight)
 
-    def __call__(self, x_nchw: Tensor) -> Tensor:
-        """[N, C_in, H, W] in channels-last layout -> [N, C, H, W], likewise."""
-        if self._norm is not None:
-            x_nchw = self._norm(x_nchw)
+    @property
+    def is_by_winograd(self) -> bool:
+        """Whether it is computed by the kernels of `convolution`, for which all is fit then."""
+        return self._at_points is not None
+
+    def __call__(self, x_nchw: Tensor, skip_nchw: Tensor | None = None) -> Tensor:
+        """[N, C_in, H, W] in channels-last layout -> [N, C, H, W], likewise.
+
+        ``skip_nchw``, of the result's shape, is added in the end.
+        """
         if self._at_points is not None:
-            return convolution.convolve_at_points(x_nchw, self._at_points, self._relu)
+            return convolution.convolve_at_points(
+                x_nchw, self._at_points, self._relu, self._norm_at_points, skip_nchw
+            )
+        y_nchw = self._directly(x_nchw if self._norm is None else self._norm(x_nchw))
+        return y_nchw if skip_nchw is None else y_nchw.add_(skip_nchw)
+
+    def _directly(self, x_nchw: Tensor) -> Tensor:
         if self._fuses_relu:
             return _ONEDNN._convolution_pointwise(
                 x_nchw, self._weight, self._bias, [1, 1], [1, 1], [1, 1], 1, "relu", [], ""

@@ -9,7 +9,10 @@ transpose: dg = G^T [(B^T d B) * (A dY A^T)] G.
 
 Source: Lavin & Gray 2016, arXiv:1509.09308, sections 4.1 and 4.3.
 
-    kernels     whole convolutions and gradients of filters
+    compiled    what is called from outside, with arrays
+    kernels     whole convolutions, gradients of filters, and what comes between convolutions
     tiles       the transforms B, G and A
-    simd        vectors, and the product of matrices
+    product     the product of matrices
+    simd        vectors
+    team        threads that share a call
 """

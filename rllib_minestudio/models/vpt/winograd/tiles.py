@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.models.vpt.winograd.simd import LANES, load, positive_part, store
+from rllib_minestudio.models.vpt.winograd.simd import LANES, load, positive_part, store, zeros
 
 TILE = 4
 """Pixels of an output tile along an axis."""
@@ -151,6 +151,37 @@ def square(image: Any, shape: Any, tile: int, margin: int, padded: Any) -> Any:
 
 
 @numba.njit
+def normalised_square(image: Any, shape: Any, tile: int, affine: Any, out: Any) -> Any:
+    """As ``square`` with a margin of 1, each frame's channels scaled and shifted on the way.
+
+    Args:
+        image: [frames * height * width * channels].
+        shape: (height, width, channels).
+        tile: Which.
+        affine: [frames * 2 * channels] float32: what each channel is multiplied by, then what is
+            added to it. The border around the image is 0 nevertheless.
+        out: [PATCH**2 * channels] float32, room for the square.
+    """
+    height, width, channels = shape
+    frame, top, left = corner(height, width, tile)
+    scale = 2 * frame * channels
+    for y in range(PATCH):
+        row = top + y - 1
+        for x in range(PATCH):
+            column = left + x - 1
+            to = (y * PATCH + x) * channels
+            if 0 <= row < height and 0 <= column < width:
+                start = ((frame * height + row) * width + column) * channels
+                for channel in range(0, channels, LANES):
+                    scaled = load(image, start + channel) * load(affine, scale + channel)
+                    store(out, to + channel, scaled + load(affine, scale + channels + channel))
+            else:
+                for channel in range(0, channels, LANES):
+                    store(out, to + channel, zeros())
+    return out, 0, PATCH * channels
+
+
+@numba.njit
 def transform_input(square: Any, channels: int, half: Any, out: Any, out_at: Any) -> None:
     """B^T d B for all channels of a tile; ``out_at`` is its first index, and a point's stride."""
     image, first, row = square
@@ -180,9 +211,19 @@ def transform_gradient(square: Any, channels: int, half: Any, out: Any, out_at: 
 
 @numba.njit
 def transform_output(
-    products: Any, products_at: Any, half: Any, image: Any, shape: Any, tile: int, relu: bool
+    products: Any,
+    products_at: Any,
+    half: Any,
+    image: Any,
+    skip: Any,
+    shape: Any,
+    tile: int,
+    relu: bool,
 ) -> None:
-    """A^T m A for all channels of a tile, as far as it lies in the image."""
+    """A^T m A for all channels of a tile, as far as it lies in the image.
+
+    Negative results are replaced by 0 if ``relu``, then ``skip`` is added unless it is empty.
+    """
     first, point = products_at
     height, width, channels = shape
     frame, top, left = corner(height, width, tile)
@@ -196,18 +237,20 @@ def transform_output(
             store(half, (x + 3 * PATCH) * LANES, values[3])
         for y in range(min(TILE, height - top)):
             row = _from_points(*_load6(half, y * PATCH * LANES, LANES))
-            if relu:
-                row = (
-                    positive_part(row[0]),
-                    positive_part(row[1]),
-                    positive_part(row[2]),
-                    positive_part(row[3]),
-                )
             pixel = ((frame * height + top + y) * width + left) * channels + channel
-            store(image, pixel, row[0])
+            _write(image, pixel, row[0], skip, relu)
             if left + 1 < width:
-                store(image, pixel + channels, row[1])
+                _write(image, pixel + channels, row[1], skip, relu)
             if left + 2 < width:
-                store(image, pixel + 2 * channels, row[2])
+                _write(image, pixel + 2 * channels, row[2], skip, relu)
             if left + 3 < width:
-                store(image, pixel + 3 * channels, row[3])
+                _write(image, pixel + 3 * channels, row[3], skip, relu)
+
+
+@numba.njit
+def _write(image: Any, index: int, value: Any, skip: Any, relu: bool) -> None:
+    if relu:
+        value = positive_part(value)
+    if skip.size > 0:
+        value = value + load(skip, index)
+    store(image, index, value)

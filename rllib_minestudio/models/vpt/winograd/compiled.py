@@ -1,0 +1,226 @@
+"""The kernels as machine code: compiled once for a machine, then called with arrays."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio import machine_code
+from rllib_minestudio.models.vpt.winograd import kernels, product, simd, team, tiles
+from rllib_minestudio.models.vpt.winograd.kernels import BLOCK, POINTS, Sizes, count_tiles
+from rllib_minestudio.models.vpt.winograd.product import PANEL as PANEL
+from rllib_minestudio.models.vpt.winograd.product import ROWS
+from rllib_minestudio.models.vpt.winograd.simd import IS_FAST as IS_FAST
+from rllib_minestudio.models.vpt.winograd.team import array_at, words_at
+
+_logger = logging.getLogger(__name__)
+
+_MODULES = (
+    *(__file__, kernels.__file__, machine_code.__file__, product.__file__),
+    *(simd.__file__, team.__file__, tiles.__file__),
+)
+CACHE_FOLDER = machine_code.base_folder() / (
+    "network-" + machine_code.fingerprint(Path(module) for module in _MODULES)
+)
+"""Folder of this version's machine code on this machine."""
+
+_MARKER_NAME = "compiled"
+_REPORT_SECONDS = 30.0
+
+
+# ---------------------------------------------------------------------------- calls
+
+
+def convolve(
+    image: NDArray[Any],
+    affine: NDArray[np.float32],
+    filters: NDArray[np.float32],
+    skip: NDArray[Any],
+    out: NDArray[Any],
+    sizes: Sizes,
+    relu: bool,
+    threads: int,
+) -> None:
+    """Calls `kernels.convolve` with up to so many threads."""
+    arguments = image, affine, filters, skip, out, *sizes, relu, image.dtype == np.int16
+    team.run(_codes().convolve, arguments, min(threads, _groups(sizes, ROWS)))
+
+
+def normalise(
+    image: NDArray[Any], norm: NDArray[np.float32], frames: int, threads: int
+) -> NDArray[np.float32]:
+    """Calls `kernels.normalise` with up to so many threads; returns [frames * 2 * channels]."""
+    affine = np.empty(frames * (norm.size - 1), np.float32)
+    arguments = image, norm, affine, image.dtype == np.int16
+    team.run(_codes().normalise, arguments, min(threads, frames))
+    return affine
+
+
+def pool(
+    image: NDArray[Any], out: NDArray[Any], shape: tuple[int, int, int, int], threads: int
+) -> None:
+    """Calls `kernels.pool` with up to so many threads."""
+    team.run(_codes().pool, (image, out, *shape, image.dtype == np.int16), threads)
+
+
+def filter_gradient(
+    image: NDArray[Any], gradient: NDArray[Any], sizes: Sizes, threads: int
+) -> NDArray[np.float32]:
+    """Calls `kernels.filter_gradient` with up to so many threads.
+
+    Returns:
+        [shares, POINTS, channels_in, channels_out]; the gradient at the points is the sum.
+    """
+    shares = min(threads, _groups(sizes, BLOCK))
+    out = np.empty((shares, POINTS, sizes.channels_in, sizes.channels_out), np.float32)
+    arguments = image, gradient, out, *sizes, image.dtype == np.int16
+    team.run(_codes().filter_gradient, arguments, shares)
+    return out
+
+
+def _groups(sizes: Sizes, size: int) -> int:
+    """How many groups of so many tiles there are."""
+    return -(-int(count_tiles.py_func(sizes)) // size)
+
+
+# ---------------------------------------------------------------------------- machine code
+
+
+@numba.njit
+def _sizes_at(words: Any, index: int) -> Any:
+    return words[index], words[index + 1], words[index + 2], words[index + 3], words[index + 4]
+
+
+@numba.njit
+def _convolve(words: Any, image_type: Any) -> None:
+    kernels.convolve(
+        words,
+        array_at(words, 1, image_type),
+        array_at(words, 3, np.float32),
+        array_at(words, 5, np.float32),
+        array_at(words, 7, image_type),
+        array_at(words, 9, image_type),
+        _sizes_at(words, 11),
+        words[16] != 0,
+    )
+
+
+def _convolve_code(address: Any) -> None:
+    words = words_at(address, 18)
+    if words[17]:
+        _convolve(words, np.int16)
+    else:
+        _convolve(words, np.float32)
+
+
+@numba.njit
+def _normalise(words: Any, image_type: Any) -> None:
+    kernels.normalise(
+        words,
+        array_at(words, 1, image_type),
+        array_at(words, 3, np.float32),
+        array_at(words, 5, np.float32),
+    )
+
+
+def _normalise_code(address: Any) -> None:
+    words = words_at(address, 8)
+    if words[7]:
+        _normalise(words, np.int16)
+    else:
+        _normalise(words, np.float32)
+
+
+@numba.njit
+def _pool(words: Any, image_type: Any) -> None:
+    kernels.pool(
+        words,
+        array_at(words, 1, image_type),
+        array_at(words, 3, image_type),
+        (words[5], words[6], words[7], words[8]),
+    )
+
+
+def _pool_code(address: Any) -> None:
+    words = words_at(address, 10)
+    if words[9]:
+        _pool(words, np.int16)
+    else:
+        _pool(words, np.float32)
+
+
+@numba.njit
+def _filter_gradient(words: Any, image_type: Any) -> None:
+    kernels.filter_gradient(
+        words,
+        array_at(words, 1, image_type),
+        array_at(words, 3, image_type),
+        array_at(words, 5, np.float32),
+        _sizes_at(words, 7),
+    )
+
+
+def _filter_gradient_code(address: Any) -> None:
+    words = words_at(address, 13)
+    if words[12]:
+        _filter_gradient(words, np.int16)
+    else:
+        _filter_gradient(words, np.float32)
+
+
+class _Codes(NamedTuple):
+    """Compiled code, which `team.run` takes the address of."""
+
+    convolve: int
+    normalise: int
+    pool: int
+    filter_gradient: int
+
+
+@cache
+def _codes() -> _Codes:
+    """Loads the machine code, or compiles it."""
+    functions = _convolve_code, _normalise_code, _pool_code, _filter_gradient_code
+    return _Codes(
+        *(machine_code.address_of(each, team.SIGNATURE, CACHE_FOLDER) for each in functions)
+    )
+
+
+def are_compiled() -> bool:
+    """Whether this machine already holds the machine code of this version."""
+    return (CACHE_FOLDER / _MARKER_NAME).exists()
+
+
+def compile_once(progress: Callable[[str], None] | None = None) -> None:
+    """Makes sure that the kernels are compiled; returns at once when they are.
+
+    Args:
+        progress: Receives a line of text before and after compiling, and while waiting for another
+            process that does; by default the lines go to the log.
+
+    Raises:
+        OSError: If the machine code cannot be kept.
+    """
+    if are_compiled():
+        return
+    tell = progress or _logger.warning
+
+    def waiting(seconds: float) -> None:
+        if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
+            tell("Another process is compiling the network's convolutions; waiting for it ...")
+
+    with machine_code.only_process(CACHE_FOLDER, waiting):
+        if not are_compiled():
+            tell("Compiling the network's convolutions, once for this machine (about 10 s) ...")
+            start = time.monotonic()
+            _codes()
+            (CACHE_FOLDER / _MARKER_NAME).touch()
+            tell(f"The convolutions are compiled ({time.monotonic() - start:.0f} s).")

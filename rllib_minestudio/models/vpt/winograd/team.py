@@ -1,0 +1,130 @@
+"""One call of compiled code by several threads.
+
+The threads take numbers from a common counter, tickets, until the work is done. They are those of
+OpenMP's library where the process has loaded one, as torch does on Linux: its threads wait for
+torch's next operation anyway, while threads of one's own would have to be woken (20 to 100 us) and
+would compete with them for the cores.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+SIGNATURE = types.void(types.voidptr)
+"""Of code that a team can run; it receives the address of words."""
+
+Argument = NDArray[Any] | int
+"""Arrays become two words, address and size; a number is one."""
+
+
+# ---------------------------------------------------------------------------- in compiled code
+
+
+@numba.njit
+def words_at(address: Any, count: int) -> Any:
+    """Returns the words of a call, an array of int64; the first is the team's."""
+    return numba.carray(address, count, np.int64)
+
+
+@numba.njit
+def array_at(words: Any, index: int, dtype: Any) -> Any:
+    """Returns the array that ``words[index]`` and the next one stand for."""
+    return numba.carray(_pointer(words[index]), words[index + 1], dtype)
+
+
+@intrinsic
+def take_ticket(typing: Any, words: Any) -> Any:
+    """Returns 0, 1, 2, ...: each number to one thread only."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.atomic_rmw("add", counter, ir.IntType(64)(1), "monotonic")
+
+    return types.int64(words), generate
+
+
+@intrinsic
+def _pointer(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+# ---------------------------------------------------------------------------- from outside
+
+
+def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
+    """Lets threads run the same code at the same time; returns when all are done.
+
+    Args:
+        code: Address of compiled code with `SIGNATURE`.
+        arguments: Become its words, from the second on; arrays are contiguous.
+        threads: Including this one; there may be fewer.
+
+    Raises:
+        ValueError: If an array is not contiguous.
+    """
+    words = [0]
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            if not argument.flags.c_contiguous:
+                raise ValueError("compiled code takes contiguous arrays only")
+            words += (argument.__array_interface__["data"][0], argument.size)
+        else:
+            words.append(int(argument))
+    packed = (ctypes.c_int64 * len(words))(*words)
+    parallel = _openmp() if threads > 1 else None
+    if parallel is not None:
+        parallel(code, ctypes.addressof(packed), threads, 0)
+    else:
+        _run_in_pool(_function(code), ctypes.addressof(packed), threads)
+
+
+@cache
+def _openmp() -> Callable[[int, int, int, int], None] | None:
+    """GNU OpenMP's ``GOMP_parallel``, if its library is loaded already; never loads a second."""
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return None
+    try:
+        library = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        function: Any = library.GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    function.restype = None
+    parallel: Callable[[int, int, int, int], None] = function
+    return parallel
+
+
+@cache
+def _function(code: int) -> Callable[[int], None]:
+    """Makes compiled code callable; it runs without the GIL."""
+    function: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code)
+    return function
+
+
+def _run_in_pool(code: Callable[[int], None], words: int, threads: int) -> None:
+    """Runs the code here and in threads of Python's."""
+    futures = [_pool(os.getpid()).submit(code, words) for _ in range(threads - 1)]
+    code(words)
+    for future in futures:
+        future.result()
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The threads of a process; a forked one inherits none."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="convolution")
