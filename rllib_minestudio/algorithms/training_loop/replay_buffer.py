@@ -239,7 +239,7 @@ class ReplayBuffer(Generic[Payload]):
         oldest = self._oldest_version(lead)
         names = self._shelves.take_least_used(count // size, oldest=oldest, rng=self._random)
         self.counts.sampled += count
-        return [sample for name in names for sample in self._use(name, lead)]
+        return self._use(names, trained_at=self._version + lead)
 
     def discard(self, chunks: Iterable[FragmentKey]) -> None:
         """Forget chunks whose data are gone, if they are still here."""
@@ -267,16 +267,24 @@ class ReplayBuffer(Generic[Payload]):
         """The oldest version that is not too stale."""
         return self._version + lead - self.max_staleness
 
-    def _use(self, name: FragmentKey, lead: int) -> list[Sample[Payload]]:
-        """Hand out a chunk that was taken off its shelf, and put it on the next if there is one."""
-        chunk = self._chunks[name]
-        chunk.uses += 1
-        if chunk.uses < self.max_reuse:
-            self._shelves.put(name, uses=chunk.uses, version=chunk.weights_version)
-        else:
-            self._let_go(self._chunks.pop(name).pieces, "used_up")
-        staleness = self._version + lead - chunk.weights_version
-        return [Sample(piece.payload, staleness, chunk.uses, name) for piece in chunk.pieces]
+    def _use(self, names: list[FragmentKey], trained_at: int) -> list[Sample[Payload]]:
+        """Hand out chunks that were taken off their shelf, and put them on the next if any."""
+        # Somebody waits for this: one pass, and the counting once.
+        samples: list[Sample[Payload]] = []
+        used_up: list[_Piece[Payload]] = []
+        for name in names:
+            chunk = self._chunks[name]
+            version = chunk.weights_version
+            chunk.uses = uses = chunk.uses + 1
+            if uses < self.max_reuse:
+                self._shelves.put(name, uses=uses, version=version)
+            else:
+                del self._chunks[name]
+                used_up += chunk.pieces
+            for piece in chunk.pieces:
+                samples.append(Sample(piece.payload, trained_at - version, uses, name))
+        self._let_go(used_up, "used_up")
+        return samples
 
     def _evict(self) -> None:
         """Make room by the oldest chunk, or else the oldest unfinished one."""

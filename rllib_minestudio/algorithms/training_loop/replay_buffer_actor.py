@@ -105,10 +105,10 @@ def _packed(*columns: list[int]) -> bytes:
     return array("q", [len(columns), *map(len, columns), *itertools.chain(*columns)]).tobytes()
 
 
-def _unpacked(answer: bytes) -> list[list[int]]:
-    count, *numbers = array("q", answer)
-    rest = iter(numbers[count:])
-    return [list(itertools.islice(rest, length)) for length in numbers[:count]]
+def _unpacked(answer: bytes) -> list[array[int]]:
+    numbers = array("q", answer)
+    ends = list(itertools.accumulate(numbers[1 : numbers[0] + 1], initial=numbers[0] + 1))
+    return [numbers[start:end] for start, end in itertools.pairwise(ends)]
 
 
 class RemoteReplayBuffer:
@@ -152,14 +152,13 @@ class RemoteReplayBuffer:
         if (count, lead) != self._expected:
             self._expected = (count, lead)
             self.service.send("expect", count, lead)
-        gone, stock, numbers, *others = _unpacked(self.service.call("take"))
+        gone, stock, numbers, staleness, uses = _unpacked(self.service.call("take"))
         fragments = [self._held[number] for number in numbers]
         self._note(gone, stock)
         size = self._fragments_per_chunk
-        return [
-            Sample(fragment.reference, staleness, use, chunk=fragments[i - i % size].key)
-            for i, (fragment, staleness, use) in enumerate(zip(fragments, *others, strict=True))
-        ]
+        references = [fragment.reference for fragment in fragments]
+        chunks = [fragments[i - i % size].key for i in range(len(fragments))]
+        return list(map(Sample, references, staleness, uses, chunks))
 
     def set_version(self, version: int) -> None:
         """Tell the version of the newest published weights."""
@@ -184,7 +183,7 @@ class RemoteReplayBuffer:
         """End the actor."""
         self.service.stop()
 
-    def _note(self, gone: list[int], stock: list[int]) -> None:
+    def _note(self, gone: array[int], stock: array[int]) -> None:
         """Take over how the buffer stands after all calls so far."""
         occupancy, *counts = stock
         for number in gone:

@@ -25,7 +25,9 @@ class Shelves(Generic[Name]):
 
     def put(self, name: Name, *, uses: int, version: int) -> None:
         """Put a name that is on no shelf onto one."""
-        names = self._shelves.setdefault((uses, version), [])
+        names = self._shelves.get((uses, version))
+        if names is None:
+            names = self._shelves[uses, version] = []
         self._places[name] = names, len(names)
         names.append(name)
 
@@ -63,12 +65,12 @@ class Shelves(Generic[Name]):
             ]
             held = sum(map(len, equals))
             for left in range(held, max(held - (count - len(taken)), 0), -1):
-                place = int(rng.random() * left)
+                slot = int(rng.random() * left)
                 for names in equals:
-                    if place < len(names):
-                        taken.append(self._take_from(names, place))
+                    if slot < len(names):
                         break
-                    place -= len(names)
+                    slot -= len(names)
+                taken.append(self._take_from(names, slot))
         return taken
 
     def _take_from(self, names: list[Name], slot: int) -> Name:
