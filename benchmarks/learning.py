@@ -75,27 +75,33 @@ NO_KL = ("prior=null", "kl_coeff=0.0")
 MINESTUDIO_KL = ("kl_coeff=0.2", "kl_decay=0.9995")
 FADING_KL = ("kl_coeff=0.2", "kl_decay=0.98")
 NO_WARMUP = "vf_warmup_iterations=0"
-SMALL_STEPS, LARGE_STEPS = "lr=3e-4", "lr=1e-3"
+CONSTANT = "lr_annealing_iterations=null"
+SMALL_STEPS, LARGE_STEPS = ("lr=3e-4", CONSTANT), ("lr=1e-3", CONSTANT)
 
 ARMS = {
     "random": Arm(SCRATCH, trains=False),
     "prior alone": Arm(FROM_PRIOR, trains=False),
     "scratch": Arm(SCRATCH),
-    "prior, no KL": Arm(FROM_PRIOR, (SMALL_STEPS, *NO_KL, NO_WARMUP)),
-    "prior, KL": Arm(FROM_PRIOR, (SMALL_STEPS, *MINESTUDIO_KL, NO_WARMUP)),
-    "prior, KL, value warmup": Arm(FROM_PRIOR, (SMALL_STEPS, *MINESTUDIO_KL)),
-    "prior, fading KL, value warmup": Arm(FROM_PRIOR, (SMALL_STEPS, *FADING_KL)),
-    "large steps, no KL, value warmup": Arm(FROM_PRIOR, (LARGE_STEPS, *NO_KL)),
-    "large steps, fading KL, value warmup": Arm(FROM_PRIOR, (LARGE_STEPS, *FADING_KL)),
+    "prior, no KL": Arm(FROM_PRIOR, (*NO_KL, NO_WARMUP)),
+    "prior, no KL, value warmup": Arm(FROM_PRIOR, NO_KL),
+    "prior, KL": Arm(FROM_PRIOR, (*MINESTUDIO_KL, NO_WARMUP)),
+    "prior, KL, value warmup": Arm(FROM_PRIOR, MINESTUDIO_KL),
+    "prior, fading KL, value warmup": Arm(FROM_PRIOR),
     "staleness 0": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=0")),
     "staleness 2": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=2")),
     "staleness 8": Arm(FROM_PRIOR, (*ASYNCHRONOUS, "replay_buffer.max_staleness=8")),
+    "small steps, no KL": Arm(FROM_PRIOR, (*SMALL_STEPS, *NO_KL, NO_WARMUP)),
+    "small steps, KL, value warmup": Arm(FROM_PRIOR, (*SMALL_STEPS, *MINESTUDIO_KL)),
+    "small steps, fading KL, value warmup": Arm(FROM_PRIOR, (*SMALL_STEPS, *FADING_KL)),
+    "large steps, no KL, value warmup": Arm(FROM_PRIOR, (*LARGE_STEPS, *NO_KL)),
+    "large steps, fading KL, value warmup": Arm(FROM_PRIOR, (*LARGE_STEPS, *FADING_KL)),
 }
-"""Random: the network before it learns anything. Staleness: one env runner plays while the learner
-trains; fragments older than the limit, in updates, are thrown away. The other arms play and learn
-in turns, where nothing gets stale. The KL term counts 0.2, and 0.9995 times as much after every
-iteration of 2,048 steps, as MineStudio's; where it fades, 0.98 times: half after 70,000 steps.
-The learning rate is 3e-4, as in the file, or, where steps are large, 1e-3."""
+"""Random: the network before it learns anything. KL: the term counts 0.2, and 0.9995 times as much
+after every iteration of 2,048 steps, as MineStudio's; where it fades, it does as the file says, or,
+at constant steps, 0.98 times: half after 70,000 steps. Staleness: one env runner plays while the
+learner trains; fragments older than the limit, in updates, are thrown away. The other arms play and
+learn in turns, where nothing gets stale. Small and large steps: the learning rate does not fall but
+stays at 3e-4 or 1e-3."""
 
 
 class Cell(NamedTuple):
