@@ -1,7 +1,8 @@
-"""Compares VPTNetwork with MineStudio's VPTPolicy: python compare_live.py SIZE FOLDER
+"""Compares VPTNetwork with MineStudio's VPTPolicy: python compare_live.py SIZE FOLDER [CHUNK]
 
 MineStudio loads what `export_network` writes to FOLDER; then both go through 40 steps with
-episode starts in odd places, a chunk of 64 frames with its gradients, and one optimizer step.
+episode starts in odd places, a chunk of CHUNK frames (64) with its gradients, and one optimizer
+step. A shorter chunk needs less memory.
 """
 
 import sys
@@ -26,7 +27,7 @@ SIZES = {
     "2x": {"preset": "2x"},
     "3x": {"preset": "3x"},
 }
-STEPS, CHUNK = 40, 64
+STEPS = 40
 TOLERANCE = 5e-5
 RATE = 1e-3
 
@@ -66,10 +67,10 @@ def play_steps(policy, network, image, first):
 def train_chunk(policy, network, image, first, states):
     """One PPO-like loss, its gradients, and a step of each optimizer."""
     actions = {
-        name: torch.randint(0, choices, (2, CHUNK, 1))
+        name: torch.randint(0, choices, (*first.shape, 1))
         for name, choices in (("buttons", 8641), ("camera", 121))
     }
-    target = 3 + 5 * torch.randn(2, CHUNK)
+    target = 3 + 5 * torch.randn(first.shape)
     theirs, value, _ = run_chunk(policy, image, first, states[0])
     stacked = {name: x.unsqueeze(-2) for name, x in theirs.items()}
     prior = {name: torch.randn_like(x).log_softmax(-1) for name, x in theirs.items()}
@@ -98,7 +99,7 @@ def train_chunk(policy, network, image, first, states):
         close(parameter.data, parameters[name].data, what=f"{name} after a step")
 
 
-def main(size, folder):
+def main(size, folder, chunk="64"):
     """Compares at one size; raises where the two differ."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -110,9 +111,10 @@ def main(size, folder):
     assert config_from_checkpoint(folder) == network.config
     policy = import_vpt_policy().from_pretrained(folder).train()
     load_weights(network, folder)
-    shape = (2, STEPS + CHUNK, *network.config.img_shape)
+    frames = STEPS + int(chunk)
+    shape = (2, frames, *network.config.img_shape)
     image = torch.randint(0, 256, shape, dtype=torch.uint8)
-    first = torch.rand(2, STEPS + CHUNK) < 0.05
+    first = torch.rand(2, frames) < 0.05
     first[0, [STEPS, STEPS + 1, -1]] = True
     states = play_steps(policy, network, image[:, :STEPS], first[:, :STEPS])
     train_chunk(policy, network, image[:, STEPS:], first[:, STEPS:], states)

@@ -92,6 +92,7 @@ def _groups(sizes: Sizes, size: int) -> int:
 
 
 # ---------------------------------------------------------------------------- machine code
+# The words of a call are its arguments in their order, from the second word on; arrays are two.
 
 
 @numba.njit
