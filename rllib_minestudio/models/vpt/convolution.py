@@ -13,9 +13,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
@@ -162,18 +160,23 @@ def convolve_at_points(
     Returns:
         [N, C, H, W] in channels-last layout.
     """
-    winograd = _winograd()
+    # Rollouts of few environments come here 14 times a step: every operation of torch's counts.
+    winograd, x_nchw, threads = _winograd(), _channels_last(x_nchw), torch.get_num_threads()
     frames, channels_in, height, width = x_nchw.shape
     channels_out = filters.shape[1] * filters.shape[3]
     sizes = winograd.Sizes(frames, height, width, channels_in, channels_out)
-    y_nhwc = x_nchw.new_empty(frames, height, width, channels_out)
-    y_nchw = y_nhwc.permute(0, 3, 1, 2)
-    image, out, threads = _flat(x_nchw), _flat(y_nchw), torch.get_num_threads()
-    affine = np.empty(0, np.float32)
+    is_bfloat16 = x_nchw.dtype == torch.bfloat16
+    y_nchw = _empty(x_nchw, frames, channels_out, height, width)
+    image, affine, skip = _array(x_nchw), winograd.NOTHING, winograd.NOTHING
     if norm is not None:
-        affine = winograd.normalise(image, norm.numpy(), frames, threads)
-    skip = out[:0] if skip_nchw is None else _flat(skip_nchw)
-    winograd.convolve(image, affine, filters.view(-1).numpy(), skip, out, sizes, relu, threads)
+        scalings = torch.empty(frames, 2, channels_in)
+        affine = _array(scalings)
+        winograd.normalise(image, _array(norm), affine, frames, is_bfloat16, threads)
+    if skip_nchw is not None:
+        skip_nchw = _channels_last(skip_nchw)
+        skip = _array(skip_nchw)
+    arrays = image, affine, _array(filters), skip, _array(y_nchw)
+    winograd.convolve(*arrays, sizes, relu, is_bfloat16, threads)
     return y_nchw
 
 
@@ -182,24 +185,26 @@ def pool_positive(x_nchw: Tensor) -> Tensor:
 
     For images of a kind and with channels that `suits` is true for.
     """
+    x_nchw = _channels_last(x_nchw)
     frames, channels, height, width = x_nchw.shape
-    y_nhwc = x_nchw.new_empty(frames, (height + 1) // 2, (width + 1) // 2, channels)
-    y_nchw = y_nhwc.permute(0, 3, 1, 2)
-    shape = frames, height, width, channels
-    _winograd().pool(_flat(x_nchw), _flat(y_nchw), shape, torch.get_num_threads())
+    y_nchw = _empty(x_nchw, frames, channels, (height + 1) // 2, (width + 1) // 2)
+    shape, is_bfloat16 = (frames, height, width, channels), x_nchw.dtype == torch.bfloat16
+    _winograd().pool(_array(x_nchw), _array(y_nchw), shape, is_bfloat16, torch.get_num_threads())
     return y_nchw
 
 
 def _weight_gradient(x_nchw: Tensor, dy_nchw: Tensor) -> Tensor:
     """[N, C_in, H, W] and [N, C, H, W] -> [C, C_in, 3, 3] float32."""
-    winograd = _winograd()
+    winograd, threads = _winograd(), torch.get_num_threads()
+    x_nchw, dy_nchw = _channels_last(x_nchw), _channels_last(dy_nchw)
     frames, channels_in, height, width = x_nchw.shape
     channels_out = dy_nchw.shape[1]
     sizes = winograd.Sizes(frames, height, width, channels_in, channels_out)
-    at_points = torch.from_numpy(
-        winograd.filter_gradient(_flat(x_nchw), _flat(dy_nchw), sizes, torch.get_num_threads())
-    )
-    dweight = _product(_filter_matrix().T, at_points.sum(0).flatten(1))
+    shares = winograd.count_shares(sizes, threads)
+    at_points = torch.empty(shares, winograd.POINTS, channels_in * channels_out)
+    arrays = _array(x_nchw), _array(dy_nchw), _array(at_points)
+    winograd.filter_gradient(*arrays, sizes, x_nchw.dtype == torch.bfloat16, threads)
+    dweight = _product(_filter_matrix().T, at_points.sum(0))
     return dweight.view(3, 3, channels_in, channels_out).permute(3, 2, 0, 1).contiguous()
 
 
@@ -217,7 +222,15 @@ def _filter_matrix() -> Tensor:
     return torch.from_numpy(filter_matrix()).float()
 
 
-def _flat(x_nchw: Tensor) -> NDArray[Any]:
-    """The numbers in channels-last order, not copied if that is their layout; bfloat16 as int16."""
-    flat = x_nchw.detach().permute(0, 2, 3, 1).contiguous().view(-1)
-    return (flat.view(torch.int16) if flat.dtype == torch.bfloat16 else flat).numpy()
+def _channels_last(x_nchw: Tensor) -> Tensor:
+    """Not copied if that is its layout."""
+    return x_nchw.contiguous(memory_format=torch.channels_last)
+
+
+def _empty(like: Tensor, *shape: int) -> Tensor:
+    return torch.empty(shape, dtype=like.dtype, memory_format=torch.channels_last)
+
+
+def _array(x: Tensor) -> Any:
+    """The numbers as the kernels take them; ``x`` has to stay, and has no gaps."""
+    return _winograd().Array(x.data_ptr(), x.numel())

@@ -143,7 +143,7 @@ class FrozenBlock:
 
     def _split(self, x_be: Tensor) -> Tensor:
         """[B, H * D] -> [B, H, D]."""
-        return x_be.unflatten(1, (self._heads, -1))
+        return x_be.view(len(x_be), self._heads, -1)
 
 
 class FrozenNetwork:

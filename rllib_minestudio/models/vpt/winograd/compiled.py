@@ -1,24 +1,26 @@
-"""The kernels as machine code: compiled once for a machine, then called with arrays."""
+"""The kernels as machine code: compiled once for a machine, then called with addresses."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from rllib_minestudio import machine_code
 from rllib_minestudio.models.vpt.winograd import kernels, product, simd, team, tiles
-from rllib_minestudio.models.vpt.winograd.kernels import BLOCK, POINTS, Sizes, count_tiles
+from rllib_minestudio.models.vpt.winograd.kernels import BLOCK, Sizes, count_tiles
+from rllib_minestudio.models.vpt.winograd.kernels import POINTS as POINTS
 from rllib_minestudio.models.vpt.winograd.product import PANEL as PANEL
 from rllib_minestudio.models.vpt.winograd.product import ROWS
 from rllib_minestudio.models.vpt.winograd.simd import IS_FAST as IS_FAST
+from rllib_minestudio.models.vpt.winograd.team import NOTHING as NOTHING
+from rllib_minestudio.models.vpt.winograd.team import Array as Array
 from rllib_minestudio.models.vpt.winograd.team import array_at, words_at
 
 _logger = logging.getLogger(__name__)
@@ -40,50 +42,43 @@ _REPORT_SECONDS = 30.0
 
 
 def convolve(
-    image: NDArray[Any],
-    affine: NDArray[np.float32],
-    filters: NDArray[np.float32],
-    skip: NDArray[Any],
-    out: NDArray[Any],
+    image: Array,
+    affine: Array,
+    filters: Array,
+    skip: Array,
+    out: Array,
     sizes: Sizes,
     relu: bool,
+    is_bfloat16: bool,
     threads: int,
 ) -> None:
     """Calls `kernels.convolve` with up to so many threads."""
-    arguments = image, affine, filters, skip, out, *sizes, relu, image.dtype == np.int16
+    arguments = image, affine, filters, skip, out, *sizes, relu, is_bfloat16
     team.run(_codes().convolve, arguments, min(threads, _groups(sizes, ROWS)))
 
 
 def normalise(
-    image: NDArray[Any], norm: NDArray[np.float32], frames: int, threads: int
-) -> NDArray[np.float32]:
-    """Calls `kernels.normalise` with up to so many threads; returns [frames * 2 * channels]."""
-    affine = np.empty(frames * (norm.size - 1), np.float32)
-    arguments = image, norm, affine, image.dtype == np.int16
-    team.run(_codes().normalise, arguments, min(threads, frames))
-    return affine
-
-
-def pool(
-    image: NDArray[Any], out: NDArray[Any], shape: tuple[int, int, int, int], threads: int
+    image: Array, norm: Array, affine: Array, frames: int, is_bfloat16: bool, threads: int
 ) -> None:
+    """Calls `kernels.normalise` with up to so many threads."""
+    team.run(_codes().normalise, (image, norm, affine, is_bfloat16), min(threads, frames))
+
+
+def pool(image: Array, out: Array, shape: Sequence[int], is_bfloat16: bool, threads: int) -> None:
     """Calls `kernels.pool` with up to so many threads."""
-    team.run(_codes().pool, (image, out, *shape, image.dtype == np.int16), threads)
+    team.run(_codes().pool, (image, out, *shape, is_bfloat16), threads)
 
 
 def filter_gradient(
-    image: NDArray[Any], gradient: NDArray[Any], sizes: Sizes, threads: int
-) -> NDArray[np.float32]:
-    """Calls `kernels.filter_gradient` with up to so many threads.
+    image: Array, gradient: Array, out: Array, sizes: Sizes, is_bfloat16: bool, threads: int
+) -> None:
+    """Calls `kernels.filter_gradient` with up to so many threads."""
+    team.run(_codes().filter_gradient, (image, gradient, out, *sizes, is_bfloat16), threads)
 
-    Returns:
-        [shares, POINTS, channels_in, channels_out]; the gradient at the points is the sum.
-    """
-    shares = min(threads, _groups(sizes, BLOCK))
-    out = np.empty((shares, POINTS, sizes.channels_in, sizes.channels_out), np.float32)
-    arguments = image, gradient, out, *sizes, image.dtype == np.int16
-    team.run(_codes().filter_gradient, arguments, shares)
-    return out
+
+def count_shares(sizes: Sizes, threads: int) -> int:
+    """Into how many shares `filter_gradient` should divide the tiles."""
+    return min(threads, _groups(sizes, BLOCK))
 
 
 def _groups(sizes: Sizes, size: int) -> int:

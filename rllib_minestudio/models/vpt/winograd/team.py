@@ -13,20 +13,29 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 SIGNATURE = types.void(types.voidptr)
 """Of code that a team can run; it receives the address of words."""
 
-Argument = NDArray[Any] | int
-"""Arrays become two words, address and size; a number is one."""
+
+class Array(NamedTuple):
+    """Contiguous numbers somewhere in memory, which the caller keeps there."""
+
+    address: int
+    size: int
+
+
+NOTHING = Array(0, 0)
+
+Argument = Array | int
+"""An array becomes two words, a number one."""
 
 
 # ---------------------------------------------------------------------------- in compiled code
@@ -71,20 +80,15 @@ def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
 
     Args:
         code: Address of compiled code with `SIGNATURE`.
-        arguments: Become its words, from the second on; arrays are contiguous.
+        arguments: Become its words, from the second on.
         threads: Including this one; there may be fewer.
-
-    Raises:
-        ValueError: If an array is not contiguous.
     """
     words = [0]
     for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            if not argument.flags.c_contiguous:
-                raise ValueError("compiled code takes contiguous arrays only")
-            words += (argument.__array_interface__["data"][0], argument.size)
+        if isinstance(argument, Array):
+            words += argument
         else:
-            words.append(int(argument))
+            words.append(argument)
     packed = (ctypes.c_int64 * len(words))(*words)
     parallel = _openmp() if threads > 1 else None
     if parallel is not None:
