@@ -1,7 +1,7 @@
 """Does the prior pay, and does the KL term keep it? Trains every arm, evaluates, writes the table.
 
     python benchmarks/learning.py [--steps N] [--seeds S ...] [--arms NAME ...] [--out DIR]
-    python benchmarks/learning.py --report [--out DIR]
+    python benchmarks/learning.py --report [--arms NAME ...] [--out DIR]
 
 Every arm trains on the cow task for the same number of environment steps, then plays episodes of
 three tasks, the same as the other arms: the cows that it trained on, on other seeds; sheep among
@@ -138,7 +138,7 @@ def main() -> None:
             ]
             for cell in cells:
                 cell.result()
-    report(arguments.out)
+    report(arguments.out, arguments.arms)
 
 
 def run(name: str, seed: int, steps: int, episodes: int, out: Path) -> None:
@@ -206,14 +206,14 @@ def curve_point(result: dict[str, Any]) -> tuple[float, float] | None:
     return None if value is None else (result["num_env_steps_sampled_lifetime"], value)
 
 
-def report(out: Path) -> None:
-    """Print and write the table and the plot of all cells that are there."""
+def report(out: Path, names: Sequence[str]) -> None:
+    """Print and write the table and the plot of these arms' cells, as far as they are there."""
     cells = {
         name: [
             read(path.parent.parent)
             for path in sorted(cell_folder(out, name, 0).parent.glob("seed_*/empty/summary.json"))
         ]
-        for name in ARMS
+        for name in names
     }
     cells = {name: found for name, found in cells.items() if found}
     rows = [

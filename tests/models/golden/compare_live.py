@@ -30,6 +30,8 @@ SIZES = {
 STEPS = 40
 TOLERANCE = 5e-5
 RATE = 1e-3
+LOGIT_STD = 6.4
+"""Of the logits at every size, about: errors are in proportion to it."""
 
 
 def close(actual, expected, scale=1.0, what=""):
@@ -105,8 +107,8 @@ def main(size, folder, chunk="64"):
     torch.set_num_threads(1)
     options = {"preset": "nano", "action_head": "joint", **SIZES[size]}
     network = VPTNetwork(VPTConfig.from_options(options))
-    for head in network.pi_head.values():
-        torch.nn.init.normal_(head.linear_layer.weight, std=0.2)  # new ones are nearly constant
+    for head in network.pi_head.values():  # new ones are nearly constant
+        torch.nn.init.normal_(head.linear_layer.weight, std=LOGIT_STD / network.config.hidsize**0.5)
     export_network(network, folder)
     assert config_from_checkpoint(folder) == network.config
     policy = import_vpt_policy().from_pretrained(folder).train()
