@@ -1,6 +1,7 @@
 """Speed of the VPT network against MineStudio's `VPTPolicy`, paired in one process.
 
     python benchmarks/vpt.py rollout --sizes 1x 2x --batches 1 4 8 16
+    python benchmarks/vpt.py forward --sizes 1x
     python benchmarks/vpt.py train --sizes 1x
 
 Where MineStudio is importable (docs/vpt.md says how to install it), both play with the same
@@ -8,9 +9,11 @@ weights and alternate call by call, so that other load on the machine hits both;
 this package is measured. Times are medians; the ratio is MineStudio's over ours.
 
 `rollout` is what a step of acting costs: collecting the environments' states, forward pass,
-sampling, denormalised value, handing the states back. `train` is what a chunk of 64 frames of one
-environment costs: MineStudio passes over it for old values, for the policy and for the reference;
-here old values come with the fragment, and the reference's outputs are kept for the second use.
+sampling, denormalised value, handing the states back. `forward` is the network's part of it, from
+images to logits and value, with states that are at hand. `train` is what a chunk of 64 frames of
+one environment costs: MineStudio passes over it for old values, for the policy and for the
+reference; here old values come with the fragment, and the reference's outputs are kept for the
+second use.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**32), "MALLOC_TRIM_THRESHOLD_": str
 def main() -> None:
     """Measures what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["rollout", "train"])
+    parser.add_argument("what", choices=["rollout", "forward", "train"])
     parser.add_argument("--sizes", nargs="+", default=["nano", "1x", "2x"])
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 4, 8, 16])
     parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
@@ -75,7 +78,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     policy_class = _import_vpt_policy()
     _describe(arguments, policy_class)
-    measure = _rollouts if arguments.what == "rollout" else _training
+    measure = _training if arguments.what == "train" else _acting
     for size in arguments.sizes:
         measure(size, policy_class, arguments)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -128,17 +131,25 @@ def _config(size: str, precision: str = "float32", compiled: bool = False) -> VP
 # ---------------------------------------------------------------------------- rollout
 
 
-def _rollouts(size: str, policy_class: Any, arguments: argparse.Namespace) -> None:
-    print(f"\nrollout {size}: ms a call\n{'':10}{'batch':>6}{'theirs':>10}{'ours':>10}{'ratio':>7}")
+def _acting(size: str, policy_class: Any, arguments: argparse.Namespace) -> None:
+    is_rollout = arguments.what == "rollout"
+    make_theirs, make_ours = (
+        (_their_step, _our_step) if is_rollout else (_their_forward, _our_forward)
+    )
+    print(
+        f"\n{arguments.what} {size}: ms a call\n"
+        f"{'':10}{'batch':>6}{'theirs':>10}{'ours':>10}{'ratio':>7}"
+    )
     for batch in arguments.batches:
         for precision in arguments.precisions:
             config = _config(size, precision, arguments.compile)
             policy, network = _make_both(config, policy_class, arguments.device)
             image = _images(config, batch, 1, arguments.device)
-            theirs = policy and _their_step(policy, image, batch)
-            ours = _our_step(network, image[:, 0], batch)
+            theirs = policy and make_theirs(policy, image, batch)
+            ours = make_ours(network, image[:, 0], batch)
             times = _time_alternately(theirs=theirs, ours=ours, repeats=arguments.repeats)
-            least = ROLLOUT_THRESHOLDS.get((precision, batch)) if size in ("1x", "2x") else None
+            judged = is_rollout and size in ("1x", "2x")
+            least = ROLLOUT_THRESHOLDS.get((precision, batch)) if judged else None
             _print_row(precision, batch, times.get("theirs"), times["ours"], least)
 
 
@@ -170,6 +181,26 @@ def _our_step(network: VPTNetwork, image: Tensor, batch: int) -> Callable[[], No
         session.act(image, first).value_b.cpu()
 
     return step
+
+
+def _their_forward(policy: Any, image: Tensor, batch: int) -> Callable[[], None]:
+    state = policy.initial_state(batch)
+
+    def forward() -> None:
+        with torch.inference_mode():
+            policy({"image": image}, state)
+
+    return forward
+
+
+def _our_forward(network: VPTNetwork, image: Tensor, batch: int) -> Callable[[], None]:
+    session = RolloutSession(network, batch)
+    first = torch.zeros(batch, dtype=torch.bool, device=image.device)
+
+    def forward() -> None:
+        session.value(image, first)  # all of the network; the states stay as they are
+
+    return forward
 
 
 # ---------------------------------------------------------------------------- training
