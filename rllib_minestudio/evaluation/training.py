@@ -11,7 +11,9 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS, WEIGHTS_SEQ_NO
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.checkpoint import evaluation_config, playing_config
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
 from rllib_minestudio.evaluation.options import EvaluationOptions
@@ -34,9 +36,10 @@ def install(config: Any) -> None:
     """Have a training config evaluate on our env runners.
 
     Args:
-        config: Not frozen. `evaluation_options` are those of `EvaluationOptions`, without
-            `episodes` and `deterministic`, which RLlib's `evaluation_duration` and
-            `evaluation_config: {explore: false}` say; `record` needs no folder and may be true.
+        config: Of MineStudioPPO or MineStudioBC, not frozen. `evaluation_options` are those of
+            `EvaluationOptions`, without `episodes` and `deterministic`, which RLlib's
+            `evaluation_duration` and `evaluation_config: {explore: false}` say; `record` needs no
+            folder and may be true.
 
     Raises:
         InvalidOptionsError: An option is wrong; lists all problems.
@@ -55,12 +58,15 @@ def install(config: Any) -> None:
         )
     try:
         kl_to = _options(config, Path()).kl_to
-        if kl_to is not None and prior_file(config, kl_to) is None:
+        if kl_to is not None and prior_file(playing_config(config), kl_to) is None:
             problems.append(NO_FILE)
     except InvalidOptionsError as error:
         problems += error.problems
     if problems:
         raise InvalidOptionsError(problems)
+    if isinstance(config, MineStudioBCConfig):
+        config.custom_evaluation_function = evaluate_clone
+        return
     config.custom_evaluation_function = evaluate_in_training
     config.evaluation_config = {
         **(config.evaluation_config or {}),
@@ -75,15 +81,40 @@ def evaluate_in_training(algorithm: Any, group: EnvRunnerGroup) -> tuple[dict[st
         Metrics, environment steps, and agent steps, as RLlib wants them. It reports what was
         aggregated into the algorithm's metrics.
     """
+    return _evaluate(algorithm, group, algorithm.learners.weights())
+
+
+def evaluate_clone(algorithm: Any, _: None) -> tuple[dict[str, Any], int, int]:
+    """Evaluate the present weights of a MineStudioBC, which has no env runners of its own.
+
+    Returns:
+        As `evaluate_in_training`.
+    """
+    learner = algorithm.learner_group._learner
+    config = evaluation_config(
+        playing_config(algorithm.config),
+        num_env_runners=0,
+        num_gpus=algorithm.config.num_gpus_per_learner,
+    )
+    group = EnvRunnerGroup(config=config, local_env_runner=True)
+    try:
+        return _evaluate(algorithm, group, learner.get_state(components=COMPONENT_RL_MODULE))
+    finally:
+        group.stop()
+
+
+def _evaluate(
+    algorithm: Any, group: EnvRunnerGroup, state: dict[str, Any]
+) -> tuple[dict[str, Any], int, int]:
+    """Evaluate a learner's state, report it, and save what is to be read."""
     folder = Path(algorithm.logdir) / FOLDER / f"iteration_{algorithm.iteration + 1:06d}"
     options = _options(algorithm.config, folder)
-    state = algorithm.learners.weights()
     module = state[COMPONENT_RL_MODULE]
     summary = evaluate(
         group,
         options,
         weights=module.get(DEFAULT_MODULE_ID, module),
-        prior=load_prior(algorithm.config, None, options.kl_to),
+        prior=load_prior(playing_config(algorithm.config), None, options.kl_to),
         policy={
             "name": f"iteration {algorithm.iteration + 1}",
             "weights_version": state[WEIGHTS_SEQ_NO],

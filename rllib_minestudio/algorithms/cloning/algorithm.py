@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import fmean
 from typing import Any
 
 from ray.rllib.algorithms.bc import BC
@@ -11,9 +10,6 @@ from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
-    EPISODE_LEN_MEAN,
-    EPISODE_RETURN_MEAN,
-    EVALUATION_RESULTS,
     LEARNER_RESULTS,
     LEARNER_UPDATE_TIMER,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
@@ -24,10 +20,7 @@ from ray.rllib.utils.metrics import (
 from rllib_minestudio.algorithms.checkpoint_record import save_with_record
 from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
-from rllib_minestudio.algorithms.cloning.playing import play
-from rllib_minestudio.algorithms.env_pool import Episode
-from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
-from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.errors import InvalidOptionsError
 
 
 class MineStudioBC(BC):
@@ -76,33 +69,27 @@ class MineStudioBC(BC):
             self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, name), value, window=1)
 
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
-        """Play `evaluation_duration` episodes, always from the same seeds.
+        """Play `evaluation_duration` episodes, the same each time.
 
         Returns:
-            Their means, under the names of RLlib's env runners.
+            What `rllib_minestudio.evaluation.training.reported` names.
+
+        Raises:
+            InvalidOptionsError: The config did not ask for evaluation.
         """
-        config = self.config
-        make_env = resolve_env(config.env)
-        options = EnvConfig(
-            {"seed": config.seed or 0, **config.env_config},
-            worker_index=0,
-            vector_index=0,
-            num_workers=0,
-        )
-        first = config.first_evaluation_seed
-        episodes = play(
-            self.learner_group._learner.vpt.network,
-            lambda: make_env(options),
-            range(first, first + config.evaluation_duration),
-            num_envs=config.num_envs_per_env_runner,
-        )
-        results = summary(episodes)
+        if self.config.custom_evaluation_function is None:
+            raise InvalidOptionsError(
+                "evaluation_interval is null, so that nothing was prepared to evaluate with: set "
+                "it, or evaluate a checkpoint with `rllib evaluate`."
+            )
+        results, _, _ = self.config.custom_evaluation_function(self, None)
         for name, value in results.items():
             # Under the training's names, too: what plots and stops by them holds for clones.
-            for group in ((EVALUATION_RESULTS, ENV_RUNNER_RESULTS), (ENV_RUNNER_RESULTS,)):
-                self.metrics.log_value((*group, name), value, window=1)
+            self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
         self.metrics.log_value(
-            (ENV_RUNNER_RESULTS, NUM_EPISODES_LIFETIME), len(episodes), reduce="lifetime_sum"
+            (ENV_RUNNER_RESULTS, NUM_EPISODES_LIFETIME),
+            results["num_episodes"],
+            reduce="lifetime_sum",
         )
         return {ENV_RUNNER_RESULTS: results}
 
@@ -113,13 +100,3 @@ class MineStudioBC(BC):
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; without RLlib's sync of env runners, which it also asks of none."""
         Checkpointable.restore_from_path(self, path, *args, **kwargs)
-
-
-def summary(episodes: list[Episode]) -> dict[str, float]:
-    """Means over episodes, and the share of those that tell that they succeeded."""
-    told = [episode.success for episode in episodes if episode.success is not None]
-    results = {
-        EPISODE_RETURN_MEAN: fmean(episode.undiscounted_return for episode in episodes),
-        EPISODE_LEN_MEAN: fmean(episode.length for episode in episodes),
-    }
-    return results | ({"success_rate": fmean(map(float, told))} if told else {})

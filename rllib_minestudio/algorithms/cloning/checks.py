@@ -28,7 +28,6 @@ _INTEGERS = {
     "num_readers": 1,
     "validation_interval": 1,
     "num_envs_per_env_runner": 1,
-    "first_evaluation_seed": 0,
     "max_nonfinite_minibatches": 1,
 }
 
@@ -108,11 +107,6 @@ def _evaluation_problems(config: MineStudioBCConfig) -> list[str]:
     if not config.evaluation_interval:
         return []
     problems = []
-    if not _is_integer(config.evaluation_duration, 1):
-        problems.append(
-            f"evaluation_duration is {config.evaluation_duration!r}: it must be a number of "
-            "episodes, at least 1."
-        )
     if config.evaluation_num_env_runners:
         problems.append(
             f"evaluation_num_env_runners is {config.evaluation_num_env_runners}: clones are "

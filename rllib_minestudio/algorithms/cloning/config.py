@@ -14,6 +14,7 @@ from rllib_minestudio.algorithms.cloning.checks import problems_of
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
 from rllib_minestudio.algorithms.envs import ENV_NAME
+from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
 from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt.checkpoint import config_from_options
@@ -22,7 +23,7 @@ from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 
-class MineStudioBCConfig(VPTAlgorithmConfig, BCConfig):
+class MineStudioBCConfig(VPTAlgorithmConfig, EvaluatedConfig, BCConfig):
     """Configuration of MineStudioBC.
 
     `offline_data(input_=...)` names the folder, or folders, with recordings; `training(model=...)`
@@ -64,7 +65,6 @@ class MineStudioBCConfig(VPTAlgorithmConfig, BCConfig):
         self.num_readers = 1
         self.validation_fraction = 0.1
         self.validation_interval = 10
-        self.first_evaluation_seed = 1_000_000
 
         # The optimizer.
         self.lr_factors: dict[str, float] = {}
@@ -84,7 +84,6 @@ class MineStudioBCConfig(VPTAlgorithmConfig, BCConfig):
         num_readers: int = NotProvided,
         validation_fraction: float = NotProvided,
         validation_interval: int = NotProvided,
-        first_evaluation_seed: int = NotProvided,
         lr_factors: Mapping[str, float] = NotProvided,
         weight_decay: float = NotProvided,
         adam_eps: float = NotProvided,
@@ -104,8 +103,6 @@ class MineStudioBCConfig(VPTAlgorithmConfig, BCConfig):
             num_readers: Tasks of Ray Data that decode episodes at the same time.
             validation_fraction: Share of the episodes that is held out.
             validation_interval: Iterations from one validation loss to the next.
-            first_evaluation_seed: Seed of the first episode played in evaluation; the next ones
-                count on from it.
             lr_factors: Shell pattern on parameter names to factor on `lr`.
             weight_decay: Of AdamW.
             adam_eps: Of AdamW.
@@ -133,6 +130,7 @@ class MineStudioBCConfig(VPTAlgorithmConfig, BCConfig):
         if not self._is_frozen:
             self._set_spaces()
         super().validate()
+        self.install_evaluation()
 
     def _set_spaces(self) -> None:
         """Take the spaces from the network, so that cloning needs no environment."""

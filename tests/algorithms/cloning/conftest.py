@@ -68,7 +68,11 @@ def make_config(demonstrations: Path) -> Callable[..., MineStudioBCConfig]:
         config = MineStudioBCConfig().offline_data(input_=str(demonstrations))
         config.offline_data(dataset_num_iters_per_learner=4)
         config.environment(AttackOnRed, env_config={"length": LENGTH, "delay": DELAY})
-        config.evaluation(evaluation_interval=1, evaluation_duration=4)
+        config.evaluation(
+            evaluation_interval=1,
+            evaluation_duration=4,
+            evaluation_options={"filter": f"return>={LENGTH // 2}"},
+        )
         return config.debugging(seed=0).training(**options)
 
     return make
