@@ -1,35 +1,32 @@
 """Does the prior pay, and does the KL term keep it? Trains every arm, evaluates, writes the table.
 
-    python benchmarks/learning.py [--steps N] [--seeds S ...] [--arms NAME ...] [--out DIR]
-    python benchmarks/learning.py --report [--arms NAME ...] [--out DIR]
+    python benchmarks/learning.py [--steps N] [--seeds S ...] [--arms NAME ...] [--out DIR] ...
+    python benchmarks/learning.py --report [--docs] [--arms NAME ...] [--out DIR]
 
 Every arm trains on the cow task for the same number of environment steps, then plays episodes of
 three tasks, the same as the other arms: the cows that it trained on, on other seeds; sheep among
 the cows, which the demonstrations behind the prior leave alone; and no animal at all, where they
-look around and walk on. Nothing in the reward asks for the last two. A cell is what a user would
-type, `rllib train file` and `rllib evaluate`, and its results stay below --out: the same command
-goes on where it was interrupted. The table and the plot come from what lies there.
+look around and walk on. Nothing in the reward asks for the last two; `--tasks cows` leaves them
+out. A cell is what a user would type, `rllib train file` and `rllib evaluate`, and its results stay
+below --out: the same command goes on where it was interrupted. The table and the plot come from
+what lies there; with `--docs` they are written into docs/, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from matplotlib.figure import Figure
-from rich.console import Console
-from rich.table import Table
+from learning_report import report
 
-from rllib_minestudio.evaluation.summary import Summary
-
-EXAMPLES = Path(__file__).parents[1] / "tuned_examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES, DOCS = ROOT / "tuned_examples", ROOT / "docs"
 FROM_PRIOR = EXAMPLES / "cow_from_prior.yaml"
 SCRATCH = EXAMPLES / "cow.yaml"
 FIRST_EVALUATION_SEED = 1_000_000
@@ -103,19 +100,17 @@ learner trains; fragments older than the limit, in updates, are thrown away. The
 learn in turns, where nothing gets stale. Small and large steps: the learning rate does not fall but
 stays at 3e-4 or 1e-3."""
 
-
-class Cell(NamedTuple):
-    """What one run of one arm gave.
-
-    Attributes:
-        returns: Task -> mean return over the evaluated episodes.
-        curve: Environment steps and mean return of the recent episodes, while training.
-        seconds: Training time.
-    """
-
-    returns: dict[str, float]
-    curve: tuple[tuple[float, float], ...]
-    seconds: float
+PLOTTED = (
+    "random",
+    "prior alone",
+    "scratch",
+    "prior, no KL",
+    "prior, no KL, value warmup",
+    "prior, KL",
+    "prior, KL, value warmup",
+    "prior, fading KL, value warmup",
+)
+"""More curves than these cannot be told apart."""
 
 
 def main() -> None:
@@ -126,22 +121,36 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time, of one core each")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--out", type=Path, default=Path("results/learning"))
     parser.add_argument("--report", action="store_true", help="only read what lies below --out")
+    parser.add_argument("--docs", action="store_true", help="write table and plot into docs/, too")
     arguments = parser.parse_args()
     if not arguments.report:
         with ThreadPoolExecutor(arguments.jobs) as pool:
             cells = [
-                pool.submit(run, name, seed, arguments.steps, arguments.episodes, arguments.out)
+                pool.submit(
+                    run,
+                    name,
+                    seed,
+                    steps=arguments.steps,
+                    episodes=arguments.episodes,
+                    tasks=arguments.tasks,
+                    out=arguments.out,
+                )
                 for seed in arguments.seeds
                 for name in arguments.arms
             ]
             for cell in cells:
                 cell.result()
-    report(arguments.out, arguments.arms)
+    found = {name: cell_folder(arguments.out, name, 0).parent for name in arguments.arms}
+    texts = {name: described(ARMS[name]) for name in arguments.arms}
+    report(found, texts, PLOTTED, arguments.out, DOCS if arguments.docs else None)
 
 
-def run(name: str, seed: int, steps: int, episodes: int, out: Path) -> None:
+def run(
+    name: str, seed: int, *, steps: int, episodes: int, tasks: Sequence[str], out: Path
+) -> None:
     """Train one arm with one seed, and evaluate what came of it; skip what is there already."""
     arm = ARMS[name]
     folder = cell_folder(out, name, seed)
@@ -156,13 +165,13 @@ def run(name: str, seed: int, steps: int, episodes: int, out: Path) -> None:
             (folder / "trained").touch()
         (summary,) = folder.glob("training/*/*/summary.json")
         policy = Path(json.loads(summary.read_text())["best"]["checkpoint"])
-    for task, changes in TASKS.items():
+    for task in tasks:
         if not (folder / task / "summary.json").exists():
             rllib(
                 *("evaluate", str(policy), "--out", str(folder / task)),
                 *("--episodes", str(episodes), "--envs", str(episodes)),
                 *("--seed", str(FIRST_EVALUATION_SEED + seed * episodes)),
-                *(word for change in changes for word in ("--set", change)),
+                *(word for change in TASKS[task] for word in ("--set", change)),
             )
 
 
@@ -176,97 +185,15 @@ def rllib(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "rllib_minestudio.cli.main", *words], check=True)
 
 
+def described(arm: Arm) -> str:
+    """An arm in the words of a command."""
+    words = [arm.file.name, *(f"--set '{change}'" for change in arm.changes)]
+    return f"`{' '.join(words)}`" + ("" if arm.trains else ", not trained")
+
+
 def cell_folder(out: Path, name: str, seed: int) -> Path:
     """Where a cell's results lie."""
     return out / name.replace(", ", "-").replace(" ", "_") / f"seed_{seed}"
-
-
-def read(folder: Path) -> Cell:
-    """Read a cell's results."""
-    lines = [
-        json.loads(line)
-        for file in sorted(folder.glob("training/**/result.json"))
-        for line in file.read_text().splitlines()
-    ]
-    return Cell(
-        {task: mean_return(Summary.load(folder / task)) for task in TASKS},
-        tuple(point for line in lines if (point := curve_point(line)) is not None),
-        lines[-1]["time_total_s"] if lines else 0.0,
-    )
-
-
-def mean_return(summary: Summary) -> float:
-    """Mean over the episodes."""
-    return statistics.mean(episode.undiscounted_return for episode in summary.episodes)
-
-
-def curve_point(result: dict[str, Any]) -> tuple[float, float] | None:
-    """Steps and return of one iteration; None while no episode has ended."""
-    value = result.get("env_runners", {}).get("episode_return_mean")
-    return None if value is None else (result["num_env_steps_sampled_lifetime"], value)
-
-
-def report(out: Path, names: Sequence[str]) -> None:
-    """Print and write the table and the plot of these arms' cells, as far as they are there."""
-    cells = {
-        name: [
-            read(path.parent.parent)
-            for path in sorted(cell_folder(out, name, 0).parent.glob("seed_*/empty/summary.json"))
-        ]
-        for name in names
-    }
-    cells = {name: found for name, found in cells.items() if found}
-    rows = [
-        (
-            name,
-            str(len(found)),
-            spread([cell.returns["cows"] for cell in found], ".2f"),
-            spread([cell.returns["sheep"] for cell in found], ".2f"),
-            spread([cell.returns["empty"] for cell in found], ".0f"),
-            f"{statistics.mean(cell.seconds for cell in found):.0f}",
-        )
-        for name, found in cells.items()
-    ]
-    header = ("arm", "seeds", "cows", "sheep", "metres without an animal", "seconds")
-    table = Table(*header)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-    lines = [header, ("---",) * len(header), *rows]
-    (out / "table.md").write_text("".join(f"| {' | '.join(line)} |\n" for line in lines))
-    draw(cells, out / "learning.png")
-
-
-def spread(values: Sequence[float], form: str) -> str:
-    """Mean, and the standard deviation over the seeds if there are several."""
-    text = f"{statistics.mean(values):{form}}"
-    return f"{text} ± {statistics.stdev(values):{form}}" if len(values) > 1 else text
-
-
-def draw(cells: dict[str, list[Cell]], path: Path) -> None:
-    """Plot the returns while training, a line per arm: mean over the seeds, and their range."""
-    figure = Figure(figsize=(8.0, 4.5), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    for name, found in cells.items():
-        curves = [cell.curve for cell in found if cell.curve]
-        if not curves:
-            level = statistics.mean(cell.returns["cows"] for cell in found)
-            axes.axhline(level, color="#777777", linestyle="--", label=f"{name} ({level:.1f})")
-            continue
-        points = min(map(len, curves))
-        steps = [curves[0][i][0] for i in range(points)]
-        values = [[curve[i][1] for curve in curves] for i in range(points)]
-        (line,) = axes.plot(steps, [statistics.mean(v) for v in values], label=name)
-        low, high = [min(v) for v in values], [max(v) for v in values]
-        axes.fill_between(steps, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
-    axes.set_xlabel("environment steps")
-    axes.set_ylabel("cows killed per episode")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
-    figure.savefig(path)
 
 
 if __name__ == "__main__":

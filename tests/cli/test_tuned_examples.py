@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.server import launcher
 EXAMPLES = Path(__file__).parents[2] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
 COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep")]
+STRAYS = [EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc")]
 SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
 """Stand among the cows of the demonstrations, and are left alone."""
 HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
@@ -47,7 +48,7 @@ def foreign_callbacks(experiment):
 def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
-        *(path.stem for path in COWS),
+        *(path.stem for path in (*COWS, *STRAYS)),
         *(path.stem for path in MINECRAFT),
     }
     assert len(MINECRAFT) == 4
@@ -59,6 +60,18 @@ def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
     expected = load(EXAMPLES / "cow.yaml").config["env_config"]
     if path.stem == "cow_bc":
         expected["callbacks"][0]["SummonMobs"]["mobs"].append(SHEEP)
+    assert experiment.config["env_config"] == expected
+    if "input_" in experiment.config:
+        experiment.config["input_"] = str(tmp_path)
+    assert make_plan(experiment).name == path.stem
+
+
+@pytest.mark.parametrize("path", STRAYS, ids=lambda path: path.stem)
+def test_the_second_task_differs_by_where_the_cows_are(path, tmp_path):
+    experiment = load(path, "model.weights=package:hunter_nano")  # a user's clone is not at hand
+    expected = load(EXAMPLES / "cow.yaml").config["env_config"]
+    away = {"name": "cow", "number": 4, "range_x": [-16, 16], "range_z": [-16, 16]}
+    expected["callbacks"][0]["SummonMobs"]["mobs"] = [away]
     assert experiment.config["env_config"] == expected
     if "input_" in experiment.config:
         experiment.config["input_"] = str(tmp_path)

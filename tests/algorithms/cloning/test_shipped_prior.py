@@ -16,10 +16,10 @@ from rllib_minestudio.models.vpt.shipped import FOLDER, shipped_names
 
 PRIOR = "package:hunter_nano"
 EXPERIMENT = Path(__file__).parents[3] / "tuned_examples" / "cow_from_prior.yaml"
-SEED, EPISODES = 1_000_000, 20
+SEED, EPISODES = 0, 20
 
 LEAST_RETURN = 7.0
-"""8.25 was measured, with a standard error of 0.45: other machines round differently."""
+"""8.00 was measured, with a standard error of 0.46: other machines round differently."""
 
 
 def test_it_is_small_and_holds_no_pickle():
@@ -31,7 +31,7 @@ def test_it_is_small_and_holds_no_pickle():
 
 
 @pytest.mark.slow
-def test_it_hunts_cows_on_seeds_that_no_demonstration_has(local_ray):
+def test_it_hunts_cows_on_twenty_fixed_seeds(local_ray):
     policy = load_starting_policy(EXPERIMENT)
     config = evaluation_config(policy.config, num_env_runners=0, num_envs=EPISODES)
     group = EnvRunnerGroup(config=config, local_env_runner=True)
