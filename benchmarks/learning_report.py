@@ -25,8 +25,8 @@ HEADING = """\
 
 Made by `OMP_NUM_THREADS=1 python benchmarks/learning.py --jobs 2 --docs`, which says what the
 columns mean; what they tell is in [cloning.md](cloning.md). Returns are means over the evaluated
-episodes, then over the seeds, ± the standard deviation over the seeds. Seconds are of training, of
-one cell among two.
+episodes, then over the seeds, ± the standard deviation over the seeds; without it there is only one
+seed. A dash was not evaluated (`--tasks`). Seconds are of training, of one cell among two.
 """
 
 
@@ -165,5 +165,5 @@ def draw(cells: dict[str, list[Cell]], path: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8, loc="center right")
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(0.0, 0.4))
     figure.savefig(path)
