@@ -16,15 +16,17 @@ from tests.evaluation.toy_envs import CoinToss
 
 @pytest.fixture(scope="session")
 def make_config() -> Callable[..., MineStudioPPOConfig]:
-    """Builds a config for evaluation on `CoinToss`; arguments go to the environment."""
+    """Builds a config for evaluation on `CoinToss`; other arguments go to the environment."""
 
-    def make(env: Any = CoinToss, num_envs: int = 4, **env_config: Any) -> MineStudioPPOConfig:
+    def make(
+        env: Any = CoinToss, num_envs: int = 4, pool: str = "auto", **env_config: Any
+    ) -> MineStudioPPOConfig:
         torch.manual_seed(0)
         return (
             MineStudioPPOConfig()
             .environment(env, env_config=env_config)
             .env_runners(num_envs_per_env_runner=num_envs)
-            .training(model=tiny_model(), kl_coeff=0.0, prior=None)
+            .training(model=tiny_model(), kl_coeff=0.0, prior=None, env_pool={"mode": pool})
             .debugging(seed=0)
         )
 
