@@ -98,6 +98,7 @@ def make_fragment(index: int) -> Fragment:
         logp=zeros,
         value=zeros,
         bootstrap_value=zeros,
+        final_obs=np.empty((0, HEIGHT, WIDTH, 3), np.uint8),
         state_in={name: rng.random(shape, np.float32) for name, shape in STATE.items()},
         last_obs=np.zeros((HEIGHT, WIDTH, 3), np.uint8),
         last_first=False,

@@ -74,8 +74,9 @@ class MineStudioPPO(Algorithm):
             max_restarts_per_hour=self.config.max_restarts_per_hour,
         )
         self.experience = self._make_experience()
-        self.weights_version = self._updates = 0
+        self.weights_version = 0
         self._next_samples: list[Sample[Any]] = []
+        self._publish_prior()
         self._publish_weights()
 
     @property
@@ -98,6 +99,9 @@ class MineStudioPPO(Algorithm):
             with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)), self.loop_times.learning():
                 samples = self._train_on(samples)
         with metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+            interval = self.config.prior_update_interval
+            if interval and (self.iteration + 1) % interval == 0:
+                self._publish_prior()
             if self._coefficients().publish:
                 self._publish_weights()
         self._log(samples)
@@ -120,7 +124,6 @@ class MineStudioPPO(Algorithm):
             return []
         finally:
             self.learner_group = self.learners.group
-        self._updates += 1
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         if self.metrics.peek(LOST_FRAGMENTS, default=0):
             self.experience.discard_lost(samples)
@@ -131,7 +134,7 @@ class MineStudioPPO(Algorithm):
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
-        lead = self._updates + 1 - self.weights_version if self._coefficients().publish else 0
+        lead = int(self._coefficients().publish)
         self._next_samples = self.experience.sample_ahead(count, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
@@ -142,6 +145,7 @@ class MineStudioPPO(Algorithm):
             self.iteration,
             kl_coeff=config.kl_coeff,
             kl_decay=config.kl_decay,
+            entropy_coeff=config.entropy_coeff,
             vf_warmup_iterations=config.vf_warmup_iterations,
         )
 
@@ -212,12 +216,20 @@ class MineStudioPPO(Algorithm):
     def _publish_weights(self) -> None:
         """Give the learner's weights, and their version, to all env runners and the buffer.
 
-        The version is the number of updates behind the weights.
+        The version counts publications: while the value function warms up and nothing is
+        published, the behaviour policy does not age.
         """
         state = self.learners.weights()
         self.learner_group = self.learners.group
-        self.weights_version = self._updates = state[WEIGHTS_SEQ_NO]
+        self.weights_version = state[WEIGHTS_SEQ_NO]
         self.experience.publish(self.weights_version, state[COMPONENT_RL_MODULE])
+
+    def _publish_prior(self) -> None:
+        """Give the prior's weights to all env runners, together with the next publication."""
+        weights = self.learners.prior_weights()
+        self.learner_group = self.learners.group
+        if weights is not None:
+            self.experience.set_prior(weights)
 
     # ---------------------------------------------------------------- checkpoints
 
@@ -259,4 +271,5 @@ class MineStudioPPO(Algorithm):
         self.learners.remember()
         self.experience.forget()
         self._next_samples = []
+        self._publish_prior()
         self._publish_weights()

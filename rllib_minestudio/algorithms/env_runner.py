@@ -10,9 +10,11 @@ Each environment is at its own step of its own fragment; the policy acts for whi
 
 from __future__ import annotations
 
+import copy
 import secrets
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -30,8 +32,14 @@ from rllib_minestudio.algorithms.env_pool.base import IMAGE
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.envs import env_makers, make_pool
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
+from rllib_minestudio.algorithms.prior_latents import (
+    PriorLatents,
+    PriorWeights,
+    build_prior_latents,
+)
 from rllib_minestudio.algorithms.rollout import (
     INFERENCE,
+    PRIOR,
     SAMPLING,
     WAITING,
     Observed,
@@ -57,6 +65,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     _incarnation = ""
     _weights_number = 0
     _weights_reachable = True
+    _prior_number = 0
+    _prior: PriorLatents | None = None
 
     def make_env(self) -> None:
         """Build the environments; each derives its own episodes from its two indices."""
@@ -132,6 +142,10 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         if publication is not None:
             self.set_state(publication.state)
             self._weights_number = publication.number
+        prior = weights.pull_prior(self._prior_number)
+        if prior is not None:
+            self.set_prior(prior.weights)
+            self._prior_number = prior.number
         self._weights_reachable = weights.reachable
         report, fragments = self.sample(aligned=aligned)
         return report, *fragments
@@ -141,6 +155,14 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         if COMPONENT_RL_MODULE in state:
             self._weights_seq_no = 0
         super().set_state(state)
+
+    def set_prior(self, weights: PriorWeights) -> None:
+        """Load the prior's weights; without any, fragments carry no latents of it."""
+        if self._prior is None:
+            network = copy.deepcopy(self.module.network)
+            self._prior = build_prior_latents(self.config, network, self.num_envs, weights)
+        else:
+            self._prior.load(weights)
 
     # ---------------------------------------------------------------- the loop
 
@@ -158,6 +180,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         ]
         self._indices = [0] * self.num_envs
         self._held: list[Observed] = []
+        self._without_prior: dict[int, Fragment] = {}
         self._complete: deque[Fragment] = deque()
         self._episodes = []
         self._times = StageTimes()
@@ -198,10 +221,11 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             if aligned:
                 self._hold(seen.select(complete))
                 seen = seen.select(~complete)
-            if len(self._complete) >= self.num_envs:
+            if len(self._complete) + len(self._without_prior) >= self.num_envs:
                 self._hold(seen)  # the next call acts, with newer weights
             elif len(seen.rows):
                 self._act(seen)
+            self._finish_fragments()  # while the environments play
         fragments = [self._complete.popleft() for _ in range(self.num_envs)]
         if aligned:  # who finished first is chance
             fragments.sort(key=lambda fragment: self._env_ids.index(fragment.env_id))
@@ -253,6 +277,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             reward=step.reward[answered],
             terminated=step.terminated[answered],
             truncated=step.truncated[answered],
+            final_obs=step.final_obs,
             bootstrap_value=self._final_values(step.final_obs),
         )
         if complete.any():
@@ -276,7 +301,23 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             )
             self._state_in[row] = states[k]
             self._indices[row] += 1
-            self._complete.append(fragment)
+            self._without_prior[row] = fragment
+
+    def _finish_fragments(self) -> None:
+        """Add the prior's latents to complete fragments, if there is a prior."""
+        rows, fragments = list(self._without_prior), list(self._without_prior.values())
+        self._without_prior = {}
+        if self._prior is not None and fragments:
+            with self._times.measure(PRIOR):
+                latents = self._prior.advance(
+                    rows, [f.obs for f in fragments], [f.first for f in fragments]
+                )
+            version = self._prior.version
+            fragments = [
+                replace(fragment, prior_latent=latent, prior_version=version)
+                for fragment, latent in zip(fragments, latents, strict=True)
+            ]
+        self._complete += fragments
 
     def _final_values(self, final_obs: dict[int, NDArray[np.uint8]]) -> dict[int, float]:
         """Values of the observations that truncated episodes ended with."""

@@ -36,8 +36,11 @@ class Fragment:
         truncated: (T,) bool.
         logp: (T,) float32, log-probability of the action under the behaviour policy.
         value: (T,) float32, the behaviour policy's value of `obs`, in units of return.
-        bootstrap_value: (T,) float32, the value of the observation that followed a truncated
-            step (that observation has no row: the next row starts another episode); NaN elsewhere.
+        bootstrap_value: (T,) float32, the behaviour policy's value of the observation that followed
+            a truncated step (its row would be the next one, which starts another episode); NaN
+            elsewhere.
+        final_obs: Those observations themselves, (N, H, W, 3) uint8, one for each of the N steps
+            that were truncated and did not terminate, in their order.
         state_in: The network's memory before row 0, arrays without a batch axis.
         last_obs: The observation after the last row, (H, W, 3) uint8.
         last_first: Whether `last_obs` begins an episode.
@@ -46,6 +49,9 @@ class Fragment:
         weights_version_max: Newest one.
         env_id: Names the environment, unique in a run.
         index: Counts the fragments of that environment from 0; consecutive ones are contiguous.
+        prior_latent: The frozen prior's features of `obs`, (T, hidsize) float32, computed with a
+            memory of its own; None if there is no prior.
+        prior_version: Of the prior's weights that computed them.
     """
 
     obs: NDArray[np.uint8]
@@ -57,6 +63,7 @@ class Fragment:
     logp: NDArray[np.float32]
     value: NDArray[np.float32]
     bootstrap_value: NDArray[np.float32]
+    final_obs: NDArray[np.uint8]
     state_in: Arrays
     last_obs: NDArray[np.uint8]
     last_first: bool
@@ -65,6 +72,8 @@ class Fragment:
     weights_version_max: int
     env_id: str
     index: int
+    prior_latent: NDArray[np.float32] | None = None
+    prior_version: int = 0
 
     def __len__(self) -> int:
         """T."""
@@ -130,6 +139,7 @@ class FragmentRows:
         self._action = {name: np.full(shape, -1, np.int64) for name in ("buttons", "camera")}
         self._floats = {name: np.full(shape, np.nan, np.float32) for name in _FLOATS}
         self._flags = {name: np.zeros(shape, np.bool_) for name in _FLAGS}
+        self._final_obs: list[list[NDArray[np.uint8]]] = [[] for _ in range(num_envs)]
         self._version = np.zeros((2, num_envs), np.int64)  # oldest and newest
 
     def write_decision(
@@ -173,6 +183,7 @@ class FragmentRows:
         reward: NDArray,
         terminated: NDArray,
         truncated: NDArray,
+        final_obs: Mapping[int, NDArray[np.uint8]],
         bootstrap_value: Mapping[int, float],
     ) -> NDArray[np.bool_]:
         """Write what came of the last decisions in k environments.
@@ -182,8 +193,9 @@ class FragmentRows:
             reward: Of the step.
             terminated: Whether it ended the episode for good.
             truncated: Whether it ended it before its time.
-            bootstrap_value: Per environment whose episode was truncated, the value of what it saw
-                last.
+            final_obs: Per environment whose episode was truncated and did not terminate, what it
+                saw last; kept.
+            bootstrap_value: Its value.
 
         Returns:
             (k,) whether the environment's fragment is complete: `take` it before anything else.
@@ -194,6 +206,7 @@ class FragmentRows:
         self._flags["truncated"][rows, t] = truncated
         for row, value in bootstrap_value.items():
             self._floats["bootstrap_value"][row, self._next[row]] = value
+            self._final_obs[row].append(final_obs[row])
         self._next[rows] = t + 1
         return t + 1 == self._length
 
@@ -225,6 +238,7 @@ class FragmentRows:
             action={name: tokens[row].copy() for name, tokens in self._action.items()},
             **{name: numbers[row].copy() for name, numbers in self._floats.items()},
             **{name: flags[row].copy() for name, flags in self._flags.items()},
+            final_obs=np.array(self._final_obs[row], np.uint8).reshape(-1, *self._obs_shape),
             state_in=state_in,
             last_obs=last_obs.copy(),
             last_first=last_first,
@@ -236,6 +250,7 @@ class FragmentRows:
         )
         self._next[row] = 0
         self._obs[row] = self._new_obs()
+        self._final_obs[row] = []
         for numbers in self._floats.values():
             numbers[row] = np.nan
         return fragment

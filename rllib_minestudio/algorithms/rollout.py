@@ -15,6 +15,7 @@ from rllib_minestudio.algorithms.fragment import Fragment, FragmentMetadata
 
 INFERENCE = "inference"
 WAITING = "waiting_for_envs"
+PRIOR = "prior"
 SAMPLING = "sampling"
 
 
@@ -27,7 +28,7 @@ class RolloutReport(NamedTuple):
         env_restarts: How often environments were replaced since then, by cause.
         metrics: RLlib's counters and timers.
         seconds: Wall time in the policy (`inference`), in waiting for environments or playing
-            them (`waiting_for_envs`), and altogether (`sampling`).
+            them (`waiting_for_envs`), in the prior (`prior`), and altogether (`sampling`).
         weights_number: Of the publication that the runner acted with last; 0 if it never pulled.
         weights_reachable: Whether the actor that has the newest ones answered; if it did not, the
             runner may have played on with older ones.
@@ -82,7 +83,7 @@ class StageTimes:
 
     def __init__(self) -> None:
         """Start at zero."""
-        self._seconds = dict.fromkeys((INFERENCE, WAITING, SAMPLING), 0.0)
+        self._seconds = dict.fromkeys((INFERENCE, WAITING, PRIOR, SAMPLING), 0.0)
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:

@@ -162,5 +162,5 @@ def test_metadata_tell_what_a_fragment_holds(runner):
         assert metadata.length == LENGTH
         state = sum(array.nbytes for array in fragment.state_in.values())
         # Two tokens, four floats and three flags per step beside the images.
-        images = (LENGTH + 1) * fragment.last_obs.nbytes
+        images = (LENGTH + 1 + fragment.truncated.sum()) * fragment.last_obs.nbytes
         assert metadata.nbytes == images + LENGTH * (2 * 8 + 4 * 4 + 3) + state

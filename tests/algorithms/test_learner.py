@@ -11,8 +11,9 @@ import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.learner import ITERATION
-from rllib_minestudio.algorithms.learner.batch import stack_fragments
+from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.forward import evaluate
+from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
 
@@ -37,7 +38,7 @@ def test_warmup_trains_the_value_function_and_publishes_nothing(local_ray, make_
 
     metrics = algorithm.train()["learners"]["default_policy"]
     assert metrics["recomputed_fragments"] == 8, "the values moved on, though unpublished"
-    assert algorithm.weights_version == algorithm.env_runner._weights_seq_no == 2
+    assert algorithm.weights_version == algorithm.env_runner._weights_seq_no == 1
     algorithm.stop()
 
 
@@ -75,7 +76,7 @@ def test_nan_rewards_are_left_out_counted_and_leave_no_trace(local_ray, make_con
 
 def test_persistent_nans_end_the_run(local_ray, make_config):
     algorithm = make_config({"nan_reward_at": -1}, max_nonfinite_minibatches=3).build_algo()
-    with pytest.raises(NonFiniteLossError, match="3 minibatches in a row"):
+    with pytest.raises(NonFiniteLossError, match="4 minibatches in a row"):
         algorithm.train()
     algorithm.stop()
 
@@ -227,14 +228,15 @@ def test_joined_fragments_are_evaluated_as_they_were_played(local_ray, make_conf
     last = fragments[1::2]
     evaluation = evaluate(
         learner_of(algorithm).vpt,
-        stack_fragments(fragments, "cpu", join=2),
-        torch.from_numpy(np.stack([f.last_obs for f in last])),
-        torch.tensor([f.last_first for f in last]),
+        sequences_of(fragments, join=2),
+        stream=MinibatchStream(torch.device("cpu")),
         context_length=16,
         batch_size=3,
     )
-    for name, actual in (("logp", evaluation.logp_bt), ("value", evaluation.value_bt)):
+    for name in ("logp", "value", "bootstrap_value"):
         expected = np.stack([getattr(f, name) for f in fragments]).reshape(8, 64)
+        actual = getattr(evaluation, f"{name}_bt")
         np.testing.assert_allclose(actual, expected, atol=2e-5, err_msg=name)
+    assert np.isfinite(evaluation.bootstrap_value_bt).sum() == 8 * 3, "episodes of 20 steps"
     np.testing.assert_allclose(evaluation.last_value_b, [f.last_value for f in last], atol=2e-5)
     algorithm.stop()

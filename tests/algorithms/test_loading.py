@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import ray
-import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.fragment import Fragment
@@ -33,6 +31,7 @@ def make_fragment(number, size=2):
         logp=floats,
         value=floats,
         bootstrap_value=floats,
+        final_obs=np.empty((0, size, size, 3), np.uint8),
         state_in={"keys": np.full(3, number, np.float32)},
         last_obs=np.zeros((2, 2, 3), np.uint8),
         last_first=False,
@@ -64,27 +63,27 @@ def wait_until_lost(reference):
 
 @pytest.fixture
 def loader():
-    loader = FragmentLoader(torch.device("cpu"), join=2)
+    loader = FragmentLoader(join=2)
     yield loader
     loader.close()
 
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Names of the threads in which batches were stacked."""
+    """Names of the threads in which fragments were fetched."""
     names = []
-    stack = loading.stack_fragments
+    sequences_of = loading.sequences_of
 
     def watched(*args, **kwargs):
         names.append(threading.current_thread().name)
-        return stack(*args, **kwargs)
+        return sequences_of(*args, **kwargs)
 
-    monkeypatch.setattr(loading, "stack_fragments", watched)
+    monkeypatch.setattr(loading, "sequences_of", watched)
     return names
 
 
 def numbers(loaded):
-    return loaded.batch.logp[:, 0].tolist()
+    return [sequence.fragments[0].index for sequence in loaded.sequences]
 
 
 def test_an_announced_batch_is_loaded_in_the_thread(loader, threads):
@@ -93,8 +92,9 @@ def test_an_announced_batch_is_loaded_in_the_thread(loader, threads):
     loaded = loader.load(TrainingData(episodes=list(fragments)))
     assert threads == ["prefetch_0"]
     assert numbers(loaded) == [0, 2]
-    assert loaded.batch.logp.shape == (2, 2 * STEPS)
-    assert loaded.batch.state_in["keys"][:, 0].tolist() == [0, 2], "only the first one's counts"
+    assert [sequence.num_steps for sequence in loaded.sequences] == [2 * STEPS] * 2
+    states = [sequence.state_in["keys"][0] for sequence in loaded.sequences]
+    assert states == [0, 2], "only the first one's counts"
     assert loaded.staleness(5) == [[5, 4], [3, 2]]
 
 
@@ -107,7 +107,7 @@ def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loa
     for present, following in itertools.pairwise(batches):
         loader.prefetch(following)
         loaded = loader.load(present)
-        assert loaded.fragments == present.episodes
+        assert [f for s in loaded.sequences for f in s.fragments] == present.episodes
         ahead.append(loaded.ahead)
     assert ahead == [False, True, True]
     assert threads.count(threading.current_thread().name) == 1
@@ -140,8 +140,12 @@ def test_references_are_recognised_and_lost_ones_replaced(loader, local_ray, thr
         loader.load(TrainingData(episodes_refs=[*short_lived, references[0]]))
 
 
-def test_what_goes_wrong_in_the_thread_is_raised_by_load(loader):
-    fragments = [make_fragment(0), replace(make_fragment(1), logp=np.zeros(1, np.float32))]
-    loader.prefetch(TrainingData(episodes=fragments))
-    with pytest.raises(ValueError, match="same shape"):
-        loader.load(TrainingData(episodes=fragments))
+def test_what_goes_wrong_in_the_thread_is_raised_by_load(loader, local_ray):
+    @ray.remote(num_cpus=0)
+    def fails():
+        raise ZeroDivisionError
+
+    references = [fails.remote(), ray.put(make_fragment(1))]
+    loader.prefetch(TrainingData(episodes_refs=references))
+    with pytest.raises(ZeroDivisionError):
+        loader.load(TrainingData(episodes_refs=references))

@@ -79,26 +79,28 @@ def test_importance_weight_is_truncated_and_has_no_gradient():
 
 
 def test_value_loss_is_half_the_mean_square():
-    loss = losses.value_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), torch.ones(2))
+    loss = losses.value_loss(
+        torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), torch.full((2,), 0.5)
+    )
     assert loss.item() == pytest.approx(0.5 * (1 + 4) / 2)
 
 
-def test_what_a_masked_step_holds_does_not_matter():
+def test_what_a_step_without_a_share_holds_does_not_matter():
     """Means are those over the other steps, and nothing flows back."""
-    mask = torch.tensor([0.0, 1.5, 1.5])
+    share = torch.tensor([0.0, 0.5, 0.5])
     good = torch.tensor([0.3, -0.2])
     spoilt = torch.cat([torch.tensor([1e6]), good]).requires_grad_()
     ones = torch.ones(3)
     policy = losses.policy_loss(
-        spoilt, torch.zeros(3), ones, ones, mask, clip_param=0.2, log_ratio_clamp=50.0
+        spoilt, torch.zeros(3), ones, ones, share, clip_param=0.2, log_ratio_clamp=50.0
     )
     alone = losses.policy_loss(
-        good, torch.zeros(2), ones[1:], ones[1:], ones[1:], clip_param=0.2, log_ratio_clamp=50.0
+        good, torch.zeros(2), ones[1:], ones[1:], share[1:], clip_param=0.2, log_ratio_clamp=50.0
     )
     for masked, expected in zip(policy, alone, strict=True):
         torch.testing.assert_close(masked, expected)
-    value = losses.value_loss(spoilt, torch.zeros(3), mask)
-    torch.testing.assert_close(value, losses.value_loss(good, torch.zeros(2), ones[1:]))
+    value = losses.value_loss(spoilt, torch.zeros(3), share)
+    torch.testing.assert_close(value, losses.value_loss(good, torch.zeros(2), share[1:]))
     (gradient,) = torch.autograd.grad(policy.loss + value, spoilt)
     assert gradient[0] == 0.0 and gradient[1] != 0.0
 

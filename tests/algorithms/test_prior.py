@@ -1,4 +1,4 @@
-"""The prior's memory across fragments, and its cache."""
+"""The prior's latents with its own memory, and the learner's heads of every version."""
 
 from __future__ import annotations
 
@@ -6,137 +6,111 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner.batch import stack_fragments
 from rllib_minestudio.algorithms.learner.prior import Prior
+from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 
-LENGTH = 8
+LENGTH, ENVS, FRAGMENTS = 8, 3, 3
 
 
-@pytest.fixture
-def network():
-    torch.manual_seed(0)
+def make_network(seed=0):
+    torch.manual_seed(seed)
     return VPTNetwork(VPTConfig.from_options(tiny_model()))
 
 
-def make_fragments(count):
-    """`count` contiguous fragments of two environments; an episode begins within the second."""
+@pytest.fixture
+def frames():
+    """Frames of three environments, (E, T, ...); an episode begins within the second fragment."""
     rng = np.random.default_rng(0)
-    fragments = []
-    for index in range(count):
-        for env_id in "ab":
-            first = np.arange(LENGTH) == (0 if index == 0 else LENGTH)
-            first[3] |= index == 1 and env_id == "a"
-            obs = rng.integers(0, 256, (LENGTH, IMAGE_SIZE, IMAGE_SIZE, 3), np.uint8)
-            zeros = np.zeros(LENGTH, np.float32)
-            fragments.append(
-                Fragment(
-                    obs=obs,
-                    action={name: np.zeros(LENGTH, np.int64) for name in ("buttons", "camera")},
-                    **dict.fromkeys(("reward", "logp", "value", "bootstrap_value"), zeros),
-                    first=first,
-                    **dict.fromkeys(("terminated", "truncated"), np.zeros(LENGTH, bool)),
-                    state_in={"mask": np.zeros(1, bool)},
-                    last_obs=obs[0],
-                    last_first=False,
-                    last_value=0.0,
-                    weights_version_min=0,
-                    weights_version_max=0,
-                    env_id=env_id,
-                    index=index,
-                )
-            )
-    return fragments
+    shape = (ENVS, FRAGMENTS * LENGTH, IMAGE_SIZE, IMAGE_SIZE, 3)
+    first = np.zeros(shape[:2], bool)
+    first[:, 0] = first[0, LENGTH + 3] = True
+    return rng.integers(0, 256, shape, np.uint8), first
 
 
-def make_prior(network, **options):
-    return Prior(network, context_length=5, batch_size=2, max_memories=4, **options)
-
-
-def latents(prior, fragments):
-    return prior.latents(fragments, stack_fragments(fragments, "cpu"))
-
-
-def whole_pass(network, fragments, env_id):
-    """The network run over all fragments of one environment at once."""
-    own = [fragment for fragment in fragments if fragment.env_id == env_id]
-    image = torch.from_numpy(np.concatenate([f.obs for f in own]))[None]
-    first = torch.from_numpy(np.concatenate([f.first for f in own]))[None]
+def whole_pass(network, obs, first):
+    """The network run over everything at once."""
     with torch.no_grad():
-        return network.net(image, first, network.initial_state(1))[0][0]
+        state = network.initial_state(ENVS)
+        return network.net(torch.from_numpy(obs), torch.from_numpy(first), state)[0].numpy()
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
-def test_memory_is_carried_from_fragment_to_fragment(network, together):
-    fragments = make_fragments(2)
-    prior = make_prior(network, carry_state=True, cache_size=0)
-    if together:  # in any order within the batch
-        order = [3, 0, 2, 1]
-        result = latents(prior, [fragments[i] for i in order])
-        found = {fragments[i].key: result[row] for row, i in enumerate(order)}
-    else:
-        parts = [latents(prior, fragments[:2]), latents(prior, fragments[2:])]
-        found = {f.key: latent for f, latent in zip(fragments, torch.cat(parts), strict=True)}
-    for env_id in "ab":
-        expected = whole_pass(network, fragments, env_id)
-        actual = torch.cat([found[env_id, 0], found[env_id, 1]])
-        torch.testing.assert_close(actual, expected, rtol=0, atol=2e-5)
+def in_fragments(latents, obs, first, order):
+    """The latents of fragments that are complete in `order`, groups of (env, index)."""
+    found = np.full((*first.shape, 32), np.nan, np.float32)
+    for group in order:
+        spans = [(env, slice(index * LENGTH, (index + 1) * LENGTH)) for env, index in group]
+        results = latents.advance(
+            [env for env, _ in group], [obs[s] for s in spans], [first[s] for s in spans]
+        )
+        for span, result in zip(spans, results, strict=True):
+            found[span] = result
+    return found
 
 
-def test_without_carrying_each_fragment_stands_alone(network):
-    fragments = make_fragments(2)
-    prior = make_prior(network, carry_state=False, cache_size=0)
-    latents(prior, fragments[:2])
-    second = latents(prior, fragments[2:])
-    alone = whole_pass(network, fragments[2:], "b")
-    torch.testing.assert_close(second[1], alone, rtol=0, atol=2e-5)
-
-
-def test_a_missing_fragment_means_an_empty_memory(network):
-    fragments = make_fragments(3)
-    prior = make_prior(network, carry_state=True, cache_size=0)
-    latents(prior, fragments[:2])
-    third = latents(prior, fragments[4:])
-    torch.testing.assert_close(third[1], whole_pass(network, fragments[4:], "b"), rtol=0, atol=2e-5)
-
-
-def test_reused_fragments_come_from_the_cache(network):
-    fragments = make_fragments(1)
-    prior = make_prior(network, carry_state=True, cache_size=2)
-    first = latents(prior, fragments)
-    with torch.no_grad():
-        next(network.parameters()).zero_()
-    torch.testing.assert_close(latents(prior, fragments), first, rtol=0, atol=0)
-
-
-def test_fragments_joined_to_a_row_give_the_same_latents(network):
-    fragments = sorted(make_fragments(2), key=lambda fragment: fragment.key)
-    prior = make_prior(network, carry_state=True, cache_size=0)
-    rows = prior.latents(fragments, stack_fragments(fragments, "cpu", join=2))
-    for row, env_id in zip(rows, "ab", strict=True):
-        expected = whole_pass(network, fragments, env_id)
-        torch.testing.assert_close(row, expected, rtol=0, atol=2e-5)
-
-
-def test_following_the_policy_forgets_what_the_old_weights_remembered(network):
-    fragments = make_fragments(2)
-    policy = VPTNetwork(VPTConfig.from_options(tiny_model()))
-    prior = make_prior(network, carry_state=True, cache_size=8)
-    latents(prior, fragments[:2])
-    prior.follow(policy)
-    again = latents(prior, fragments[:2])
-    torch.testing.assert_close(again[0], whole_pass(policy, fragments[:2], "a"), rtol=0, atol=2e-5)
-    second = latents(prior, fragments[2:])
-    expected = whole_pass(policy, fragments, "b")[LENGTH:]
-    torch.testing.assert_close(second[1], expected, rtol=0, atol=2e-5)
-
-
-def test_memories_of_environments_not_met_for_long_are_dropped(network):
-    fragments = make_fragments(1)
-    prior = Prior(
-        network, context_length=5, batch_size=1, max_memories=1, carry_state=True, cache_size=0
+def make_latents(carry_state=True):
+    return PriorLatents(
+        make_network(), num_envs=ENVS, context_length=5, batch_size=2, carry_state=carry_state
     )
-    latents(prior, fragments)
-    assert list(prior._memories) == ["b"]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        [[(0, i), (1, i), (2, i)] for i in range(FRAGMENTS)],
+        [[(2, 0)], [(2, 1), (0, 0)], [(0, 1)], [(1, 0), (0, 2), (2, 2)], [(1, 1)], [(1, 2)]],
+    ],
+    ids=["together", "each at its own pace"],
+)
+def test_latents_are_those_of_one_pass_over_everything(frames, order):
+    """Whatever was complete first, and in whose company."""
+    actual = in_fragments(make_latents(), *frames, order)
+    np.testing.assert_allclose(actual, whole_pass(make_network(), *frames), rtol=0, atol=2e-5)
+
+
+def test_without_carrying_each_fragment_stands_alone(frames):
+    obs, first = frames
+    order = [[(0, i), (1, i), (2, i)] for i in range(FRAGMENTS)]
+    actual = in_fragments(make_latents(carry_state=False), obs, first, order)
+    begins = first.copy()
+    begins[:, ::LENGTH] = True
+    np.testing.assert_allclose(actual, whole_pass(make_network(), obs, begins), rtol=0, atol=2e-5)
+
+
+def test_weights_can_be_replaced(frames):
+    """Memory runs on, as the policy's does when it gets new weights."""
+    latents, prior = make_latents(), Prior(make_network())
+    prior.follow(make_network(seed=1), version=7)
+    latents.load(prior.weights())
+    assert latents.version == 7
+    order = [[(0, i), (1, i), (2, i)] for i in range(FRAGMENTS)]
+    expected = whole_pass(make_network(seed=1), *frames)
+    np.testing.assert_allclose(in_fragments(latents, *frames, order), expected, rtol=0, atol=2e-5)
+
+
+def test_published_weights_do_not_change_with_the_network():
+    prior = Prior(make_network())
+    version, state = prior.weights()
+    assert version == 0
+    for name, tensor in make_network().state_dict().items():
+        np.testing.assert_array_equal(state[name], tensor.numpy(), err_msg=name)
+
+
+def test_each_step_gets_the_heads_of_its_version():
+    networks = [make_network(seed) for seed in range(3)]
+    prior = Prior(make_network(0), versions_kept=2)
+    prior.follow(networks[1], version=4)
+    prior.follow(networks[2], version=8)
+    assert [prior.knows(version) for version in (0, 4, 8)] == [False, True, True]
+    latent = torch.randn(1, 2, 32)
+    logits = prior.logits(latent, torch.tensor([[4, 8]]))
+    for name, actual in logits.items():
+        expected = [networks[i + 1].pi_head[name](latent[:, i]) for i in range(2)]
+        torch.testing.assert_close(actual, torch.stack(expected, dim=1))
+
+
+def test_weights_taken_over_are_the_newest():
+    latents = make_latents()
+    latents.load(PriorWeights(3, Prior(make_network(1)).weights().state))
+    assert latents.version == 3

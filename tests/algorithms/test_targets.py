@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms.fragment import FragmentRows
-from rllib_minestudio.algorithms.learner.batch import stack_fragments
-from rllib_minestudio.algorithms.learner.targets import Evaluation, add_targets
+from rllib_minestudio.algorithms.learner.batch import sequences_of
+from rllib_minestudio.algorithms.learner.targets import Evaluation, compute_targets
 
 STEPS = 4
 
@@ -31,7 +31,12 @@ def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
             weights_version=version,
         )
         rows.write_outcome(
-            only, reward=np.full(1, reward), terminated=no, truncated=no, bootstrap_value={}
+            only,
+            reward=np.full(1, reward),
+            terminated=no,
+            truncated=no,
+            final_obs={},
+            bootstrap_value={},
         )
     return rows.take(
         0,
@@ -44,26 +49,24 @@ def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
     )
 
 
-def evaluate_as(logp, value):
-    """Today's weights say the same of every step; remembers how many fragments it was asked."""
+def evaluate_as(logp, value, bootstrap_value=np.nan):
+    """Today's weights say the same of every step; remembers how many sequences it was asked."""
     asked = []
 
-    def evaluate(batch, last_image, last_first):
-        asked.append(len(batch))
-        full = torch.full((len(batch), STEPS), 1.0)
-        return Evaluation(full * logp, full * value, full[:, 0] * value)
+    def evaluate(sequences):
+        asked.append(len(sequences))
+        full = np.ones((len(sequences), sequences[0].num_steps), np.float32)
+        return Evaluation(full * logp, full * value, full * bootstrap_value, full[:, 0] * value)
 
     return evaluate, asked
 
 
 def targets(fragments, evaluate, correction="decoupled", *, excluded=None, join=1, **options):
-    return add_targets(
-        stack_fragments(fragments, "cpu", join=join),
-        fragments,
+    return compute_targets(
+        sequences_of(fragments, join),
         excluded=excluded or [False] * (len(fragments) // join),
-        prior_latent=None,
         evaluate=evaluate,
-        weights_version=5,
+        current_version=options.pop("current_version", 5),
         options=SimpleNamespace(
             off_policy_correction=correction,
             importance_weight_truncation=2.0,
@@ -75,18 +78,44 @@ def targets(fragments, evaluate, correction="decoupled", *, excluded=None, join=
 def test_only_stale_fragments_are_evaluated_again():
     fresh, stale = make_fragment(5, value=1.0, logp=-1.0), make_fragment(3, value=1.0, logp=-1.0)
     evaluate, asked = evaluate_as(logp=-2.0, value=9.0)
-    batch, statistics = targets([fresh, stale], evaluate)
+    result = targets([fresh, stale], evaluate)
     assert asked == [1]
-    assert statistics.evaluated_rows == 1
-    assert batch.proximal_logp[:, 0].tolist() == [-1.0, -2.0]
-    assert statistics.value[:, 0].tolist() == [1.0, 9.0]
+    assert result.num_evaluated == 1
+    assert result.proximal_logp_bt[:, 0].tolist() == [-1.0, -2.0]
+    assert result.value_bt[:, 0].tolist() == [1.0, 9.0]
 
 
 def test_fresh_fragments_need_no_forward_pass():
     evaluate, asked = evaluate_as(logp=0.0, value=0.0)
-    batch, _ = targets([make_fragment(5, value=1.0, logp=-1.0)], evaluate)
+    result = targets([make_fragment(5, value=1.0, logp=-1.0)], evaluate)
     assert asked == []
-    assert torch.all(batch.weight == 1.0)
+    assert torch.all(result.weight_bt == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "current_version"),
+    [
+        (make_fragment(5, value=1.0, logp=-1.0), None),
+        (replace(make_fragment(5, value=1.0, logp=-1.0), weights_version_max=6), 5),
+        (make_fragment(6, value=1.0, logp=-1.0), 5),
+    ],
+    ids=["the weights moved on unpublished", "two weights acted in it", "of a run rolled back"],
+)
+def test_whatever_other_weights_played_is_evaluated_again(fragment, current_version):
+    evaluate, asked = evaluate_as(logp=-2.0, value=9.0)
+    result = targets([fragment], evaluate, current_version=current_version)
+    assert asked == [1]
+    assert torch.all(result.value_bt == 9.0)
+
+
+def test_a_truncated_episode_is_worth_what_todays_weights_say():
+    """Of the final observation, which has no step of its own."""
+    fragment = make_fragment(3, value=1.0, logp=-1.0)
+    fragment.truncated[2] = True
+    fragment.bootstrap_value[2] = 1.0  # the behaviour policy's, three versions old
+    evaluate, _ = evaluate_as(logp=-1.0, value=9.0, bootstrap_value=20.0)
+    result = targets([fragment], evaluate, gamma=0.5)
+    assert result.value_target_bt[0].tolist() == [5.5, 5.5, 11.0, 5.5]
 
 
 @pytest.mark.parametrize(
@@ -101,77 +130,73 @@ def test_fresh_fragments_need_no_forward_pass():
 )
 def test_the_behaviour_policy_is_weighed_or_forgotten(correction, logp, weight):
     evaluate, _ = evaluate_as(logp=logp, value=0.0)
-    batch, _ = targets([make_fragment(4, value=0.0, logp=-1.0)], evaluate, correction)
-    np.testing.assert_allclose(batch.weight, weight, rtol=1e-6)
-    assert torch.all(batch.logp == -1.0)
+    result = targets([make_fragment(4, value=0.0, logp=-1.0)], evaluate, correction)
+    np.testing.assert_allclose(result.weight_bt, weight, rtol=1e-6)
 
 
 def test_value_targets_are_in_units_of_return():
     evaluate, _ = evaluate_as(logp=0.0, value=0.0)
-    batch, _ = targets([make_fragment(5, value=0.25, logp=0.0)], evaluate)
-    np.testing.assert_allclose(batch.value_target, 1.0)
+    result = targets([make_fragment(5, value=0.25, logp=0.0)], evaluate)
+    np.testing.assert_allclose(result.value_target_bt, 1.0)
 
 
 def test_without_correction_the_ratio_is_to_the_behaviour_policy():
     evaluate, _ = evaluate_as(logp=-2.0, value=9.0)
-    batch, statistics = targets([make_fragment(3, value=1.0, logp=-1.0)], evaluate, "none")
-    assert torch.all(batch.proximal_logp == -1.0)
-    assert torch.all(statistics.value == 9.0), "the values are those of today"
+    result = targets([make_fragment(3, value=1.0, logp=-1.0)], evaluate, "none")
+    assert torch.all(result.proximal_logp_bt == -1.0)
+    assert torch.all(result.value_bt == 9.0), "the values are those of today"
 
 
 def test_stored_values_can_be_reused_however_stale():
     evaluate, asked = evaluate_as(logp=-2.0, value=9.0)
     fragments = [make_fragment(3, value=1.0, logp=-1.0)]
-    _, statistics = targets(fragments, evaluate, "none", reuse_stored_values=True)
+    result = targets(fragments, evaluate, "none", reuse_stored_values=True)
     assert asked == []
-    assert torch.all(statistics.value == 1.0)
+    assert torch.all(result.value_bt == 1.0)
 
 
-def test_joined_fragments_are_one_row_through_which_advantages_run():
+def test_joined_fragments_are_one_sequence_through_which_advantages_run():
     fragments = [make_fragment(5, 0.0, 0.0, env_id="a", index=i, reward=i) for i in (1, 2)]
-    batch, _ = targets(fragments, None, join=2, gamma=0.5, lambda_=1.0)
-    assert batch.value_target.shape == (1, 2 * STEPS)
+    result = targets(fragments, None, join=2, gamma=0.5, lambda_=1.0)
+    assert result.value_target_bt.shape == (1, 2 * STEPS)
     first = sum(0.5**k for k in range(STEPS)) + 2.0 * sum(0.5**k for k in range(STEPS, 2 * STEPS))
-    assert batch.value_target[0, 0].item() == pytest.approx(first)
+    assert result.value_target_bt[0, 0].item() == pytest.approx(first)
 
 
-def test_one_stale_fragment_makes_its_row_stale():
+def test_one_stale_fragment_makes_its_sequence_stale():
     fragments = [make_fragment(version, 1.0, -1.0, env_id="a") for version in (4, 5)]
-
-    def evaluate(batch, last_image, last_first):
-        ones = torch.ones(1, 2 * STEPS)
-        return Evaluation(-2.0 * ones, 9.0 * ones, ones[:, 0])
-
-    batch, statistics = targets(fragments, evaluate, join=2)
-    assert statistics.evaluated_rows == 1
-    assert torch.all(batch.proximal_logp == -2.0)
+    evaluate, _ = evaluate_as(logp=-2.0, value=9.0)
+    result = targets(fragments, evaluate, join=2)
+    assert result.num_evaluated == 1
+    assert torch.all(result.proximal_logp_bt == -2.0)
 
 
-@pytest.mark.parametrize("spoilt", ["reward", "value", "logp", "bootstrap_value", "state_in"])
+@pytest.mark.parametrize(
+    "spoilt", ["reward", "value", "logp", "bootstrap_value", "state_in", "prior_latent"]
+)
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_a_row_with_a_number_that_is_not_finite_is_masked(spoilt, number):
+def test_a_sequence_with_a_number_that_is_not_finite_is_left_out(spoilt, number):
     fragments = [make_fragment(5, value=1.0, logp=-1.0, env_id=name) for name in "abc"]
     if spoilt == "state_in":
-        fragments = [
-            replace(f, state_in={"keys": np.full(2, number if f.env_id == "b" else 0, np.float32)})
-            for f in fragments
-        ]
+        fragments[1] = replace(fragments[1], state_in={"mask": np.full(1, number, np.float32)})
+    elif spoilt == "prior_latent":
+        latent = np.full((STEPS, 2), number, np.float32)
+        fragments[1] = replace(fragments[1], prior_latent=latent)
     else:
         getattr(fragments[1], spoilt)[2] = number
         fragments[1].truncated[2] = True  # without it nobody reads the bootstrap value
-    batch, statistics = targets(fragments, None)
-    assert statistics.nonfinite.tolist() == [False, True, False]
-    assert batch.mask[:, 0].tolist() == [1.5, 0.0, 1.5], "means are over the others"
-    for tensor in batch.tensors():
+    result = targets(fragments, None)
+    assert result.nonfinite_b.tolist() == [False, True, False]
+    assert result.usable_b.tolist() == [True, False, True]
+    for tensor in result[2:-1]:
         assert torch.isfinite(tensor).all()
-    assert torch.isfinite(statistics.value).all()
 
 
-def test_an_excluded_row_has_no_part_in_anything():
+def test_an_excluded_sequence_has_no_part_in_anything():
     fragments = [
         make_fragment(5, value, logp=-1.0, env_id=str(i)) for i, value in enumerate((0, 1, 7))
     ]
-    batch, _ = targets(fragments, None, excluded=[False, False, True])
-    two, _ = targets(fragments[:2], None)
-    assert torch.all(batch.mask[2] == 0.0)
-    torch.testing.assert_close(batch.advantage[:2], two.advantage)
+    result = targets(fragments, None, excluded=[False, False, True])
+    two = targets(fragments[:2], None)
+    assert result.usable_b.tolist() == [True, True, False]
+    torch.testing.assert_close(result.advantage_bt[:2], two.advantage_bt)

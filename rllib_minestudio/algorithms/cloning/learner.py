@@ -105,9 +105,7 @@ class MineStudioBCLearner(VPTLearner):
             (part.loss / total.clamp(min=1)).backward()
             for name, value in part._asdict().items():
                 sums[name] += value.detach()
-        step = self._step.step(
-            loss=sums["loss"], usable=total, nonfinite=torch.zeros_like(total), minibatches=1
-        )
+        step = self._step.step(loss=sums["loss"], minibatches=1)
         sums |= {"steps": total, "gradient_norm": step.gradient_norm}
         return {name: float(value) for name, value in sums.items()}
 

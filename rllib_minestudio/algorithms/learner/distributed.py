@@ -33,11 +33,13 @@ class Peers:
     Args:
         count: How many there are; more than one need torch's default process group (gloo, or nccl
             on GPUs), which RLlib's `LearnerGroup` sets up.
+        device: Of the learners; nccl sums nothing elsewhere.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, device: torch.device | str = "cpu") -> None:
         """Remember the number of learners."""
         self.count = max(1, count)
+        self._device = device
 
     @property
     def rank(self) -> int:
@@ -48,9 +50,9 @@ class Peers:
         """The elementwise sum over all learners, on the same device."""
         if self.count == 1:
             return tensor
-        summed = tensor.detach().clone()
+        summed = tensor.detach().to(self._device, copy=True)
         torch.distributed.all_reduce(summed)
-        return summed
+        return summed.to(tensor.device)
 
     def gather(self, item: Item) -> list[Item]:
         """Every learner's item, in the learners' order; items are pickled, so keep them small."""

@@ -1,14 +1,23 @@
-"""Running the network over recorded rows, chunk by chunk."""
+"""Running the network over recorded sequences, chunk by chunk."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.batch import FragmentBatch, Tensors
+from rllib_minestudio.algorithms.learner.batch import (
+    FragmentSequence,
+    Minibatch,
+    Tensors,
+    stacked_states,
+)
+from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Evaluation
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VPTRLModule
@@ -28,50 +37,106 @@ def forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[s
     )
 
 
-@torch.no_grad()
 def evaluate(
     module: VPTRLModule,
-    batch: FragmentBatch,
-    last_image: Tensor,
-    last_first: Tensor,
+    sequences: Sequence[FragmentSequence],
     *,
+    stream: MinibatchStream,
     context_length: int,
     batch_size: int,
 ) -> Evaluation:
     """Log-probabilities and values of recorded steps under the module's weights.
 
+    Every observation is evaluated with the memory that the weights before it left, the final ones
+    of episodes that were cut short included.
+
     Args:
         module: Not its distributed wrapper: nothing is to be synchronised.
-        batch: B rows.
-        last_image: (B, H, W, 3), what was seen after the last step.
-        last_first: (B,) bool, whether that began an episode.
+        sequences: B of them, of equal lengths.
+        stream: Brings them to the module's device.
         context_length: Steps per forward pass.
-        batch_size: Rows per forward pass, at most; bounds the memory.
+        batch_size: Sequences per forward pass, at most; bounds the memory.
     """
-    rows = torch.arange(len(batch), device=last_image.device)
-    parts = [
-        _evaluate_together(
-            module, batch.select(some), last_image[some], last_first[some], context_length
-        )
-        for some in rows.split(batch_size)
-    ]
-    return Evaluation(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
+    groups = [sequences[i : i + batch_size] for i in range(0, len(sequences), batch_size)]
+    minibatches = stream.stream(_all_observations, groups)
+    parts = []
+    for group in groups:
+        logp, value = _run(module, next(minibatches), context_length)
+        parts += [_places(sequence).read(logp[i], value[i]) for i, sequence in enumerate(group)]
+    return Evaluation(*(np.stack(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _evaluate_together(
-    module: VPTRLModule,
-    batch: FragmentBatch,
-    last_image: Tensor,
-    last_first: Tensor,
-    context_length: int,
-) -> Evaluation:
-    state = batch.state_in
+@torch.no_grad()
+def _run(
+    module: VPTRLModule, minibatch: Minibatch, context_length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities of the actions, and values in units of return, of all frames."""
+    state = minibatch.state_in
     logp, value = [], []
-    for chunk in batch.chunks(context_length):
+    for chunk in minibatch.chunks(context_length):
         out = forward(module, chunk.image, chunk.first, state)
         action = {name: tokens.unsqueeze(-1) for name, tokens in chunk.action.items()}
         logp.append(heads.log_prob(out[LOGITS], action))
         value.append(out[Columns.VF_PREDS])
         state = out[Columns.STATE_OUT]
-    last = forward(module, last_image[:, None], last_first[:, None], state)
-    return Evaluation(torch.cat(logp, dim=1), torch.cat(value, dim=1), last[Columns.VF_PREDS][:, 0])
+    return torch.cat(logp, dim=1).cpu().numpy(), torch.cat(value, dim=1).cpu().numpy()
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the frames of a sequence lie when the final observations are put in between.
+
+    An episode that was cut short after step t goes on with a final observation that has no step of
+    its own. Put behind step t it meets the memory it needs, and changes nothing for others: what
+    follows begins another episode. So all values come from one pass over T + N + 1 frames::
+
+        steps       0 1 2 | 3 4          (| the episode was cut short)
+        frames      0 1 2 F 3 4 L        (F final observation, L the one after the last step)
+    """
+
+    steps: np.ndarray
+    finals: np.ndarray
+    cut_steps: np.ndarray
+
+    @property
+    def last(self) -> int:
+        """The place of the observation after the last step."""
+        return len(self.steps) + len(self.finals)
+
+    def read(
+        self, logp: np.ndarray, value: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """An `Evaluation`'s fields for one sequence, from arrays over its frames."""
+        bootstrap_value = np.full(len(self.steps), np.nan, np.float32)
+        bootstrap_value[self.cut_steps] = value[self.finals]
+        return logp[self.steps], value[self.steps], bootstrap_value, value[self.last]
+
+
+def _places(sequence: FragmentSequence) -> _Places:
+    cut = sequence.bootstraps
+    steps = np.arange(len(cut)) + np.cumsum(cut) - cut
+    return _Places(steps, steps[cut] + 1, np.flatnonzero(cut))
+
+
+def _all_observations(sequences: Sequence[FragmentSequence]) -> Minibatch:
+    """Sequences with all their observations; the shorter are filled up with one-frame episodes."""
+    places = [_places(sequence) for sequence in sequences]
+    length = max(place.last for place in places) + 1
+    image = np.zeros((len(sequences), length, *sequences[0].last.last_obs.shape), np.uint8)
+    first = np.ones((len(sequences), length), np.bool_)
+    tokens = {name: np.zeros(first.shape, np.int64) for name in sequences[0].last.action}
+    for i, (sequence, place) in enumerate(zip(sequences, places, strict=True)):
+        image[i, place.steps] = sequence.array("obs")
+        image[i, place.finals] = sequence.array("final_obs")
+        image[i, place.last] = sequence.last.last_obs
+        first[i, place.steps] = sequence.array("first")
+        first[i, place.finals] = False
+        first[i, place.last] = sequence.last.last_first
+        for name, array in tokens.items():
+            array[i, place.steps] = sequence.action(name)
+    return Minibatch(
+        image=torch.from_numpy(image),
+        action={name: torch.from_numpy(array) for name, array in tokens.items()},
+        first=torch.from_numpy(first),
+        state_in=stacked_states(sequences),
+    )

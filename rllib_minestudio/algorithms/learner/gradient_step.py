@@ -70,21 +70,17 @@ class GradientStep:
         self,
         *,
         loss: Tensor,
-        usable: Tensor,
-        nonfinite: Tensor,
         minibatches: int,
     ) -> Step:
         """Take the step that gradients were accumulated for, and zero them.
 
         Args:
             loss: Sum of this learner's losses since the last step.
-            usable: How many steps of this learner's the gradients come from, a scalar; masked
-                ones do not count.
-            nonfinite: How many of its rows were masked because a number in them is not finite.
             minibatches: Of all learners, since the last step.
 
         Raises:
-            NonFiniteLossError: Too many minibatches in a row were skipped for such numbers.
+            NonFiniteLossError: Too many minibatches in a row were skipped for a number that is
+                not finite.
         """
         parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
         for parameter in parameters:
@@ -95,10 +91,7 @@ class GradientStep:
         )
         # AdamW keeps squares: a gradient whose square overflows would stay in its moments.
         broken = ~(norm.square().isfinite() & loss.isfinite())
-        any_broken, any_usable, any_nonfinite = self._peers.total(
-            torch.stack([broken.float(), usable.float(), nonfinite.float()])
-        ).tolist()
-        taken = bool(any_usable) and not any_broken
+        taken = not self._peers.total(broken.float())
         if taken:
             self._optimizer.step()
             if self.average is not None:
@@ -106,11 +99,19 @@ class GradientStep:
         self._optimizer.zero_grad(set_to_none=True)
         if taken:
             self._skipped_in_a_row = 0
-        elif any_broken or any_nonfinite:
-            self._count(minibatches)
+        else:
+            self.skip(minibatches)
         return Step(taken, norm)
 
-    def _count(self, minibatches: int) -> None:
+    def skip(self, minibatches: int) -> None:
+        """Count minibatches that no step can be taken on because their numbers are not finite.
+
+        Args:
+            minibatches: Of all learners.
+
+        Raises:
+            NonFiniteLossError: They were too many in a row.
+        """
         self._skipped_in_a_row += minibatches
         if self._skipped_in_a_row >= self._max_nonfinite:
             raise NonFiniteLossError(

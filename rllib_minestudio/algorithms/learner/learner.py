@@ -1,8 +1,8 @@
 """The learner: one training iteration over a batch of fragments.
 
-A reader's path: `update` -> `_prepare` (what may be trained on; advantages, proximal policy, prior)
--> `TrainingPass` (chunks of `context_length` with the memory carried over) -> `_chunk_loss` -> one
-`GradientStep` per `gradient_accumulation` minibatches.
+A reader's path: `update` -> `_prepare` (what may be trained on; advantages, proximal policy) ->
+`TrainingPass` (optimizer steps, minibatches, chunks of `context_length` with the memory carried
+over) -> `_chunk_loss` -> one `GradientStep` per `gradient_accumulation` minibatches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rllib_minestudio.algorithms.learner.behaviour_cloning import build_cloning
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
-from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedBatch
+from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import Objective, objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
@@ -34,8 +34,10 @@ from rllib_minestudio.algorithms.learner.schedule import (
     loss_coefficients,
 )
 from rllib_minestudio.algorithms.learner.state import ExtraState, own_moments
-from rllib_minestudio.algorithms.learner.targets import add_targets
-from rllib_minestudio.algorithms.learner.training_pass import TrainingPass
+from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
+from rllib_minestudio.algorithms.learner.targets import compute_targets
+from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
+from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
 
@@ -47,15 +49,18 @@ PUBLISHED_VERSION = "published_version"
 class MineStudioPPOLearner(VPTLearner):
     """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
 
+    _weights_seq_no: int
+
     def build(self) -> None:
         """Build module and optimizer, and freeze the prior."""
         super().build()
         if self._device.type == "cpu":
             keep_freed_memory()
         config = self.config
-        self._peers = Peers(config.num_learners)
-        self._prior = build_prior(config, self.vpt.network, self._peers)
-        self._loader = FragmentLoader(self._device, join=config.fragments_per_chunk)
+        self._peers = Peers(config.num_learners, self._device)
+        self._prior = build_prior(config, self.vpt.network, self._device)
+        self._loader = FragmentLoader(join=config.fragments_per_chunk)
+        self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
         averaged = None if decay is None else AveragedModule(self.vpt, decay)
         self._extra_state = ExtraState(self._prior if is_nowhere_else(config) else None, averaged)
@@ -71,13 +76,15 @@ class MineStudioPPOLearner(VPTLearner):
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
             config,
+            stream=self._stream,
             gradient_step=self._gradient_step,
             peers=self._peers,
             seed=config.seed or 0,
             cloning=self._cloning,
         )
         self._published_version = self._weights_seq_no
-        self._coefficients = LossCoefficients(policy=1.0, kl=0.0, publish=True)
+        self._is_published = True
+        self._coefficients = LossCoefficients(policy=1.0, kl=0.0, entropy=0.0, publish=True)
 
     @staticmethod
     def _rate_or_schedule(config: Any) -> Any:
@@ -87,6 +94,7 @@ class MineStudioPPOLearner(VPTLearner):
     def shutdown(self) -> None:
         """Stop loading ahead."""
         self._loader.close()
+        self._stream.close()
         if self._cloning is not None:
             self._cloning.close()
         super().shutdown()
@@ -94,7 +102,7 @@ class MineStudioPPOLearner(VPTLearner):
     # ---------------------------------------------------------------- the iteration
 
     def prefetch(self, training_data: TrainingData) -> None:
-        """Begin to fetch and stack the batch that the update after the present one will get."""
+        """Begin to fetch the fragments that the update after the present one will get."""
         self._loader.prefetch(training_data)
 
     def update(
@@ -109,7 +117,8 @@ class MineStudioPPOLearner(VPTLearner):
             timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
                 environment steps for the learning rate's schedule, and `published_version`, the
                 version of the weights that env runners act with (left out: what this learner's
-                own updates imply).
+                own updates imply). Versions count the updates that are published: while the value
+                function warms up, the weights move and the version stands still.
 
         Returns:
             The metrics of the iteration.
@@ -132,56 +141,69 @@ class MineStudioPPOLearner(VPTLearner):
             timesteps[ITERATION],
             kl_coeff=config.kl_coeff,
             kl_decay=config.kl_decay,
+            entropy_coeff=config.entropy_coeff,
             vf_warmup_iterations=config.vf_warmup_iterations,
         )
         head_only = config.vf_warmup_head_only and not self._coefficients.publish
         value_head = self.vpt.network.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
-        self._published_version = timesteps.get(PUBLISHED_VERSION, self._published_version)
+        self._meet(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
         with self._collected.timed("targets"):
-            batch, nonfinite = self._prepare(loaded)
-        self._weights_seq_no += 1
+            prepared = self._prepare(loaded)
         with self._collected.timed("train"):
-            self._passes.run(batch, nonfinite, self._chunk_loss, self._collected)
-        if self._coefficients.publish:
+            self._passes.run(prepared, self._chunk_loss, self._collected)
+        self._is_published = self._coefficients.publish
+        if self._is_published:
+            self._weights_seq_no += 1
             self._published_version = self._weights_seq_no
         self._update_prior(timesteps[ITERATION] + 1)
-        self._log(batch)
+        self._log(prepared)
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 
-    def _prepare(self, loaded: LoadedBatch) -> tuple[TrainingBatch, Tensor]:
-        """Compute everything that needs no gradient, once.
+    def _meet(self, published_version: int) -> None:
+        """Take note of what env runners act with.
 
-        Returns:
-            The batch, and for each row whether it is left out because a number is not finite.
+        A learner that was restored to a state from before the last publication goes on from there
+        under a version of its own: two different weights must never have the same.
         """
-        config = self.config
-        fragments, batch = loaded.fragments, loaded.batch
-        excluded = self._exclude(loaded)
-        targets, statistics = add_targets(
-            batch,
-            fragments,
-            excluded=excluded,
-            prior_latent=self._prior.latents(fragments, batch) if self._prior else None,
+        self._published_version = published_version
+        if published_version > self._weights_seq_no:
+            self._weights_seq_no = published_version
+            self._is_published = False
+
+    def _prepare(self, loaded: LoadedFragments) -> Prepared:
+        """Compute everything that needs no gradient, once."""
+        config, sequences = self.config, loaded.sequences
+        targets = compute_targets(
+            sequences,
+            excluded=self._exclude(loaded),
             evaluate=partial(
                 evaluate,
                 self.vpt,
+                stream=self._stream,
                 context_length=config.context_length,
                 batch_size=config.fragments_per_minibatch,
             ),
-            weights_version=self._weights_seq_no,
+            current_version=self._weights_seq_no if self._is_published else None,
             options=config,
             total=self._peers.total,
         )
-        self._collected.add_targets(statistics)
+        self._collected.add_targets(targets)
         counts, join = self._collected.counts, config.fragments_per_chunk
-        counts["recomputed_fragments"] += statistics.evaluated_rows * join
-        counts["dropped_nonfinite"] += int(statistics.nonfinite.sum()) * join
-        return targets, statistics.nonfinite
+        counts["recomputed_fragments"] += targets.num_evaluated * join
+        counts["dropped_nonfinite"] += int(targets.nonfinite_b.sum()) * join
+        if self._prior is None:
+            return Prepared(sequences, targets, None)
+        counts["kl_masked_fragments"] += sum(
+            not self._prior.knows(fragment.prior_version)
+            for sequence in sequences
+            for fragment in sequence.fragments
+        )
+        return Prepared(sequences, targets, self._prior.knows)
 
-    def _exclude(self, loaded: LoadedBatch) -> list[bool]:
-        """For each row, whether it was lost or has become too stale since it was sampled.
+    def _exclude(self, loaded: LoadedFragments) -> list[bool]:
+        """For each sequence, whether it was lost or has become too stale since it was sampled.
 
         The replay buffer has looked at staleness already, but weights may have been published
         since. As there, only published versions count: while the value function warms up the
@@ -200,8 +222,9 @@ class MineStudioPPOLearner(VPTLearner):
     def _chunk_loss(self, chunk: TrainingBatch, outputs: dict[str, Any]) -> Objective:
         """The loss of one chunk and its parts; see `objective.py`."""
         prior_logits = None
-        if self._prior is not None and chunk.prior_latent is not None:
-            prior_logits = self._prior.logits(chunk.prior_latent)
+        if self._prior is not None:
+            assert chunk.prior_latent is not None and chunk.prior_version is not None
+            prior_logits = self._prior.logits(chunk.prior_latent, chunk.prior_version)
         return objective(
             logits=outputs[LOGITS],
             value=outputs[VALUE],
@@ -223,9 +246,13 @@ class MineStudioPPOLearner(VPTLearner):
         """Let the prior follow the policy every `prior_update_interval` iterations."""
         interval = self.config.prior_update_interval
         if self._prior is not None and interval and iterations % interval == 0:
-            self._prior.follow(self.vpt.network)
+            self._prior.follow(self.vpt.network, version=iterations)
 
-    def _log(self, batch: TrainingBatch) -> None:
+    def prior_weights(self) -> PriorWeights | None:
+        """What env runners need of the prior; None without one."""
+        return None if self._prior is None else self._prior.weights()
+
+    def _log(self, prepared: Prepared) -> None:
         """Hand the iteration's numbers to RLlib; the one place where the device is waited for."""
         scalars = {
             **self._collected.results(),
@@ -236,7 +263,7 @@ class MineStudioPPOLearner(VPTLearner):
             self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
         for name, count in self._collected.counts.items():
             self.metrics.log_value((DEFAULT_MODULE_ID, name), count, reduce="sum")
-        steps = int(batch.mask.count_nonzero())
+        steps = int(prepared.targets.usable_bt.sum())
         self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), steps, reduce="sum")
         self.metrics.log_value(
             (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), steps, reduce="lifetime_sum"
@@ -278,6 +305,6 @@ class MineStudioPPOLearner(VPTLearner):
         super().set_state(state)
         own_moments(self.get_optimizer(DEFAULT_MODULE_ID))
         self._published_version = self._weights_seq_no
-        if self._prior is not None:
-            self._prior.forget()
+        # The state may be from within a warmup: what env runners have is not known to be the same.
+        self._is_published = False
         self._extra_state.restore(state)

@@ -1,6 +1,8 @@
-"""Getting fragments to the learner: fetched, stacked, moved to the device, a batch ahead.
+"""Getting fragments to the learner: fetched from Ray's object store, an iteration ahead.
 
-While the learner trains on one batch, a thread can do all this for the next (`prefetch`).
+While the learner trains on the fragments of one iteration, a thread can fetch those of the next
+from the nodes where they were played (`prefetch`). They stay in the host's memory; minibatches of
+them go to the device one by one (`streaming.py`).
 """
 
 from __future__ import annotations
@@ -12,88 +14,75 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
-import torch
 from ray.exceptions import ObjectLostError
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner.batch import FragmentBatch, stack_fragments
+from rllib_minestudio.algorithms.learner.batch import FragmentSequence, sequences_of
 from rllib_minestudio.errors import FragmentsLostError
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedBatch:
-    """Fragments ready to train on.
+class LoadedFragments:
+    """An iteration's fragments, in this process.
 
     Attributes:
-        fragments: In chunk-major order: those of one row are consecutive and contiguous in time.
-        batch: The same, stacked into rows.
-        lost: For each row, whether Ray lost one of its fragments. Another row stands in for it,
-            so that every learner has equally many; it must not be trained on.
-        ready: On a GPU, recorded when all tensors have arrived.
-        ahead: Whether it was loaded ahead, in the thread.
+        sequences: What is trained on.
+        lost: For each sequence, whether Ray lost one of its fragments. Another one stands in for
+            it, so that every learner has equally many; it must not be trained on.
+        ahead: Whether they were fetched ahead, in the thread.
     """
 
-    fragments: list[Fragment]
-    batch: FragmentBatch
+    sequences: list[FragmentSequence]
     lost: list[bool]
-    ready: torch.cuda.Event | None = None
     ahead: bool = False
 
     def staleness(self, version: int) -> list[list[int]]:
-        """For each row, how many versions its fragments lag behind `version`."""
-        join = len(self.fragments) // len(self.batch)
-        ages = [version - fragment.weights_version_min for fragment in self.fragments]
-        return [ages[i : i + join] for i in range(0, len(ages), join)]
+        """For each sequence, how many versions its fragments lag behind `version`."""
+        return [
+            [version - fragment.weights_version_min for fragment in sequence.fragments]
+            for sequence in self.sequences
+        ]
 
 
 class FragmentLoader:
-    """Loads batches, the next one in a thread if it is told of it in time.
+    """Fetches fragments, the next iteration's in a thread if it is told of them in time.
 
     Args:
-        device: Where batches go.
-        join: Contiguous fragments per row.
+        join: Contiguous fragments per sequence.
     """
 
-    def __init__(self, device: torch.device, *, join: int) -> None:
+    def __init__(self, *, join: int) -> None:
         """Start nothing yet."""
-        self._device = device
         self._join = join
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
-        self._announced: deque[tuple[list[Any], Future[LoadedBatch]]] = deque(maxlen=2)
+        self._announced: deque[tuple[list[Any], Future[LoadedFragments]]] = deque(maxlen=2)
 
     def prefetch(self, training_data: TrainingData) -> None:
-        """Begin to load a batch, and return at once.
+        """Begin to fetch an iteration's fragments, and return at once.
 
-        It may be announced before the batch in front of it has been asked for, so that up to two
-        are kept; the older one makes room for a third.
+        They may be announced before those in front of them have been asked for, so that up to two
+        iterations are kept; the older one makes room for a third.
         """
         payloads = _payloads(training_data)
         self._announced.append((payloads, self._executor.submit(self._load, payloads)))
 
-    def load(self, training_data: TrainingData) -> LoadedBatch:
-        """The batch; waits for the thread if it was announced, else loads it now.
+    def load(self, training_data: TrainingData) -> LoadedFragments:
+        """The fragments; waits for the thread if they were announced, else fetches them now.
 
         Raises:
-            FragmentsLostError: Ray lost every one of its fragments.
+            FragmentsLostError: Ray lost every one of them.
             Exception: Whatever went wrong in the thread.
         """
         payloads = _payloads(training_data)
-        loaded = self._take_announced(payloads) or self._load(payloads)
-        if loaded.ready is not None:
-            training_stream = torch.cuda.current_stream(self._device)
-            training_stream.wait_event(loaded.ready)
-            for tensor in loaded.batch.tensors():
-                tensor.record_stream(training_stream)  # not to be overwritten by the next batch
-        return loaded
+        return self._take_announced(payloads) or self._load(payloads)
 
     def close(self) -> None:
         """Let the thread end."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _take_announced(self, payloads: list[Any]) -> LoadedBatch | None:
-        """The batch if it was announced; what was announced before it will not be asked for."""
+    def _take_announced(self, payloads: list[Any]) -> LoadedFragments | None:
+        """The fragments if they were announced; those announced before will not be asked for."""
         for place, (announced, future) in enumerate(self._announced):
             if _same(announced, payloads):
                 for _ in range(place + 1):
@@ -101,7 +90,7 @@ class FragmentLoader:
                 return replace(future.result(), ahead=True)
         return None
 
-    def _load(self, payloads: list[Any]) -> LoadedBatch:
+    def _load(self, payloads: list[Any]) -> LoadedFragments:
         fragments = _fetch(payloads)
         rows = [fragments[i : i + self._join] for i in range(0, len(fragments), self._join)]
         whole = [[f for f in row if f is not None] for row in rows]
@@ -115,11 +104,7 @@ class FragmentLoader:
         kept = [
             f for row, gone in zip(whole, lost, strict=True) for f in (stand_in if gone else row)
         ]
-        if self._stream is None:
-            return LoadedBatch(kept, stack_fragments(kept, self._device, join=self._join), lost)
-        with torch.cuda.stream(self._stream):
-            batch = stack_fragments(kept, self._device, join=self._join)
-            return LoadedBatch(kept, batch, lost, self._stream.record_event())
+        return LoadedFragments(sequences_of(kept, self._join), lost)
 
 
 def _payloads(training_data: TrainingData) -> list[Any]:

@@ -1,9 +1,9 @@
 """The terms of the MineStudioPPO loss: pure functions of tensors.
 
-Every function takes tensors of one shape, usually (B, T). Losses are means over all elements of
-the term times `mask`, which is 0 where a step does not count and elsewhere as large as it takes to
-make that the mean over the steps that do (`TrainingBatch.mask`). What a masked step holds does not
-matter, as long as it is finite. `objective.py` puts the terms together.
+Every function takes tensors of one shape, usually (B, T). Losses are sums over all elements of the
+term times `share`, the part of each step in the mean over its optimizer step
+(`TrainingBatch.share`): 0 where a step does not count. What such a step holds does not matter, as
+long as it is finite. `objective.py` puts the terms together.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class PolicyLoss(NamedTuple):
     clip_fraction: Tensor
 
 
-def masked_mean(term: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the steps that count, a scalar; both tensors have one shape."""
-    return (term * mask).mean()
+def shared_mean(term: Tensor, share: Tensor) -> Tensor:
+    """These steps' part in the mean over the optimizer step, a scalar; both have one shape."""
+    return (term * share).sum()
 
 
 def importance_weight(
@@ -53,7 +53,7 @@ def policy_loss(
     proximal_logp: Tensor,
     advantage: Tensor,
     weight: Tensor,
-    mask: Tensor,
+    share: Tensor,
     *,
     clip_param: float,
     log_ratio_clamp: float,
@@ -70,7 +70,7 @@ def policy_loss(
         proximal_logp: log pi_prox(a|s).
         advantage: Normalised advantages.
         weight: From `importance_weight`; ones where the data are on-policy.
-        mask: See above.
+        share: See above.
         clip_param: Half-width of the trust region for the ratio.
         log_ratio_clamp: Upper bound of log(pi / pi_prox) before the exponential, which keeps a
             ratio finite (MineStudio's `log_ratio_range`).
@@ -82,25 +82,25 @@ def policy_loss(
     log_ratio = (logp - proximal_logp).clamp(max=log_ratio_clamp)
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1.0 - clip_param, 1.0 + clip_param)
-    loss = -masked_mean(weight * torch.minimum(advantage * ratio, advantage * clipped), mask)
+    loss = -shared_mean(weight * torch.minimum(advantage * ratio, advantage * clipped), share)
     with torch.no_grad():
-        approximate_kl = masked_mean(ratio - 1.0 - log_ratio, mask)
-        clip_fraction = masked_mean(((ratio - 1.0).abs() > clip_param).float(), mask)
+        approximate_kl = shared_mean(ratio - 1.0 - log_ratio, share)
+        clip_fraction = shared_mean(((ratio - 1.0).abs() > clip_param).float(), share)
     return PolicyLoss(loss, approximate_kl, clip_fraction)
 
 
-def value_loss(value: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+def value_loss(value: Tensor, target: Tensor, share: Tensor) -> Tensor:
     """Half the mean squared error, in the value head's normalised space.
 
     Args:
         value: Predictions in normalised space, with gradient.
         target: Targets normalised by the head's running statistics.
-        mask: See above.
+        share: See above.
 
     Returns:
         0.5 * mean((value - target)^2); MineStudio's `vf_loss`.
     """
-    return 0.5 * masked_mean((value - target).square(), mask)
+    return 0.5 * shared_mean((value - target).square(), share)
 
 
 def normalise_advantage(

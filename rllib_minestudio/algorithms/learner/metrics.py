@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.learner import losses
 from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.distributed import Peers
-from rllib_minestudio.algorithms.learner.targets import TargetStatistics
+from rllib_minestudio.algorithms.learner.targets import Targets
 
 STALENESS_BUCKETS = 8
 """Staleness from this on is counted together in the histogram."""
@@ -37,9 +37,9 @@ class IterationMetrics:
     def __init__(self, peers: Peers) -> None:
         """Start empty."""
         self._peers = peers
-        self._pending: list[tuple[Mapping[str, Tensor], float]] = []
+        self._pending: list[Tensors] = []
         self._sums: dict[str, list[Tensor]] = defaultdict(list)
-        self._weights: dict[str, float] = defaultdict(float)
+        self._steps: Counter[str] = Counter()
         self.scalars: dict[str, float] = {}
         self.counts: Counter[str] = Counter()
         self.seconds: dict[str, float] = defaultdict(float)
@@ -53,41 +53,36 @@ class IterationMetrics:
         finally:
             self.seconds[stage] += time.perf_counter() - started
 
-    def add(self, parts: Tensors, weight: float) -> None:
-        """Collect scalars of a chunk.
-
-        Args:
-            parts: Means over the chunk.
-            weight: The chunk's share of its minibatch.
-        """
-        self._pending.append((parts, weight))
+    def add(self, parts: Tensors) -> None:
+        """Collect a chunk's parts of means over the optimizer step; scalars."""
+        self._pending.append(parts)
 
     def finish_step(self, *, taken: bool, gradient_norm: Tensor, minibatches: int) -> None:
         """Keep what was collected since the last step, or drop it if the step was not taken."""
         if taken:
-            self.add({"gradient_norm": gradient_norm}, 1.0)
-            for parts, weight in self._pending:
+            self.add({"gradient_norm": gradient_norm})
+            for parts in self._pending:
                 for name, part in parts.items():
-                    self._sums[name].append(part * weight)
-                    self._weights[name] += weight
+                    self._sums[name].append(part)
+            self._steps.update(set(chain.from_iterable(self._pending)))
         else:
             self.counts["skipped_minibatches"] += minibatches
         self._pending.clear()
 
-    def add_targets(self, statistics: TargetStatistics) -> None:
+    def add_targets(self, targets: Targets) -> None:
         """What the values, their targets and the importance weights are like."""
-        usable, total = statistics.usable, self._peers.total
+        usable, total = targets.usable_bt, self._peers.total
         for name, tensor in (
-            ("value", statistics.value),
-            ("value_target", statistics.value_target),
-            ("importance_weight", statistics.weight),
+            ("value", targets.value_bt),
+            ("value_target", targets.value_target_bt),
+            ("importance_weight", targets.weight_bt),
         ):
             _, mean, variance = losses.moments(tensor, usable, total=total)
             self.scalars[f"{name}_mean"] = float(mean)
             self.scalars[f"{name}_std"] = float(variance.sqrt())
         self.scalars["explained_variance"] = float(
             losses.explained_variance(
-                statistics.value, statistics.value_target, usable, total=total
+                targets.value_bt, targets.value_target_bt, usable, total=total
             )
         )
 
@@ -103,9 +98,9 @@ class IterationMetrics:
             self.scalars[f"staleness_histogram/{bucket}"] = histogram[bucket] / len(everywhere)
 
     def results(self) -> dict[str, float]:
-        """All scalars, losses as means over the iteration. Waits for the device."""
+        """All scalars, losses as means over the optimizer steps. Waits for the device."""
         means = {
-            name: float(torch.stack(parts).sum()) / self._weights[name]
+            name: float(torch.stack(parts).sum()) / self._steps[name]
             for name, parts in self._sums.items()
         }
         seconds = {f"{stage}_seconds": value for stage, value in self.seconds.items()}

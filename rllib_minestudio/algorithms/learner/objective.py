@@ -24,11 +24,10 @@ class ObjectiveOptions(Protocol):
     clip_param: float
     log_ratio_clamp: float
     vf_coeff: float
-    entropy_coeff: float
 
 
 class Objective(NamedTuple):
-    """The loss to minimise, and its parts as scalars without gradient."""
+    """A chunk's part of the loss to minimise, and of its terms, which are without gradient."""
 
     loss: Tensor
     parts: Tensors
@@ -66,17 +65,17 @@ def objective(
         batch.proximal_logp,
         batch.advantage,
         batch.weight,
-        batch.mask,
+        batch.share,
         clip_param=options.clip_param,
         log_ratio_clamp=options.log_ratio_clamp,
     )
     _update_statistics(value_head, batch, total)
     value_target = value_head.normalize(batch.value_target)
-    value_loss = losses.value_loss(value, value_target, batch.mask)
-    entropy = losses.masked_mean(heads.entropy(logits), batch.mask)
+    value_loss = losses.value_loss(value, value_target, batch.share)
+    entropy = losses.shared_mean(heads.entropy(logits), batch.share)
     loss = coefficients.policy * policy.loss + options.vf_coeff * value_loss
-    if options.entropy_coeff:
-        loss = loss - options.entropy_coeff * entropy
+    if coefficients.entropy:
+        loss = loss - coefficients.entropy * entropy
     parts = {
         "policy_loss": policy.loss,
         "value_loss": value_loss,
@@ -85,8 +84,9 @@ def objective(
         "clip_fraction": policy.clip_fraction,
     }
     if prior_logits is not None:
-        parts["kl_to_prior"] = losses.masked_mean(
-            heads.kl_divergence(logits, prior_logits), batch.mask
+        assert batch.kl_share is not None
+        parts["kl_to_prior"] = losses.shared_mean(
+            heads.kl_divergence(logits, prior_logits), batch.kl_share
         )
         loss = loss + coefficients.kl * parts["kl_to_prior"]
     return Objective(loss, {name: part.detach() for name, part in parts.items()})
@@ -94,7 +94,7 @@ def objective(
 
 def _update_statistics(value_head: ValueHead, batch: TrainingBatch, total: Total) -> None:
     """Enter the chunk's usable targets, those of all learners together, into the statistics."""
-    usable = (batch.mask > 0).float()
+    usable = (batch.share > 0).float()
     target = batch.value_target
     count, sum_x, sum_squares = total(
         torch.stack([usable.sum(), (target * usable).sum(), (target.square() * usable).sum()])

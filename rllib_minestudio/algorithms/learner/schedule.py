@@ -29,16 +29,24 @@ class LossCoefficients(NamedTuple):
         policy: 0 while the value function warms up, then 1. Multiplied in rather than left out,
             so that every parameter stays in the graph (distributed training needs that).
         kl: Of KL(pi || prior).
+        entropy: Of the entropy bonus; 0 as well while the value function warms up, when nothing
+            but the KL term may move the policy.
         publish: Whether the rollout policy gets the weights after this iteration.
     """
 
     policy: float
     kl: float
+    entropy: float
     publish: bool
 
 
 def loss_coefficients(
-    iteration: int, *, kl_coeff: float, kl_decay: float, vf_warmup_iterations: int
+    iteration: int,
+    *,
+    kl_coeff: float,
+    kl_decay: float,
+    entropy_coeff: float,
+    vf_warmup_iterations: int,
 ) -> LossCoefficients:
     """The coefficients of iteration `iteration`, counted from 0.
 
@@ -49,8 +57,11 @@ def loss_coefficients(
         iteration: Training iterations finished so far.
         kl_coeff: The initial weight of the KL term.
         kl_decay: Its factor per iteration.
+        entropy_coeff: The weight of the entropy bonus.
         vf_warmup_iterations: How many iterations train the value function alone.
     """
     if iteration < vf_warmup_iterations:
-        return LossCoefficients(policy=0.0, kl=1.0, publish=False)
-    return LossCoefficients(policy=1.0, kl=kl_coeff * kl_decay**iteration, publish=True)
+        return LossCoefficients(policy=0.0, kl=1.0, entropy=0.0, publish=False)
+    return LossCoefficients(
+        policy=1.0, kl=kl_coeff * kl_decay**iteration, entropy=entropy_coeff, publish=True
+    )

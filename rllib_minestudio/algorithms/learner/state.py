@@ -12,6 +12,7 @@ from rllib_minestudio.algorithms.learner.averaging import AveragedModule
 from rllib_minestudio.algorithms.learner.prior import Prior
 
 COMPONENT_PRIOR = "prior"
+PRIOR_VERSION = "prior_version"
 COMPONENT_WEIGHT_AVERAGE = "weight_average"
 AVERAGED_UPDATES = "averaged_updates"
 
@@ -45,6 +46,7 @@ class ExtraState:
         if self._prior is not None and wanted(COMPONENT_PRIOR):
             weights = self._prior.network.state_dict()
             state[COMPONENT_PRIOR] = {name: t.cpu().numpy() for name, t in weights.items()}
+            state[PRIOR_VERSION] = self._prior.version
         if self._averaged is not None:
             state[AVERAGED_UPDATES] = self._averaged.updates
             if wanted(COMPONENT_WEIGHT_AVERAGE):
@@ -59,11 +61,12 @@ class ExtraState:
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `add_to` added."""
         if self._prior is not None and COMPONENT_PRIOR in state:
-            self._prior.network.load_state_dict(
+            self._prior.load_state_dict(
                 {
                     name: torch.as_tensor(np.require(array, requirements="W"))
                     for name, array in state[COMPONENT_PRIOR].items()
-                }
+                },
+                version=state.get(PRIOR_VERSION, 0),
             )
         if self._averaged is not None and AVERAGED_UPDATES in state:
             self._averaged.restore(state[AVERAGED_UPDATES], state.get(COMPONENT_WEIGHT_AVERAGE))

@@ -1,31 +1,41 @@
-"""The passes over an iteration's batch: epochs, minibatches, chunks, and when learners synchronise.
+"""The passes over an iteration: epochs, optimizer steps, minibatches, chunks.
 
-A row is walked through in chunks of `context_length`, the memory carried from one to the next and
-detached (truncated backpropagation through time). The gradients of all chunks of a group of
-minibatches add up to one optimizer step. With several learners each has its share of the group;
-only the group's last chunk sends gradients, those of all chunks before included.
+A sequence is walked through in chunks of `context_length`, the memory carried from one to the next
+and detached (truncated backpropagation through time). The gradients of all chunks of all
+minibatches of a step (`plan.py`) add up to the gradient of the mean over its steps in time. With
+several learners each has its part of every step; only the step's last chunk sends gradients, those
+of all chunks before included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.batch import TrainingBatch
+from rllib_minestudio.algorithms.learner.batch import (
+    FragmentSequence,
+    TrainingBatch,
+    stacked,
+    stacked_states,
+)
 from rllib_minestudio.algorithms.learner.behaviour_cloning import BehaviourCloning
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import forward
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import Objective
+from rllib_minestudio.algorithms.learner.plan import PlannedStep, num_minibatches, plan_steps
+from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
+from rllib_minestudio.algorithms.learner.targets import Targets
 
 ChunkLoss = Callable[[TrainingBatch, dict[str, Any]], Objective]
-"""(chunk, outputs of `forward_train`) -> loss and its parts."""
+"""(chunk, outputs of `forward_train`) -> its part of the loss and of its terms."""
 
 
 class PassOptions(Protocol):
@@ -37,15 +47,31 @@ class PassOptions(Protocol):
     context_length: int
 
 
+class Prepared(NamedTuple):
+    """An iteration, ready to be trained on.
+
+    Attributes:
+        sequences: This learner's, of equal lengths; equally many for every learner.
+        targets: What they are trained towards.
+        knows_prior: Whether the KL term can be computed for a version of the prior's weights;
+            None without a prior.
+    """
+
+    sequences: Sequence[FragmentSequence]
+    targets: Targets
+    knows_prior: Callable[[int], bool] | None
+
+
 class TrainingPass:
-    """Trains a module on batches.
+    """Trains a module on iterations.
 
     Args:
         module: A `VPTRLModule`, or its distributed wrapper if there are several learners.
         options: Sizes of everything.
+        stream: Brings minibatches to the module's device.
         gradient_step: Steps the optimizer.
         peers: The learners that train together.
-        seed: Of the order of rows; the same for all learners.
+        seed: Of the order of sequences; the same for all learners.
         cloning: Adds the loss of demonstrations to each minibatch's, or None.
     """
 
@@ -54,6 +80,7 @@ class TrainingPass:
         module: Any,
         options: PassOptions,
         *,
+        stream: MinibatchStream,
         gradient_step: GradientStep,
         peers: Peers,
         seed: int,
@@ -63,61 +90,108 @@ class TrainingPass:
         self._cloning = cloning
         self._module = module
         self._options = options
+        self._stream = stream
         self._gradient_step = gradient_step
         self._peers = peers
         self._generator = torch.Generator().manual_seed(seed)
 
-    def run(
-        self,
-        batch: TrainingBatch,
-        nonfinite: Tensor,
-        chunk_loss: ChunkLoss,
-        collected: IterationMetrics,
-    ) -> None:
-        """All epochs over all minibatches of an iteration.
+    def run(self, prepared: Prepared, chunk_loss: ChunkLoss, collected: IterationMetrics) -> None:
+        """All epochs of an iteration.
 
         Args:
-            batch: Equally many rows for every learner.
-            nonfinite: For each row, whether it is masked because a number in it is not finite.
+            prepared: What to train on.
             chunk_loss: The objective.
             collected: Takes the losses and what became of the steps.
         """
-        options = self._options
-        per_step = options.gradient_accumulation // self._peers.count
+        options, targets = self._options, prepared.targets
+        mine = int(targets.usable_b.sum()), int(targets.nonfinite_b.sum())
+        counts, nonfinite = zip(*self._peers.gather(mine), strict=True)
+        if not any(counts):
+            self._skip(len(prepared.sequences), any(nonfinite), collected)
+            return
         for _ in range(options.num_epochs):
-            order = torch.randperm(len(batch), generator=self._generator)
-            minibatches = order.to(batch.image.device).split(options.fragments_per_minibatch)
-            for i in range(0, len(minibatches), per_step):
-                group = minibatches[i : i + per_step]
-                self._step(batch, group, nonfinite, chunk_loss, collected)
+            order = torch.randperm(len(prepared.sequences), generator=self._generator).tolist()
+            steps = plan_steps(
+                [i for i in order if targets.usable_b[i]],
+                counts,
+                self._peers.rank,
+                per_minibatch=options.fragments_per_minibatch,
+                accumulation=options.gradient_accumulation,
+            )
+            planned = [(step, rows) for step in steps for rows in step.minibatches]
+            minibatches = self._stream.stream(lambda key: self._minibatch(prepared, *key), planned)
+            for step in steps:
+                self._step(step, minibatches, chunk_loss, collected)
+
+    def _skip(self, num_sequences: int, nonfinite: bool, collected: IterationMetrics) -> None:
+        """There is nothing to train on: all was too stale, lost, or not finite."""
+        options = self._options
+        minibatches = num_minibatches([num_sequences], options.fragments_per_minibatch)
+        minibatches *= options.num_epochs
+        collected.counts["skipped_minibatches"] += minibatches
+        if nonfinite:
+            self._gradient_step.skip(minibatches * self._peers.count)
+
+    def _minibatch(
+        self, prepared: Prepared, step: PlannedStep, rows: Sequence[int]
+    ) -> TrainingBatch:
+        """Stack one minibatch in the host's memory; without rows, one that does not count."""
+        targets = prepared.targets
+        at = torch.tensor(list(rows) or [0])
+        sequences = [prepared.sequences[i] for i in at.tolist()]
+        length = sequences[0].num_steps
+        share = self._peers.count / (step.num_sequences * length) if rows else 0.0
+        prior: dict[str, Tensor] = {}
+        if prepared.knows_prior is not None:
+            version = stacked([s.prior_version for s in sequences])
+            prior = {
+                "prior_latent": stacked([s.array("prior_latent") for s in sequences]),
+                "prior_version": version,
+                "kl_share": _known(version, prepared.knows_prior) * share,
+            }
+        minibatch = TrainingBatch(
+            image=stacked([s.array("obs") for s in sequences]),
+            action={
+                name: stacked([s.action(name) for s in sequences])
+                for name in sequences[0].last.action
+            },
+            first=stacked([s.array("first") for s in sequences]),
+            state_in=stacked_states(sequences),
+            share=torch.full((len(sequences), length), share),
+            proximal_logp=targets.proximal_logp_bt[at],
+            weight=targets.weight_bt[at],
+            advantage=targets.advantage_bt[at],
+            value_target=targets.value_target_bt[at],
+            **prior,
+        )
+        # What stands in for nothing may not be finite.
+        return minibatch if rows else minibatch.map(torch.zeros_like)
 
     def _step(
         self,
-        batch: TrainingBatch,
-        minibatches: Sequence[Tensor],
-        nonfinite: Tensor,
+        step: PlannedStep,
+        minibatches: Iterator[TrainingBatch],
         chunk_loss: ChunkLoss,
         collected: IterationMetrics,
     ) -> None:
-        """One optimizer step on the mean gradient of some minibatches, each given by its rows."""
+        """One optimizer step on the mean gradient over its sequences."""
+        count = len(step.minibatches)
         losses: list[Tensor] = []
-        for i, rows in enumerate(minibatches):
+        for i in range(count):
+            if self._cloning is not None:
+                with self._synchronised(False):
+                    parts = self._cloning.accumulate(self._module, 1.0 / count)
+                losses += parts.values()
+                collected.add({name: part / count for name, part in parts.items()})
+            # Passed on at once: a name for it here would keep it while the next one is prepared.
             losses += self._accumulate(
-                batch.select(rows),
-                chunk_loss,
-                collected,
-                share=1.0 / len(minibatches),
-                synchronise=i == len(minibatches) - 1,
+                next(minibatches), chunk_loss, collected, synchronise=i == count - 1
             )
-        rows = torch.cat(list(minibatches))
-        step = self._gradient_step.step(
-            loss=torch.stack(losses).sum(),
-            usable=batch.mask[rows].count_nonzero(),
-            nonfinite=nonfinite[rows].sum(),
-            minibatches=len(minibatches) * self._peers.count,
+        taken = self._gradient_step.step(
+            loss=torch.stack(losses).sum(), minibatches=count * self._peers.count
         )
         collected.finish_step(
-            taken=step.taken, gradient_norm=step.gradient_norm, minibatches=len(minibatches)
+            taken=taken.taken, gradient_norm=taken.gradient_norm, minibatches=count
         )
 
     def _accumulate(
@@ -126,39 +200,31 @@ class TrainingPass:
         chunk_loss: ChunkLoss,
         collected: IterationMetrics,
         *,
-        share: float,
         synchronise: bool,
     ) -> list[Tensor]:
         """Add one minibatch's gradients to those accumulated so far.
 
         Args:
-            minibatch: Whole rows.
+            minibatch: Whole sequences.
             chunk_loss: The objective.
             collected: Takes the losses.
-            share: Of this minibatch in the coming optimizer step.
-            synchronise: Whether its last chunk ends the group, and so averages the gradients over
+            synchronise: Whether its last chunk ends the step, and so averages the gradients over
                 the learners.
 
         Returns:
             The losses, without gradient.
         """
         losses: list[Tensor] = []
-        if self._cloning is not None:
-            with self._synchronised(False):
-                parts = self._cloning.accumulate(self._module, share)
-            losses += parts.values()
-            collected.add(parts, 1.0)
         state = minibatch.state_in
         chunks = list(minibatch.chunks(self._options.context_length))
         for i, chunk in enumerate(chunks):
-            part = chunk.num_steps / minibatch.num_steps
             with self._synchronised(synchronise and i == len(chunks) - 1):
                 outputs = forward(self._module, chunk.image, chunk.first, state)
                 loss, parts = chunk_loss(chunk, outputs)
-                (loss * (part * share)).backward()
+                loss.backward()
             state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
             losses.append(loss.detach())
-            collected.add(parts, part)
+            collected.add(parts)
         return losses
 
     def _synchronised(self, synchronise: bool) -> AbstractContextManager[None]:
@@ -166,3 +232,10 @@ class TrainingPass:
         if synchronise or self._peers.count == 1:
             return nullcontext()
         return self._module.no_sync()
+
+
+def _known(version_bt: Tensor, knows: Callable[[int], bool]) -> Tensor:
+    """Where a version of the prior is known, float32 of the same shape."""
+    versions = version_bt.numpy()
+    known = {version: knows(version) for version in np.unique(versions).tolist()}
+    return torch.from_numpy(np.vectorize(known.__getitem__, otypes=[np.float32])(versions))

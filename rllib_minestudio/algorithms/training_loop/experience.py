@@ -16,6 +16,7 @@ from ray.exceptions import RayError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
+from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.rollout import RolloutReport
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
 from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import RemoteReplayBuffer
@@ -52,6 +53,9 @@ class Experience(Protocol):
 
     def publish(self, version: int, module_state: Any) -> None:
         """Give new weights to the runners, and their version to the buffer."""
+
+    def set_prior(self, weights: PriorWeights) -> None:
+        """Give the prior's weights to the runners, together with the next `publish`."""
 
     def forget(self) -> None:
         """Do away with all that was played: training goes on from somewhere else."""
@@ -113,6 +117,10 @@ class PlayedHere:
         """Load the weights."""
         self.replay_buffer.set_version(version)
         self._runner.set_state({COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
+
+    def set_prior(self, weights: PriorWeights) -> None:
+        """Load the prior's weights."""
+        self._runner.set_prior(weights)
 
     def forget(self) -> None:
         """Empty the buffer."""
@@ -187,6 +195,10 @@ class PlayedElsewhere:
         self._version = version
         self.replay_buffer.set_version(version)
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
+
+    def set_prior(self, weights: PriorWeights) -> None:
+        """Put the weights where the runners pull them from."""
+        self.weights.set_prior(weights)
 
     def forget(self) -> None:
         """Empty the buffer, and do away with what is being played."""

@@ -21,6 +21,7 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
+from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
 from rllib_minestudio.algorithms.training_loop.learner_start import (
     NotStartedError,
@@ -144,6 +145,12 @@ class Learners:
         return self._insist(
             lambda: self._all([self.group._workers[0].get_state.remote(**components)])[0]
         )
+
+    def prior_weights(self) -> PriorWeights | None:
+        """What env runners need of the prior; None without one."""
+        if self.group.is_local:
+            return self.group._learner.prior_weights()
+        return self._insist(lambda: self._all([self.group._workers[0].prior_weights.remote()])[0])
 
     def remember(self) -> None:
         """Fetch the state that a rebuild goes back to; to be called after every change."""

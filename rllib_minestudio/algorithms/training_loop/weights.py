@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import RayError
 
+from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.training_loop.failures import FailureBudget
 from rllib_minestudio.algorithms.training_loop.service import Service
 
@@ -34,12 +35,29 @@ class Publication(NamedTuple):
     state: dict[str, Any]
 
 
+class PriorPublication(NamedTuple):
+    """The prior's weights as a runner gets them; `number` counts their publications from 1."""
+
+    number: int
+    weights: PriorWeights
+
+
 class _Announcement(NamedTuple):
-    """A publication whose weights are still in the object store."""
+    """A publication whose weights are still in the object store.
+
+    Attributes:
+        number: As in `Publication`.
+        version: As in `Publication`.
+        reference: To `Publication.state`.
+        prior_number: Counts publications of the prior from 1; 0 if there is none.
+        prior: To `PriorWeights`, or None without a prior.
+    """
 
     number: int
     version: int
     reference: ray.ObjectRef
+    prior_number: int
+    prior: ray.ObjectRef | None
 
 
 class _Board:
@@ -85,12 +103,26 @@ class WeightsSource:
             announced = ray.get(self._board.newest.remote(), timeout=PULL_WITHIN_S)
             self.reachable = True
             if announced is not None and announced.number > newest.number:
-                newest = announced
+                newest = self._known = announced
         except RayError:
             self.reachable = False
         if newest.number <= after_number:
             return None
         return Publication(newest.number, newest.version, ray.get(newest.reference))
+
+    def pull_prior(self, after_number: int) -> PriorPublication | None:
+        """The prior's weights that belong to what `pull` saw last.
+
+        Args:
+            after_number: Number of the publication that the runner has; 0 for none.
+
+        Returns:
+            Them, or None if the runner has them already or there are none.
+        """
+        known = self._known
+        if known.prior is None or known.prior_number == after_number:
+            return None
+        return PriorPublication(known.prior_number, ray.get(known.prior))
 
 
 class WeightsPublisher:
@@ -104,6 +136,7 @@ class WeightsPublisher:
         """Start the actor."""
         self._number = 0
         self._newest: _Announcement | None = None
+        self._prior: tuple[int, ray.ObjectRef | None] = (0, None)
         failures = FailureBudget("weights", max_restarts_per_hour)
         self.service = Service(failures, _Board, on_replaced=self._announce)
 
@@ -115,8 +148,12 @@ class WeightsPublisher:
             state: What `EnvRunner.set_state` takes.
         """
         self._number += 1
-        self._newest = _Announcement(self._number, version, ray.put(state))
+        self._newest = _Announcement(self._number, version, ray.put(state), *self._prior)
         self._announce()
+
+    def set_prior(self, weights: PriorWeights) -> None:
+        """Give the prior's weights along with the next publications."""
+        self._prior = (self._prior[0] + 1, ray.put(weights))
 
     def source(self) -> WeightsSource:
         """What to send with a rollout call; there must have been a publication."""

@@ -1,0 +1,142 @@
+"""The frozen prior as an env runner sees it: its features of every fragment, in playing order.
+
+The KL term compares policy and prior step by step, and both remember what came before. The prior's
+memory at a step must not depend on what the step is trained on with, in which order, by how many
+learners or how often. The runner that plays an environment is the one place that sees its frames
+whole and in order, so the prior looks at them there: once per fragment, when it is complete, T
+frames in one pass. The fragment takes the latents along (hidsize * 4 bytes a frame: 2 MB for 256
+frames of VPT 2x), from which a learner's copy of the prior's heads makes log-probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rllib_minestudio.models.vpt import VPTNetwork, VPTState
+
+
+class PriorWeights(NamedTuple):
+    """The prior's weights on their way from a learner to the env runners.
+
+    Attributes:
+        version: Differs between weights; 0 are those that training started with.
+        state: `VPTNetwork.state_dict()` as arrays.
+    """
+
+    version: int
+    state: dict[str, NDArray]
+
+
+class PriorLatents:
+    """Computes the prior's latents, with one memory per environment.
+
+    Args:
+        network: Taken over: set to evaluation mode, its parameters frozen.
+        num_envs: Environments, each with a memory.
+        context_length: Frames per forward pass of an environment.
+        batch_size: Environments side by side in a forward pass, at most.
+        carry_state: Whether the memory outlives a fragment. MineStudio's does not.
+
+    Attributes:
+        version: Of the present weights.
+    """
+
+    def __init__(
+        self,
+        network: VPTNetwork,
+        *,
+        num_envs: int,
+        context_length: int,
+        batch_size: int,
+        carry_state: bool,
+    ) -> None:
+        """Begin with empty memories."""
+        self.version = 0
+        self._network = network.eval().requires_grad_(False)
+        self._context_length = context_length
+        self._batch_size = batch_size
+        self._carry_state = carry_state
+        self._memory = network.initial_state(num_envs)
+
+    def load(self, weights: PriorWeights) -> None:
+        """Take over weights. As the policy's does, the memory runs on through the change."""
+        self._network.load_state_dict(
+            {
+                name: torch.as_tensor(np.require(array, requirements="W"))
+                for name, array in weights.state.items()
+            }
+        )
+        self.version = weights.version
+
+    @torch.no_grad()
+    def advance(
+        self, rows: Sequence[int], obs: Sequence[NDArray[np.uint8]], first: Sequence[NDArray]
+    ) -> list[NDArray[np.float32]]:
+        """Look at the next frames of some environments; their memories move on.
+
+        Args:
+            rows: Which environments, each once.
+            obs: Their frames, (T, H, W, 3) each.
+            first: Whether a frame begins an episode, (T,) bool each.
+
+        Returns:
+            The latents, (T, hidsize) each.
+        """
+        latents: list[NDArray[np.float32]] = []
+        for start in range(0, len(rows), self._batch_size):
+            group = slice(start, start + self._batch_size)
+            device = self._memory.mask.device
+            latents += self._advance_together(
+                torch.tensor(rows[group], device=device),
+                torch.from_numpy(np.stack(obs[group])).to(device),
+                torch.from_numpy(np.stack(first[group])).to(device),
+            )
+        return latents
+
+    def _advance_together(
+        self, rows: Tensor, image_bthwc: Tensor, first_bt: Tensor
+    ) -> list[NDArray[np.float32]]:
+        if self._carry_state:
+            state = VPTState(*(tensor[rows] for tensor in self._memory))
+        else:
+            state = self._network.initial_state(len(rows))
+        latents = []
+        for image, first in zip(
+            image_bthwc.split(self._context_length, dim=1),
+            first_bt.split(self._context_length, dim=1),
+            strict=True,
+        ):
+            latent, state = self._network.net(image, first, state)
+            latents.append(latent)
+        if self._carry_state:
+            for memory, after in zip(self._memory, state, strict=True):
+                memory[rows] = after
+        return list(torch.cat(latents, dim=1).cpu().numpy())
+
+
+def build_prior_latents(
+    config: Any, network: VPTNetwork, num_envs: int, weights: PriorWeights
+) -> PriorLatents:
+    """The prior that a config asks for.
+
+    Args:
+        config: A `MineStudioPPOConfig`.
+        network: Of the prior's size; taken over.
+        num_envs: Of the env runner.
+        weights: As a learner publishes them.
+    """
+    latents = PriorLatents(
+        network,
+        num_envs=num_envs,
+        context_length=config.context_length,
+        batch_size=config.fragments_per_minibatch,
+        carry_state=config.carry_prior_state,
+    )
+    latents.load(weights)
+    return latents
