@@ -7,6 +7,7 @@ over) -> `_chunk_loss` -> one `GradientStep` per `gradient_accumulation` minibat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from functools import partial
 from itertools import chain
@@ -25,6 +26,7 @@ from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
+from rllib_minestudio.algorithms.learner.losses import moments
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import Objective, objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
@@ -35,7 +37,7 @@ from rllib_minestudio.algorithms.learner.schedule import (
 )
 from rllib_minestudio.algorithms.learner.state import ExtraState, own_moments
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
-from rllib_minestudio.algorithms.learner.targets import compute_targets
+from rllib_minestudio.algorithms.learner.targets import Targets, compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
@@ -190,6 +192,7 @@ class MineStudioPPOLearner(VPTLearner):
             total=self._peers.total,
         )
         self._collected.add_targets(targets)
+        self._update_value_statistics(targets)
         counts, join = self._collected.counts, config.fragments_per_chunk
         counts["recomputed_fragments"] += targets.num_evaluated * join
         counts["dropped_nonfinite"] += int(targets.nonfinite_b.sum()) * join
@@ -201,6 +204,22 @@ class MineStudioPPOLearner(VPTLearner):
             for fragment in sequence.fragments
         )
         return Prepared(sequences, targets, self._prior.knows)
+
+    def _update_value_statistics(self, targets: Targets) -> None:
+        """Enter the iteration's value targets, of all learners, into the running statistics.
+
+        As in MineStudio (`scaled_mse_head.py`), before they are normalised by them; but all at
+        once, counted as often as there are chunks: MineStudio enters chunk after chunk, so that a
+        chunk's targets depend on which were trained on before it.
+        """
+        config, usable = self.config, targets.usable_bt
+        count, mean, variance = moments(targets.value_target_bt, usable, total=self._peers.total)
+        if count:
+            minibatches = math.ceil(len(usable) / config.fragments_per_minibatch)
+            chunks = math.ceil(usable.shape[1] / config.context_length)
+            self.vpt.network.value_head.normalizer.update(
+                mean, variance + mean.square(), times=config.num_epochs * minibatches * chunks
+            )
 
     def _exclude(self, loaded: LoadedFragments) -> list[bool]:
         """For each sequence, whether it was lost or has become too stale since it was sampled.
@@ -233,7 +252,6 @@ class MineStudioPPOLearner(VPTLearner):
             prior_logits=prior_logits,
             coefficients=self._coefficients,
             options=self.config,
-            total=self._peers.total,
         )
 
     def compute_loss_for_module(

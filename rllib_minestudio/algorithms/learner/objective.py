@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-import torch
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner import losses
 from rllib_minestudio.algorithms.learner.batch import Tensors, TrainingBatch
-from rllib_minestudio.algorithms.learner.distributed import Total, alone
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt.value_head import ValueHead
@@ -42,22 +40,17 @@ def objective(
     prior_logits: Tensors | None,
     coefficients: LossCoefficients,
     options: ObjectiveOptions,
-    total: Total = alone,
 ) -> Objective:
     """Compute the loss of one chunk.
-
-    As in MineStudio (`scaled_mse_head.py`), the value targets first enter the running statistics
-    and are then normalised by them.
 
     Args:
         logits: Log-probabilities of the policy in training, with gradient.
         value: Its values in normalised space, (B, T), with gradient.
         batch: The chunk.
-        value_head: Whose statistics normalise the targets; they are updated.
+        value_head: Whose statistics normalise the targets.
         prior_logits: Log-probabilities of the prior, or None without one.
         coefficients: Of this iteration.
         options: Those that do not change.
-        total: Sums over the learners, which all enter their chunk's targets into the statistics.
     """
     action = {name: tokens.unsqueeze(-1) for name, tokens in batch.action.items()}
     policy = losses.policy_loss(
@@ -69,7 +62,6 @@ def objective(
         clip_param=options.clip_param,
         log_ratio_clamp=options.log_ratio_clamp,
     )
-    _update_statistics(value_head, batch, total)
     value_target = value_head.normalize(batch.value_target)
     value_loss = losses.value_loss(value, value_target, batch.share)
     entropy = losses.shared_mean(heads.entropy(logits), batch.share)
@@ -90,14 +82,3 @@ def objective(
         )
         loss = loss + coefficients.kl * parts["kl_to_prior"]
     return Objective(loss, {name: part.detach() for name, part in parts.items()})
-
-
-def _update_statistics(value_head: ValueHead, batch: TrainingBatch, total: Total) -> None:
-    """Enter the chunk's usable targets, those of all learners together, into the statistics."""
-    usable = (batch.share > 0).float()
-    target = batch.value_target
-    count, sum_x, sum_squares = total(
-        torch.stack([usable.sum(), (target * usable).sum(), (target.square() * usable).sum()])
-    )
-    some = count.clamp(min=1.0)
-    value_head.normalizer.update(sum_x / some, sum_squares / some, present=count > 0)

@@ -44,7 +44,7 @@ class RunningStatistics(nn.Module):
         return mean, variance.sqrt()
 
     @torch.no_grad()
-    def update(self, mean: Tensor, mean_sq: Tensor, *, present: Tensor | None = None) -> None:
+    def update(self, mean: Tensor, mean_sq: Tensor, *, times: int = 1) -> None:
         """Takes in one batch, given as its mean and mean square (scalars).
 
         Passing moments rather than data lets several learners average theirs first.
@@ -52,16 +52,15 @@ class RunningStatistics(nn.Module):
         Args:
             mean: Of the batch.
             mean_sq: Of the batch.
-            present: Bool scalar; False for an empty batch, which changes nothing. A tensor, so
-                that a GPU need not be waited for.
+            times: As how many batches it counts.
         """
+        decay = DECAY**times
         for buffer, moment in (
             (self.running_mean, mean),
             (self.running_mean_sq, mean_sq),
             (self.debiasing_term, 1.0),
         ):
-            updated = buffer * DECAY + moment * (1.0 - DECAY)
-            buffer.copy_(updated if present is None else torch.where(present, updated, buffer))
+            buffer.copy_(buffer * decay + moment * (1.0 - decay))
 
 
 class ValueHead(nn.Module):
