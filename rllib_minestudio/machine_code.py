@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import llvmlite.binding
 import numba
 import numpy as np
+from numba.core import codegen
 
 if sys.platform != "win32":
     import fcntl
@@ -32,6 +33,37 @@ POLL_SECONDS = 0.1
 """Between two looks at a lock that another process holds."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Target(NamedTuple):
+    """A kind of processor that machine code is made for."""
+
+    architecture: str
+    """As ``platform.machine`` has it."""
+
+    name: str
+    """LLVM's name of the processor."""
+
+    features: str
+    """As LLVM takes them: what it has ("+fma") and what it lacks ("-avx512f"), with commas."""
+
+    def has(self, feature: str) -> bool:
+        """Whether it is said to have a feature; what only its name implies does not count."""
+        return f"+{feature}" in self.features.split(",")
+
+
+def target() -> Target:
+    """Returns what numba compiles for.
+
+    That is this processor unless NUMBA_CPU_NAME, NUMBA_CPU_FEATURES or NUMBA_ENABLE_AVX ask for
+    less.
+    """
+    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES
+    return Target(
+        platform.machine(),
+        llvmlite.binding.get_host_cpu_name() if name is None else name,
+        codegen.get_host_cpu_features() if features is None else features,
+    )
 
 
 def base_folder() -> Path:
@@ -52,15 +84,13 @@ def base_folder() -> Path:
 
 
 def fingerprint(sources: Iterable[Path]) -> str:
-    """Names everything that machine code depends on: sources, compiler, Python and CPU."""
+    """Names everything that machine code depends on: sources, compiler, Python and target."""
     digest = hashlib.sha256()
     for part in (
         numba.__version__,
         np.__version__,
         platform.python_version(),
-        platform.machine(),
-        llvmlite.binding.get_host_cpu_name(),
-        llvmlite.binding.get_host_cpu_features().flatten(),
+        *target(),
     ):
         digest.update(part.encode())
     for source in sorted(sources):

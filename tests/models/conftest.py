@@ -1,9 +1,10 @@
-"""A network small enough for tests that run in milliseconds."""
+"""A network small enough for tests that run in milliseconds, and processors that are not here."""
 
 import pytest
 import torch
 
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, processors
+from tests.models.processors import PRETENDED
 
 # Networks this small gain nothing from threads, and waiting threads that spin cost a busy machine
 # ten times the work.
@@ -40,3 +41,19 @@ def images():
     """Two environments' frames: [2, 14, 16, 24, 3] uint8."""
     generator = torch.Generator().manual_seed(1)
     return torch.randint(0, 256, (2, 14, 16, 24, 3), dtype=torch.uint8, generator=generator)
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Has paths chosen as on another processor, of `PRETENDED`."""
+
+    def choose_as_on(processor):
+        monkeypatch.setattr(processors, "detected", lambda with_kernels: processor)
+
+    return choose_as_on
+
+
+@pytest.fixture(params=PRETENDED)
+def pretended(request, pretend):
+    """The test runs on each path that some processor would take."""
+    pretend(PRETENDED[request.param])

@@ -1,4 +1,8 @@
-"""The fast convolution gives the numbers of the slow one, and its gradients."""
+"""The fast convolution gives the numbers of the slow one, and its gradients.
+
+Tests of the kernels ask for them, so that they run on every processor; the other tests hold on
+whatever path is chosen. Which one that is: test_paths.py.
+"""
 
 import copy
 import pickle
@@ -10,7 +14,9 @@ from torch.nn import functional as F
 
 from rllib_minestudio.models.vpt import convolution
 from rllib_minestudio.models.vpt.convolution import SameConv3x3
+from rllib_minestudio.models.vpt.paths import Path
 from rllib_minestudio.models.vpt.winograd import team
+from tests.models.processors import TORCH_ALONE, WITH_KERNELS
 
 # Frames, height and width, channels in and out: edges through tiles, fewer pixels than a tile,
 # more tiles than the kernel takes at a time.
@@ -28,9 +34,12 @@ def _example(frames, height, width, channels_in, channels_out):
     return layer, x, torch.randn(frames, channels_out, height, width)
 
 
-def _with_gradients(layer, x, dy, relu):
-    y = layer(x, relu)
-    assert "_Convolution" in type(y.grad_fn).__name__
+def _by(path, layer, x, relu=False):
+    return convolution.convolve(x, layer.weight, None, relu, path)
+
+
+def _with_gradients(layer, x, dy, relu, path=Path.WINOGRAD_BACKWARD):
+    y = _by(path, layer, x, relu)
     return y, *torch.autograd.grad(y, (x, layer.weight), dy.to(y.dtype))
 
 
@@ -47,11 +56,12 @@ def _assert_within(actual, expected, bound):
     assert (actual - expected).abs().max() <= bound * expected.abs().max()
 
 
+@pytest.mark.parametrize("path", [Path.WINOGRAD, Path.WINOGRAD_BACKWARD])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_gradients_equal_those_in_float64(size, relu):
+def test_gradients_equal_those_in_float64(size, relu, path):
     layer, x, dy = _example(*size)
-    actual = _with_gradients(layer, x, dy, relu)
+    actual = _with_gradients(layer, x, dy, relu, path)
     expected = _exactly(x, layer.weight, dy, actual[0] if relu else None)
     for mine, exact in zip(actual, expected, strict=True):
         _assert_within(mine, exact, FLOAT32_BOUND)
@@ -61,15 +71,38 @@ def test_gradients_equal_those_in_float64(size, relu):
 def test_outputs_without_gradients_equal_those_in_float64(size):
     layer, x, dy = _example(*size)
     with torch.no_grad():
-        y, positive = layer(x), layer(x, relu=True)
+        y, positive = (_by(Path.WINOGRAD, layer, x, relu) for relu in (False, True))
     _assert_within(y, _exactly(x, layer.weight, dy, None)[0], FLOAT32_BOUND)
     assert torch.equal(positive, y.relu())
     assert y.permute(0, 2, 3, 1).is_contiguous()
 
 
-def test_float32_outputs_that_gradients_follow_are_those_of_torch():
+def test_float32_outputs_that_gradients_follow_are_those_of_torch(pretended):
     layer, x, _ = _example(*SIZES[0])
     assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
+
+
+def test_layers_equal_torchs_in_float64_on_any_processor(pretended):
+    layer, x, dy = _example(*SIZES[0])
+    y = layer(x, relu=True)
+    actual = y, *torch.autograd.grad(y, (x, layer.weight), dy)
+    with torch.no_grad():
+        alone = layer(x)
+    expected = _exactly(x, layer.weight, dy, y)
+    for mine, exact in zip(actual, expected, strict=True):
+        _assert_within(mine, exact, FLOAT32_BOUND)
+    _assert_within(alone, _exactly(x, layer.weight, dy, None)[0], FLOAT32_BOUND)
+
+
+def test_layers_in_bfloat16_are_close_on_any_processor(pretended):
+    layer, x, dy = _example(*SIZES[0])
+    with torch.autocast("cpu", torch.bfloat16):
+        y = layer(x, relu=True)
+    actual = y, *torch.autograd.grad(y, (x, layer.weight), dy.bfloat16())
+    assert [tensor.dtype for tensor in actual] == [torch.bfloat16, *2 * [torch.float32]]
+    # torch rounds the weights and their gradients to 8 bits, too.
+    for mine, exact in zip(actual, _exactly(x, layer.weight, dy, y), strict=True):
+        _assert_within(mine, exact, 2**-7)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -78,7 +111,7 @@ def test_bfloat16_rounds_images_and_nothing_else(size):
     x = x.detach().bfloat16().requires_grad_()
     dy = dy.bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
-        actual = _with_gradients(layer, x, dy, relu=True)
+        actual = _with_gradients(layer, x, dy, relu=True, path=Path.WINOGRAD)
     assert [tensor.dtype for tensor in actual] == [torch.bfloat16, torch.bfloat16, torch.float32]
     y, dx, dweight = _exactly(x, layer.weight, dy, actual[0])
     torch.testing.assert_close(actual[0].double(), y, rtol=2**-8, atol=1e-4)
@@ -134,32 +167,35 @@ def test_without_openmp_threads_of_pythons_do_the_same(monkeypatch):
 def test_images_may_lie_in_memory_anyhow():
     layer, x, _ = _example(*SIZES[0])
     with torch.no_grad():
-        expected = layer(x)
-        assert torch.equal(layer(x.contiguous()), expected)
-        assert torch.equal(layer(x.repeat(1, 1, 1, 2)[..., : x.shape[3]]), expected)
+        expected = _by(Path.WINOGRAD, layer, x)
+        for same in (x.contiguous(), x.repeat(1, 1, 1, 2)[..., : x.shape[3]]):
+            assert torch.equal(_by(Path.WINOGRAD, layer, same), expected)
 
 
 def test_frames_do_not_depend_on_the_others_of_a_batch():
     layer, x, _ = _example(*SIZES[3])
     with torch.no_grad():
-        assert torch.equal(layer(x)[1:], layer(x[1:]))
+        together = _by(Path.WINOGRAD, layer, x)
+        assert torch.equal(together[1:], _by(Path.WINOGRAD, layer, x[1:]))
 
 
-def test_numbers_do_not_depend_on_the_number_of_threads():
+@pytest.mark.parametrize("threads", [2, 3, 32])
+def test_numbers_do_not_depend_on_the_number_of_threads(threads):
     layer, x, _ = _example(*SIZES[0])
     with torch.no_grad():
-        alone = layer(x)
-        torch.set_num_threads(3)
+        alone = _by(Path.WINOGRAD, layer, x)
+        torch.set_num_threads(threads)
         try:
-            assert torch.equal(layer(x), alone)
+            assert torch.equal(_by(Path.WINOGRAD, layer, x), alone)
         finally:
             torch.set_num_threads(1)
 
 
-def test_work_shared_among_threads_gives_the_same_gradients():
+@pytest.mark.parametrize("threads", [2, 3, 32])
+def test_work_shared_among_threads_gives_the_same_gradients(threads):
     layer, x, dy = _example(*SIZES[0])
     alone = _with_gradients(layer, x, dy, relu=True)
-    torch.set_num_threads(3)
+    torch.set_num_threads(threads)
     try:
         shared = _with_gradients(layer, x, dy, relu=True)
         again = _with_gradients(layer, x, dy, relu=True)
@@ -183,7 +219,7 @@ def test_networks_in_two_threads_do_not_disturb_each_other():
         torch.set_num_threads(1)
 
 
-def test_changed_weights_count_at_once():
+def test_changed_weights_count_at_once(pretended):
     layer, x, _ = _example(*SIZES[0])
     with torch.no_grad():
         before = layer(x)
@@ -191,7 +227,7 @@ def test_changed_weights_count_at_once():
         assert torch.equal(layer(x), 2 * before)
 
 
-def test_only_what_is_asked_for_is_differentiated():
+def test_only_what_is_asked_for_is_differentiated(pretended):
     layer, x, dy = _example(*SIZES[0])
     layer.weight.requires_grad_(False)
     (dx,) = torch.autograd.grad(layer(x), x, dy)
@@ -202,7 +238,7 @@ def test_only_what_is_asked_for_is_differentiated():
     _assert_within(layer.weight.grad, expected_dweight, FLOAT32_BOUND)
 
 
-def test_nan_stays_nan():
+def test_nan_stays_nan(pretended):
     layer, x, _ = _example(*SIZES[0])
     with torch.no_grad():
         x[1, 5, 6, 7] = float("nan")
@@ -214,7 +250,7 @@ def test_nan_stays_nan():
             assert not y[[0, 2]].isnan().any()
 
 
-def test_layers_are_copied_and_stored_as_torch_does_it():
+def test_layers_are_copied_and_stored_as_torch_does_it(pretended):
     layer, x, _ = _example(*SIZES[0])
     assert list(layer.state_dict()) == ["weight"]
     with torch.inference_mode():
@@ -222,33 +258,35 @@ def test_layers_are_copied_and_stored_as_torch_does_it():
             assert torch.equal(copied(x), layer(x))
 
 
-def test_compiled_graphs_keep_the_convolution_of_torch():
+def test_compiled_graphs_keep_the_convolution_of_torch(pretend):
+    pretend(WITH_KERNELS)
     layer, x, _ = _example(*SIZES[0])
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
     with torch.no_grad():
         assert torch.equal(compiled(x, relu=True), F.conv2d(x, layer.weight, padding=1).relu())
 
 
-def _fail():
-    raise AssertionError("the kernels are looked for")
+def test_kernels_add_no_bias():
+    layer, x, _ = _example(*SIZES[0])
+    for path in (Path.WINOGRAD, Path.WINOGRAD_BACKWARD):
+        with pytest.raises(ValueError, match=r"bias: must be None on .*TORCH"):
+            convolution.convolve(x, layer.weight, torch.zeros(64), False, path)
 
 
-def test_small_networks_need_no_kernels(monkeypatch):
-    monkeypatch.setattr(convolution, "_winograd", _fail)
-    layer, x, _ = _example(4, 32, 32, 16, 16)
-    assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
-
-
-def test_without_a_place_for_machine_code_torch_does_the_work(monkeypatch, caplog):
+def test_without_a_place_for_machine_code_torch_does_the_work(pretend, monkeypatch, caplog):
     def fail():
         raise PermissionError("no place")
 
+    pretend(WITH_KERNELS)
     monkeypatch.setattr(convolution._winograd(), "compile_once", fail)
     convolution._are_compiled.cache_clear()
     try:
         layer, x, _ = _example(*SIZES[0])
         with torch.no_grad():
-            assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
+            found = layer(x)
     finally:
         convolution._are_compiled.cache_clear()
+    pretend(TORCH_ALONE)
+    with torch.no_grad():
+        assert torch.equal(found, layer(x))
     assert "no place" in caplog.text

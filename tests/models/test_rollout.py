@@ -47,7 +47,9 @@ def _assert_same_step(session, network, image, first, state, atol=5e-5):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_steps_of_a_network_with_many_channels_equal_the_networks(tiny_options, precision):
+def test_steps_of_a_network_with_many_channels_equal_the_networks(
+    tiny_options, precision, pretended
+):
     torch.manual_seed(0)
     options = {**tiny_options, "impala_chans": [32, 32, 64], "impala_width": 1}
     options = {**options, "img_shape": [64, 80, 3], "precision": precision}

@@ -9,6 +9,7 @@ because everything between reading and writing images is float32.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -18,11 +19,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from rllib_minestudio.models.vpt import paths, processors
+from rllib_minestudio.models.vpt.paths import Convolution, Path
+
 _logger = logging.getLogger(__name__)
 
-_LEAST_CHANNELS = 32
-_LEAST_PIXELS = 1024
-"""Of all frames together, for preparing the filters to be worth it."""
+_BY_KERNELS = (Path.WINOGRAD, Path.WINOGRAD_BACKWARD)
 
 
 class SameConv3x3(nn.Conv2d):
@@ -36,34 +38,64 @@ class SameConv3x3(nn.Conv2d):
         """[N, C_in, H, W] -> [N, C, H, W]."""
         if torch.is_autocast_enabled("cpu") and x_nchw.device.type == "cpu":
             x_nchw = x_nchw.to(torch.get_autocast_dtype("cpu"))
-        pixels = x_nchw.numel() // self.in_channels
-        if self.bias is not None or pixels < _LEAST_PIXELS or not suits(self.weight, x_nchw.dtype):
-            return _convolve_directly(x_nchw, self.weight, self.bias, relu)
-        if torch.is_grad_enabled() and (x_nchw.requires_grad or self.weight.requires_grad):
-            return _Convolution.apply(x_nchw, self.weight, relu)
-        return _convolve(x_nchw, self.weight, relu)
+        work = Convolution(
+            channels=(self.in_channels, self.out_channels),
+            dtype=x_nchw.dtype,
+            weight_dtype=self.weight.dtype,
+            device=self.weight.device.type,
+            has_bias=self.bias is not None,
+            pixels=x_nchw.numel() // self.in_channels,
+            has_gradients=_have_gradients(x_nchw, self.weight),
+            is_traced=torch.compiler.is_compiling(),
+        )
+        return convolve(x_nchw, self.weight, self.bias, relu, path_of(work))
 
 
-def suits(weight: Tensor, dtype: torch.dtype) -> bool:
-    """Whether the algorithm can be used, and is the faster one once the filters are prepared.
+def path_of(work: Convolution) -> Path:
+    """Returns the path of a convolution on this processor, ready to be taken.
+
+    The kernels are compiled where they are to be used for the first time; where their code cannot
+    be kept, it is as if the processor had none.
+    """
+    processor = processors.detected(work.suits_kernels)
+    path = paths.of_convolution(work, processor)
+    if path in _BY_KERNELS and not _are_compiled():
+        return paths.of_convolution(work, replace(processor, lanes=0))
+    return path
+
+
+def convolve(x_nchw: Tensor, weight: Tensor, bias: Tensor | None, relu: bool, path: Path) -> Tensor:
+    """Convolves, and perhaps takes positive parts, on a path that the caller asks for.
 
     Args:
+        x_nchw: [N, C_in, H, W].
         weight: [C, C_in, 3, 3].
-        dtype: Of the images.
+        bias: [C] or None.
+        relu: Whether negative results are replaced by 0.
+        path: `Path.ONEDNN` counts as `Path.TORCH`, because the weights are not laid out.
+
+    Returns:
+        [N, C, H, W].
+
+    Raises:
+        ValueError: If the kernels are asked for a bias.
     """
-    if weight.device.type != "cpu" or weight.dtype != torch.float32:
-        return False
-    if min(weight.shape[:2]) < _LEAST_CHANNELS or torch.compiler.is_compiling():
-        return False
-    if dtype == torch.bfloat16 and torch.cpu._is_amx_tile_supported():
-        return False
-    winograd = _winograd()
-    return (
-        winograd.IS_FAST
-        and dtype in (torch.float32, torch.bfloat16)
-        and all(channels % winograd.PANEL == 0 for channels in weight.shape[:2])
-        and _are_compiled()
-    )
+    if bias is not None and path in _BY_KERNELS:
+        raise ValueError(f"bias: must be None on {path}, whose kernels add none; use {Path.TORCH}.")
+    if path in _BY_KERNELS and _have_gradients(x_nchw, weight):
+        return _Convolution.apply(x_nchw, weight, relu, path)
+    return _outputs(x_nchw, weight, bias, relu, path)
+
+
+def _have_gradients(x_nchw: Tensor, weight: Tensor) -> bool:
+    return torch.is_grad_enabled() and (x_nchw.requires_grad or weight.requires_grad)
+
+
+def _outputs(x_nchw: Tensor, weight: Tensor, bias: Tensor | None, relu: bool, path: Path) -> Tensor:
+    if path is Path.WINOGRAD:
+        return convolve_at_points(x_nchw, filters_at_points(weight), relu)
+    y_nchw = F.conv2d(x_nchw, weight, bias, padding=1)
+    return F.relu(y_nchw, inplace=True) if relu else y_nchw
 
 
 def _winograd() -> ModuleType:
@@ -85,45 +117,27 @@ def _are_compiled() -> bool:
 
 
 class _Convolution(torch.autograd.Function):
-    """Convolution and ReLU with gradients of the input and of the weights.
-
-    The last bits of a number decide on which side of a ReLU or of a max pool it falls, and
-    gradients that took another way differ a thousand times more than the outputs. Not that torch's
-    are the exact ones, but those of other implementations take the same way: where gradients
-    follow, float32 outputs are left to torch.
-    """
+    """Convolution and ReLU with gradients of the input and of the weights by the kernels."""
 
     @staticmethod
-    def forward(ctx: Any, x_nchw: Tensor, weight: Tensor, relu: bool) -> Tensor:
-        if x_nchw.dtype == torch.float32:
-            y_nchw = _convolve_directly(x_nchw, weight, None, relu)
-        else:
-            y_nchw = _convolve(x_nchw, weight, relu)
+    def forward(ctx: Any, x_nchw: Tensor, weight: Tensor, relu: bool, path: Path) -> Tensor:
+        y_nchw = _outputs(x_nchw, weight, None, relu, path)
         ctx.save_for_backward(x_nchw, weight, y_nchw if relu else None)
         return y_nchw
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dy_nchw: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, dy_nchw: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         x_nchw, weight, y_nchw = ctx.saved_tensors
         if y_nchw is not None:
             dy_nchw = torch.ops.aten.threshold_backward(dy_nchw, y_nchw, 0)
         dx_nchw = dweight = None
         if ctx.needs_input_grad[0]:
-            dx_nchw = _convolve(dy_nchw, weight.transpose(0, 1).flip(2, 3), relu=False)
+            turned = weight.transpose(0, 1).flip(2, 3)
+            dx_nchw = convolve_at_points(dy_nchw, filters_at_points(turned), relu=False)
         if ctx.needs_input_grad[1]:
             dweight = _weight_gradient(x_nchw, dy_nchw)
-        return dx_nchw, dweight, None
-
-
-def _convolve_directly(x_nchw: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    y_nchw = F.conv2d(x_nchw, weight, bias, padding=1)
-    return F.relu(y_nchw, inplace=True) if relu else y_nchw
-
-
-def _convolve(x_nchw: Tensor, weight: Tensor, relu: bool) -> Tensor:
-    """[N, C_in, H, W] and [C, C_in, 3, 3] -> [N, C, H, W] in channels-last layout."""
-    return convolve_at_points(x_nchw, filters_at_points(weight), relu)
+        return dx_nchw, dweight, None, None
 
 
 def filters_at_points(weight: Tensor) -> Tensor:
@@ -183,7 +197,7 @@ def convolve_at_points(
 def pool_positive(x_nchw: Tensor) -> Tensor:
     """Max pool of 3x3 with stride 2 and ReLU: [N, C, H, W] -> [N, C, H / 2, W / 2], channels-last.
 
-    For images of a kind and with channels that `suits` is true for.
+    For images of a kind and with channels that are convolved by `Path.WINOGRAD`.
     """
     x_nchw = _channels_last(x_nchw)
     frames, channels, height, width = x_nchw.shape

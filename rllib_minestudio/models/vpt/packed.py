@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import convolution
+from rllib_minestudio.models.vpt import convolution, paths, processors
+from rllib_minestudio.models.vpt.paths import Convolution, Path
 
 _ONEDNN = torch.ops.mkldnn
 
@@ -27,11 +28,21 @@ class Layout(NamedTuple):
     batch: int
     """Rows per call that it is best for; others work as well."""
 
-    def packs(self, weight: Tensor) -> bool:
-        """Whether oneDNN is there and computes in this precision."""
-        if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
-            return False
-        return self.dtype == torch.float32 or _ONEDNN._is_mkldnn_bf16_supported()
+    def path(self, weight: Tensor) -> Path:
+        """Of a layer with these weights, unless it has a better one."""
+        processor = processors.detected(with_kernels=False)
+        return paths.of_frozen_weights(self.dtype, weight.device.type, processor)
+
+    def path_of_convolution(self, layer: nn.Conv2d) -> Path:
+        """Of a 3x3 convolution of the same size."""
+        work = Convolution(
+            channels=(layer.in_channels, layer.out_channels),
+            dtype=self.dtype,
+            weight_dtype=layer.weight.dtype,
+            device=layer.weight.device.type,
+            has_bias=layer.bias is not None,
+        )
+        return convolution.path_of(work)
 
 
 class PackedLinear:
@@ -51,7 +62,7 @@ class PackedLinear:
         self._weight = weight.detach().to(layout.dtype).contiguous()
         self._bias = None if bias is None else bias.detach().to(layout.dtype).contiguous()
         self._relu = relu
-        self._packed = layout.packs(self._weight)
+        self._packed = layout.path(self._weight) is Path.ONEDNN
         if self._packed:
             self._weight = _ONEDNN._reorder_linear_weight(self._weight, layout.batch)
 
@@ -79,7 +90,8 @@ class FrozenConv:
         weight = layer.weight.detach() * input_scale
         self._relu = relu
         self._at_points: Tensor | None = None
-        if layer.bias is None and convolution.suits(weight, layout.dtype):
+        path = layout.path_of_convolution(layer)
+        if path is Path.WINOGRAD:
             self._at_points = convolution.filters_at_points(weight)
             self._norm_at_points = None if norm is None else convolution.norm_at_points(norm)
             return
@@ -87,7 +99,7 @@ class FrozenConv:
         self._weight = weight.contiguous(memory_format=torch.channels_last)
         self._bias = None if layer.bias is None else layer.bias.detach().to(layout.dtype)
         self._norm = None if norm is None else FrozenGroupNorm(norm, layout)
-        self._fuses_relu = relu and layout.packs(weight)
+        self._fuses_relu = relu and path is Path.ONEDNN
 
     @property
     def is_by_winograd(self) -> bool:

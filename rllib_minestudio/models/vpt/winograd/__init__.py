@@ -16,3 +16,6 @@ Source: Lavin & Gray 2016, arXiv:1509.09308, sections 4.1 and 4.3.
     simd        vectors
     team        threads that share a call
 """
+
+PANEL_VECTORS = 2
+"""Vectors of output channels that the kernels compute at a time; channels come in whole panels."""

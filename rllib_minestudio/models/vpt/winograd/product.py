@@ -9,6 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from rllib_minestudio.models.vpt.winograd import PANEL_VECTORS
 from rllib_minestudio.models.vpt.winograd.simd import (
     FLOAT,
     FLOATS,
@@ -21,7 +22,7 @@ from rllib_minestudio.models.vpt.winograd.simd import (
 ROWS = 8 if LANES == 16 else 4
 """Rows that `multiply` computes at a time: as many sums as fit into the registers."""
 
-PANEL = 2 * LANES
+PANEL = PANEL_VECTORS * LANES
 """Columns that `multiply` computes at a time."""
 
 
@@ -68,10 +69,12 @@ def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: An
         return pointer_to(context, builder, signature.args[which], array, first, to)
 
     one, lanes = depth.type(1), depth.type(LANES)
-    halves = [(lanes, depth.type(half)) for half in range(2)]
+    vectors = [(lanes, depth.type(vector)) for vector in range(PANEL_VECTORS)]
     rows = [depth.type(row) for row in range(ROWS)]
     outs = [
-        place(4, out, out_first, (out_row, row), half, to=FLOATS) for row in rows for half in halves
+        place(4, out, out_first, (out_row, row), vector, to=FLOATS)
+        for row in rows
+        for vector in vectors
     ]
     starts = _starts(builder, outs, adds)
     before, loop = builder.block, builder.append_basic_block("depth")
@@ -83,8 +86,8 @@ def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: An
     step.add_incoming(depth.type(0), before)
     sums = [builder.phi(FLOATS) for _ in outs]
     rights = [
-        builder.load(place(2, right, right_first, (right_depth, step), half, to=FLOATS), align=4)
-        for half in halves
+        builder.load(place(2, right, right_first, (right_depth, step), vector, to=FLOATS), align=4)
+        for vector in vectors
     ]
     fma = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(FLOATS, [FLOATS] * 3), f"llvm.fma.v{LANES}f32"
@@ -93,8 +96,10 @@ def _generate_multiply(context: Any, builder: Any, signature: Any, arguments: An
     for number, row in enumerate(rows):
         factor = place(0, left, left_first, (left_depth, step), (left_row, row), to=FLOAT)
         factors = spread(builder, builder.load(factor, align=4))
-        for half in range(2):
-            summed.append(builder.call(fma, [factors, rights[half], sums[2 * number + half]]))
+        for vector in range(PANEL_VECTORS):
+            summed.append(
+                builder.call(fma, [factors, rights[vector], sums[PANEL_VECTORS * number + vector]])
+            )
     for total, start, value in zip(sums, starts, summed, strict=True):
         total.add_incoming(start, before)
         total.add_incoming(value, loop)

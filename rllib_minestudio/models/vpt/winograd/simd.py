@@ -11,11 +11,9 @@ Arrays are one-dimensional and contiguous: float32, or int16 holding the bits of
 from __future__ import annotations
 
 import operator
-import platform
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
@@ -23,13 +21,24 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-_FEATURES = llvmlite.binding.get_host_cpu_features()
-_WIDE = bool(_FEATURES.get("avx512f"))
+from rllib_minestudio.machine_code import Target, target
 
-IS_FAST = bool(_FEATURES.get("fma")) or platform.machine() in ("aarch64", "arm64")
-"""Whether the processor multiplies and adds in one instruction, as `product.multiply` does."""
 
-LANES = 16 if _WIDE else 8
+def fused_lanes(target: Target) -> int:
+    """Returns how many floats a vector should have that is multiplied and added to another.
+
+    0 if the target has no instruction for both, as `product.multiply` needs: LLVM then calls a
+    function for each number, which is right, and takes 20 times as long as torch.
+    """
+    if target.has("avx512f"):
+        return 16
+    return 8 if target.has("fma") or target.architecture in ("aarch64", "arm64") else 0
+
+
+FUSED_LANES = fused_lanes(target())
+"""Of what numba compiles for here."""
+
+LANES = FUSED_LANES or 8
 """Floats in a vector; where registers hold fewer, LLVM takes several for one."""
 
 FLOAT = ir.FloatType()

@@ -1,0 +1,20 @@
+"""Processors that tests pretend to run on; each takes paths that this machine can run.
+
+oneDNN computes in bfloat16 only where it is able to. The kernels run everywhere.
+"""
+
+from dataclasses import replace
+
+from rllib_minestudio.models.vpt.processors import Processor, detected
+from rllib_minestudio.models.vpt.winograd.simd import LANES
+
+WITH_KERNELS = replace(detected(with_kernels=True), lanes=LANES, amx=False)
+TORCH_ALONE = Processor(lanes=0, amx=False, onednn=False, onednn_bfloat16=False)
+
+PRETENDED = {
+    "kernels": WITH_KERNELS,
+    "AMX": replace(WITH_KERNELS, amx=True),
+    "no kernels": replace(WITH_KERNELS, lanes=0),
+    "no kernels, no bfloat16": replace(WITH_KERNELS, lanes=0, onednn_bfloat16=False),
+    "torch alone": TORCH_ALONE,
+}
