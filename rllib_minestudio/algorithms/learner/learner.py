@@ -33,7 +33,7 @@ from rllib_minestudio.algorithms.learner.schedule import (
     annealed,
     loss_coefficients,
 )
-from rllib_minestudio.algorithms.learner.state import ExtraState, own_moments
+from rllib_minestudio.algorithms.learner.state import ExtraState
 from rllib_minestudio.algorithms.learner.targets import add_targets
 from rllib_minestudio.algorithms.learner.training_pass import TrainingPass
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
@@ -276,7 +276,6 @@ class MineStudioPPOLearner(VPTLearner):
         """Restore; unlike RLlib's, also to older weights than the present ones."""
         self._weights_seq_no = 0
         super().set_state(state)
-        own_moments(self.get_optimizer(DEFAULT_MODULE_ID))
         self._published_version = self._weights_seq_no
         if self._prior is not None:
             self._prior.forget()
