@@ -87,17 +87,19 @@ class FirstStep:
             torch.testing.assert_close(self.after[name], expected, rtol=1e-5, atol=1e-7, msg=name)
 
 
-def restored_with_other_options(make_config, folder):
-    """Train, save, and restore into an algorithm with other options; check all but its steps.
+def check_restored_with_other_options(make_config, train, folder):
+    """Train, save, restore into an algorithm with other options, and train again.
 
-    Returns:
-        The restored algorithm, the recorder of its next step, and that step's options.
+    Args:
+        make_config: Takes options for `training`.
+        train: Takes an algorithm; one step of the optimizer at least.
+        folder: For the checkpoint.
     """
     frozen_then, frozen_now = ["net.final_ln.*"], ["net.img_process.*"]
     first = make_config(
         lr=2e-3, lr_factors={"value_head.*": 5.0}, model=tiny_model(freeze=frozen_then)
     ).build_algo()
-    first.train()
+    train(first)
     saved = moments_of(first)
     checkpoint = first.save_to_path(folder / "checkpoint")
     first.stop()
@@ -122,9 +124,8 @@ def restored_with_other_options(make_config, folder):
     for group in optimizer.param_groups:
         assert {name: group[name] for name in options} == options
         assert group["betas"] == (0.9, 0.999)
-    return second, FirstStep(second), options
-
-
-def rate(name):
-    """Of `restored_with_other_options`."""
-    return 1e-3 * {"net": 0.5, "pi_head": 2.0}.get(name.split(".")[0], 1.0)
+    step = FirstStep(second)
+    train(second)
+    factors = {"net": 0.5, "pi_head": 2.0}
+    step.assert_taken_with(lambda name: 1e-3 * factors.get(name.split(".")[0], 1.0), **options)
+    second.stop()

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.algorithms.optimizer_steps import FirstStep, rate, restored_with_other_options
+from tests.algorithms.optimizer_steps import FirstStep, check_restored_with_other_options
 
 
 @pytest.fixture
@@ -18,10 +18,7 @@ def make_short_config(make_config):
 def test_a_restored_learner_takes_its_steps_with_the_configs_options(
     local_ray, make_short_config, tmp_path
 ):
-    algorithm, step, options = restored_with_other_options(make_short_config, tmp_path)
-    algorithm.train()
-    step.assert_taken_with(rate, **options)
-    algorithm.stop()
+    check_restored_with_other_options(make_short_config, lambda a: a.train(), tmp_path)
 
 
 def test_the_first_step_after_a_restore_has_the_rate_of_the_configs_lr(

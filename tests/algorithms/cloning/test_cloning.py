@@ -18,7 +18,7 @@ from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from rllib_minestudio.models.vpt.heads import log_prob
 from rllib_minestudio.recordings import find_recordings
-from tests.algorithms.optimizer_steps import rate, restored_with_other_options
+from tests.algorithms.optimizer_steps import check_restored_with_other_options
 
 from .conftest import DELAY, EPISODES, LENGTH
 
@@ -127,14 +127,14 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_
 def test_a_restored_learner_takes_its_steps_with_the_configs_options(
     local_ray, make_config, tmp_path
 ):
-    def make(**training):
-        config = make_config(**training).evaluation(evaluation_interval=None)
-        return config.offline_data(dataset_num_iters_per_learner=1)
+    def train(algorithm):
+        config = algorithm.config
+        recording = next(find_recordings(config.input_))
+        batch = stack(list(windows(recording, window_options(config))))
+        data = TrainingData(data_iterators=[iter([batch])])
+        learner_of(algorithm).update(training_data=data, timesteps={}, num_iters=1)
 
-    algorithm, step, options = restored_with_other_options(make, tmp_path)
-    algorithm.train()
-    step.assert_taken_with(rate, **options)
-    algorithm.stop()
+    check_restored_with_other_options(make_config, train, tmp_path)
 
 
 def test_all_problems_are_told_at_once(make_config):
