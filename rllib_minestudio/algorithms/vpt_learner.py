@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
+from rllib_minestudio.algorithms.moments import restore_moments
 from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
@@ -28,10 +30,11 @@ class VPTLearner(TorchLearner):
             weight_decay=config.weight_decay,
             eps=config.adam_eps,
         )
+        optimizer = torch.optim.AdamW(groups, lr=0.0)
         self.register_optimizer(
             module_id=module_id,
-            optimizer=torch.optim.AdamW(groups, lr=0.0),
-            params=[parameter for group in groups for parameter in group["params"]],
+            optimizer=optimizer,
+            params=[parameter for group in optimizer.param_groups for parameter in group["params"]],
             lr_or_lr_schedule=self._rate_or_schedule(config),
         )
 
@@ -45,3 +48,22 @@ class VPTLearner(TorchLearner):
         """Set the rate of every group to its share of `lr`."""
         for group in optimizer.param_groups:
             group["lr"] = lr * group["lr_factor"]
+
+    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """Set the learning rate that the config's `lr` has now.
+
+        RLlib does so after an update only, and would begin with a rate of another time, or after
+        a restore of another config.
+        """
+        super().before_gradient_based_update(timesteps=timesteps)
+        now = timesteps.get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
+        for optimizer, schedule in self._optimizer_lr_schedules.items():
+            self._set_optimizer_lr(optimizer, schedule.update(now))
+
+    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Take over the moments; unlike with RLlib's, options stay those of the config."""
+        parameters = self.vpt.network.named_parameters()
+        learning = {name: parameter for name, parameter in parameters if parameter.requires_grad}
+        for name, optimizer in self._named_optimizers.items():
+            if name in state:
+                restore_moments(optimizer, state[name]["state"], learning)

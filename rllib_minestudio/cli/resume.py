@@ -29,15 +29,12 @@ FIXED = {
     "config.env": "the network and its memory belong to this environment",
     "config.env_config.obs_size": "it is the size of the network's images",
     "config.model": "the saved weights belong to this network",
-    "config.lr_factors": "they are part of the saved optimizer",
-    "config.weight_decay": "it is part of the saved optimizer",
-    "config.adam_eps": "it is part of the saved optimizer",
     "config.zero_init_value_head": "it counts only when training begins",
 }
 """Options that a resumed run cannot change (and all below them), and why."""
 
-FREE = ("config.model.precision", "config.model.compile")
-"""Exceptions to `FIXED`: they change how the same network is computed."""
+FREE = ("config.model.precision", "config.model.compile", "config.model.freeze")
+"""Exceptions to `FIXED`: they change how the same network is computed, and what of it learns."""
 
 
 def run_to_resume(parent: Path) -> Path:

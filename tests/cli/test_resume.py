@@ -100,6 +100,25 @@ def test_options_set_on_resume_are_applied_to_each_trial_and_reported(started):
     assert changed["env_config"]["callbacks"] == [{"JudgeReset": {"time_limit": 30}}]
 
 
+@pytest.mark.parametrize(
+    ("assignment", "value"),
+    [
+        ("weight_decay=0.1", 0.1),
+        ("adam_eps=1e-5", 1e-5),
+        ('lr_factors={"net.*": 0.5}', {"net.*": 0.5}),
+        ('model.freeze=["net.img_process.*"]', ["net.img_process.*"]),
+    ],
+)
+def test_the_optimizers_options_and_what_learns_may_change(started, assignment, value):
+    plan, record = resume(started, assignment)
+    option, *within = assignment.partition("=")[0].split(".")
+    for config in (record.experiment["config"], config_change(plan, [assignment])(plan.space)):
+        changed = config[option]
+        for key in within:
+            changed = changed[key]
+        assert changed == value
+
+
 def test_a_section_that_stands_for_options_is_applied_on_resume(started):
     file, folder = started
     experiment = yaml.safe_load(file.read_text())
@@ -117,7 +136,7 @@ def test_a_section_that_stands_for_options_is_applied_on_resume(started):
     ("assignment", "reason"),
     [
         ("model.hidsize=32", "from 16 to 32 in a run that is resumed: the saved weights belong"),
-        ("weight_decay=0.1", "part of the saved optimizer"),
+        ("zero_init_value_head=true", "it counts only when training begins"),
         ("lr=1e-5", "the trials differ in it"),
         ("num_samples=3", "the trials exist already"),
     ],

@@ -35,7 +35,7 @@ from rllib_minestudio.algorithms.learner.schedule import (
     annealed,
     loss_coefficients,
 )
-from rllib_minestudio.algorithms.learner.state import ExtraState, own_moments
+from rllib_minestudio.algorithms.learner.state import ExtraState
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets, compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
@@ -321,7 +321,6 @@ class MineStudioPPOLearner(VPTLearner):
         """Restore; unlike RLlib's, also to older weights than the present ones."""
         self._weights_seq_no = 0
         super().set_state(state)
-        own_moments(self.get_optimizer(DEFAULT_MODULE_ID))
         self._published_version = self._weights_seq_no
         # The state may be from within a warmup: what env runners have is not known to be the same.
         self._is_published = False

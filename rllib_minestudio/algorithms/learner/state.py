@@ -17,17 +17,6 @@ COMPONENT_WEIGHT_AVERAGE = "weight_average"
 AVERAGED_UPDATES = "averaged_updates"
 
 
-def own_moments(optimizer: torch.optim.Optimizer) -> None:
-    """Move an optimizer's restored state to memory of its own.
-
-    A state that came through Ray's object store lies in shared memory, where RLlib leaves it (its
-    `convert_to_torch_tensor` only silences the warning that it is read-only). Learners on one
-    machine would all update the same moments, and part ways.
-    """
-    for moments in optimizer.state.values():
-        moments |= {name: x.clone() for name, x in moments.items() if torch.is_tensor(x)}
-
-
 class ExtraState:
     """Adds to a learner's state, and takes back from it.
 

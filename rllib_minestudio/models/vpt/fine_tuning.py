@@ -76,8 +76,9 @@ def parameter_groups(
         options: Added to every group, such as ``weight_decay``.
 
     Returns:
-        Groups for a torch optimizer, each with its ``lr_factor``: multiply the rate by it
-        whenever the rate is set. Without factors there is one group, in the network's order.
+        Groups of named parameters for a torch optimizer, each with its ``lr_factor``: multiply
+        the rate by it whenever the rate is set. Without factors there is one group, in the
+        network's order.
 
     Raises:
         InvalidOptionsError: A pattern picks nothing, or a factor is not a positive number.
@@ -90,11 +91,11 @@ def parameter_groups(
                 f"the learning rate factor of {pattern!r} is {factor!r}: it must be a positive "
                 f"number; to stop parameters from learning, freeze them."
             )
-    groups: dict[float, list[nn.Parameter]] = {}
+    groups: dict[float, list[tuple[str, nn.Parameter]]] = {}
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
             fitting = (factor for pattern, factor in factors.items() if fnmatchcase(name, pattern))
-            groups.setdefault(float(next(fitting, 1.0)), []).append(parameter)
+            groups.setdefault(float(next(fitting, 1.0)), []).append((name, parameter))
     return [
         {"params": parameters, "lr_factor": factor, **options}
         for factor, parameters in groups.items()

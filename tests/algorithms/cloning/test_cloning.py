@@ -18,6 +18,7 @@ from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from rllib_minestudio.models.vpt.heads import log_prob
 from rllib_minestudio.recordings import find_recordings
+from tests.algorithms.optimizer_steps import check_restored_with_other_options
 
 from .conftest import DELAY, EPISODES, LENGTH
 
@@ -121,6 +122,19 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_
         np.testing.assert_array_equal(array, weights[name], err_msg=name)
     assert restored.train()["training_iteration"] == 3
     restored.stop()
+
+
+def test_a_restored_learner_takes_its_steps_with_the_configs_options(
+    local_ray, make_config, tmp_path
+):
+    def train(algorithm):
+        config = algorithm.config
+        recording = next(find_recordings(config.input_))
+        batch = stack(list(windows(recording, window_options(config))))
+        data = TrainingData(data_iterators=[iter([batch])])
+        learner_of(algorithm).update(training_data=data, timesteps={}, num_iters=1)
+
+    check_restored_with_other_options(make_config, train, tmp_path)
 
 
 def test_all_problems_are_told_at_once(make_config):

@@ -1,0 +1,199 @@
+"""Moments follow their parameters from one grouping to another; options never do."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from ray.rllib.utils.numpy import convert_to_numpy
+
+from rllib_minestudio.algorithms.moments import moments_by_name, restore_moments
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.vpt.fine_tuning import freeze, parameter_groups
+from tests.algorithms.optimizer_steps import adamw_step
+
+LR = 0.01
+FACTORS = {"b.*": 0.5, "c.weight": 4.0}
+
+
+def network():
+    """Six parameters; a and c are of one shape."""
+    torch.manual_seed(0)
+    return torch.nn.ModuleDict(
+        {"a": torch.nn.Linear(3, 2), "b": torch.nn.Linear(2, 3), "c": torch.nn.Linear(3, 2)}
+    )
+
+
+def make_optimizer(model, factors=None, **options):
+    optimizer = torch.optim.AdamW(parameter_groups(model, factors or {}, **options), lr=0.0)
+    for group in optimizer.param_groups:
+        group["lr"] = LR * group["lr_factor"]
+    return optimizer
+
+
+def learning(model):
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def saved_by(optimizer, *, named=True):
+    """An optimizer's state in a checkpoint, of this version or of one that knew no names."""
+    state = copy.deepcopy(convert_to_numpy(optimizer.state_dict()))
+    if not named:
+        for group in state["param_groups"]:
+            del group["param_names"]
+    return state
+
+
+def step(model, optimizer, seed):
+    """A step with random gradients, which it returns."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in learning(model).values():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+    optimizer.step()
+    return {name: p.grad.clone() for name, p in learning(model).items()}
+
+
+def trained(factors=None, frozen=(), **options):
+    """A network and its optimizer after three steps."""
+    model = network()
+    freeze(model, frozen)
+    optimizer = make_optimizer(model, factors, **options)
+    for seed in range(3):
+        step(model, optimizer, seed)
+    return model, optimizer
+
+
+def moments_of(model, optimizer):
+    """By name."""
+    return {name: optimizer.state[p] for name, p in learning(model).items() if p in optimizer.state}
+
+
+def assert_same(actual, expected):
+    assert actual.keys() == expected.keys()
+    for name, moments in expected.items():
+        assert moments.keys() == {"step", "exp_avg", "exp_avg_sq"}
+        for key, value in moments.items():
+            torch.testing.assert_close(actual[name][key], value, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("then", [{}, FACTORS], ids=["one group", "three groups"])
+@pytest.mark.parametrize("now", [{}, FACTORS, {"a.*": 2.0, "*.bias": 0.1}])
+def test_moments_follow_names_into_any_groups_and_the_next_step_uses_both(then, now):
+    model, optimizer = trained(then, weight_decay=0.3, eps=1e-3)
+    other = make_optimizer(model, now, weight_decay=0.1, eps=1e-2)
+    options = [{k: v for k, v in group.items() if k != "params"} for group in other.param_groups]
+    restore_moments(other, saved_by(optimizer), learning(model))
+    before = {name: p.detach().clone() for name, p in learning(model).items()}
+    moments = copy.deepcopy(moments_of(model, other))
+
+    assert_same(moments, moments_of(model, optimizer))
+    assert options == [
+        {k: v for k, v in group.items() if k != "params"} for group in other.param_groups
+    ]
+    gradients = step(model, other, seed=9)
+    for group in other.param_groups:
+        for name in group["param_names"]:
+            expected = adamw_step(
+                before[name],
+                gradients[name],
+                moments[name],
+                lr=LR * group["lr_factor"],
+                weight_decay=0.1,
+                eps=1e-2,
+            )
+            torch.testing.assert_close(learning(model)[name], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_what_no_longer_learns_is_dropped_and_what_begins_to_learn_begins_without_moments():
+    model, optimizer = trained(FACTORS, frozen=["a.*"])
+    expected = moments_of(model, optimizer)
+    del expected["b.bias"]
+    changed = network()
+    freeze(changed, ["b.bias"])
+    other = make_optimizer(changed, {"c.*": 2.0})
+    restore_moments(other, saved_by(optimizer), learning(changed))
+    assert_same(moments_of(changed, other), expected)
+    step(changed, other, seed=9)
+    steps = {name: float(m["step"]) for name, m in moments_of(changed, other).items()}
+    assert steps == {"a.weight": 1, "a.bias": 1, "b.weight": 4, "c.weight": 4, "c.bias": 4}
+
+
+def test_moments_from_before_a_restore_are_gone():
+    """Also of parameters that had none when the state was saved: `b` was left alone."""
+    model = network()
+    optimizer = make_optimizer(model)
+    for name, parameter in model.named_parameters():
+        parameter.grad = None if name.startswith("b") else torch.ones_like(parameter)
+    optimizer.step()
+    later, other = trained(FACTORS)
+    restore_moments(other, saved_by(optimizer), learning(later))
+    assert_same(moments_of(later, other), moments_of(model, optimizer))
+    assert len(moments_of(later, other)) == 4
+
+
+def test_the_saved_arrays_stay_as_they_are():
+    """Ray's are read-only views of memory that all learners of a machine see."""
+    model, optimizer = trained()
+    state = saved_by(optimizer)
+    arrays = [m for moments in state["state"].values() for m in moments.values() if np.ndim(m)]
+    for array in arrays:
+        array.flags.writeable = False
+    kept = copy.deepcopy(arrays)
+    others = [make_optimizer(network()) for _ in range(2)]
+    for other in others:
+        restore_moments(other, state, learning(model))
+    tensors = [m for other in others for moments in other.state.values() for m in moments.values()]
+    assert len({tensor.data_ptr() for tensor in tensors}) == len(tensors) == 2 * 6 * 3
+    for tensor in tensors:
+        tensor.add_(1.0)
+    for array, before in zip(arrays, kept, strict=True):
+        np.testing.assert_array_equal(array, before)
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [({}, {}), ({}, FACTORS), (FACTORS, FACTORS), (FACTORS, {"c.w*": 4.0, "b.*": 0.5})],
+    ids=["one group", "now several", "the same", "the same, written otherwise"],
+)
+def test_states_without_names_are_matched_where_there_is_no_doubt(then, now):
+    model, optimizer = trained(then)
+    other = make_optimizer(model, now)
+    restore_moments(other, saved_by(optimizer, named=False), learning(model))
+    assert_same(moments_of(model, other), moments_of(model, optimizer))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "frozen"),
+    [
+        (FACTORS, {}, []),
+        (FACTORS, {"b.*": 0.5, "c.weight": 3.0}, []),
+        (FACTORS, {"b.*": 0.5, "c.*": 4.0}, []),
+        ({"a.weight": 2.0}, {"b.weight": 2.0}, []),
+        ({}, {}, ["b.*"]),
+    ],
+    ids=["now one group", "another factor", "other sizes", "other shapes", "fewer learn"],
+)
+def test_states_without_names_are_refused_where_there_is_doubt(then, now, frozen):
+    _, optimizer = trained(then)
+    model = network()
+    freeze(model, frozen)
+    other = make_optimizer(model, now)
+    with pytest.raises(CheckpointMismatchError, match="lr_factors and freeze that it was saved"):
+        restore_moments(other, saved_by(optimizer, named=False), learning(model))
+    assert not other.state
+
+
+def test_the_refusal_says_what_does_not_match():
+    model, optimizer = trained(FACTORS)
+    groups = make_optimizer(model).state_dict()["param_groups"]
+    match = partial(moments_by_name, saved_by(optimizer, named=False), groups, learning(model))
+    with pytest.raises(CheckpointMismatchError) as caught:
+        match()
+    message = str(caught.value)
+    assert (
+        "has groups of [3, 2, 1] parameters with learning rate factors [1.0, 0.5, 4.0]" in message
+    )
+    assert "now make groups of [6] parameters with learning rate factors [1.0]" in message
