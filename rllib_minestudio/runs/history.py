@@ -29,11 +29,11 @@ _Named = tuple[str, CheckpointRecord]
 """A record, and where in the trial's folder it lies."""
 
 
-def stages_of(path: Path) -> dict[Path, list[Stage]]:
+def stages_of(folder: Path) -> dict[Path, list[Stage]]:
     """Read how a run was trained.
 
     Args:
-        path: A checkpoint, or a folder with some: a trial, a run, an experiment's runs.
+        folder: A checkpoint, or what holds some: a trial, a run, an experiment's runs.
 
     Returns:
         The stages of each trial by its folder, in the order of time; of a checkpoint those that
@@ -42,14 +42,13 @@ def stages_of(path: Path) -> dict[Path, list[Stage]]:
     Raises:
         CheckpointError: There is no whole checkpoint.
     """
-    folder = path.resolve()
     if (folder / RECORD_FILE).is_file():
-        return {folder: _stages(_on_the_way_to(folder))}
+        return {folder: _stages(_on_the_way_to(folder.resolve()))}
     trials = dict.fromkeys(map(trial_of, checkpoint_folders(folder)))
     found = {trial: list(_records(trial)) for trial in trials}
     if not any(found.values()):
         raise CheckpointError(
-            f"{str(path)!r} "
+            f"{str(folder)!r} "
             + ("holds no whole checkpoint" if folder.is_dir() else "is no folder")
             + ": give a run's folder (results/EXPERIMENT/RUN), one of its trials, or a checkpoint."
         )
