@@ -20,6 +20,7 @@ import yaml
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmConfig
 
+from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.identity import code_identity, plain, versions
 
@@ -29,7 +30,7 @@ _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckpointRecord:
     """The contents of `record.yaml`.
 
@@ -38,6 +39,8 @@ class CheckpointRecord:
         result: The last result before, without its config (`training_iteration`, ...).
         versions: Package -> version.
         code: `identity.code_identity()` of this package's checkout.
+        numerics: Revision of the learner's numerics (`errata.NUMERICS`); 0 in records from before
+            there were revisions.
         config: Every option of the algorithm, as plain data.
         files: Path inside the folder -> size in bytes, the record itself left out.
     """
@@ -46,6 +49,7 @@ class CheckpointRecord:
     result: dict[str, Any]
     versions: dict[str, str]
     code: dict[str, Any]
+    numerics: int = 0
     config: dict[str, Any]
     files: dict[str, int]
 
@@ -74,6 +78,7 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
         result=plain({name: value for name, value in result.items() if name != "config"}),
         versions=versions(),
         code=code_identity(Path(__file__).parent),
+        numerics=NUMERICS,
         config=resolved_options(config),
         files={
             path.relative_to(folder).as_posix(): path.stat().st_size
@@ -123,10 +128,7 @@ def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
             f"{str(folder)!r} has no {RECORD_FILE}: it is not a checkpoint of this package, or "
             "was cut short while it was written."
         )
-    try:
-        record = CheckpointRecord(**yaml.load(file.read_text(), Loader=_Loader))
-    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
+    record = parse_record(file)
     for name, size in record.files.items():
         path = folder / name
         found = path.stat().st_size if path.is_file() else None
@@ -137,6 +139,18 @@ def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
                 "written or copied; take another checkpoint."
             )
     return record
+
+
+def parse_record(file: Path) -> CheckpointRecord:
+    """Read a record alone, wherever it lies.
+
+    Raises:
+        CheckpointError: It is not one.
+    """
+    try:
+        return CheckpointRecord(**yaml.load(file.read_text(), Loader=_Loader))
+    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
 
 
 def save_whole(path: Path, save: Callable[[Path], Any]) -> None:

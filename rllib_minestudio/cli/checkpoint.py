@@ -1,7 +1,6 @@
 """`rllib checkpoint`: what the checkpoints of a run are, and what one of them was made with."""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +80,7 @@ def _show(folder: Path, record: Any) -> None:
         "saved": record.saved_at,
         "versions": ", ".join(f"{name} {version}" for name, version in record.versions.items()),
         "code": code + (", modified" if record.code.get("modified") else ""),
+        "numerics": f"revision {record.numerics}",
     }
     for name, value in facts.items():
         stdout.print(f"{name:12} {value}", markup=False)
@@ -116,8 +116,9 @@ def _list(folder: Path) -> int:
         CheckpointError: There are none.
     """
     from rllib_minestudio.algorithms.checkpoint_record import read_record
+    from rllib_minestudio.runs.checkpoints import checkpoint_folders, trial_of
 
-    found = list(_checkpoints(folder))
+    found = list(checkpoint_folders(folder))
     if not found:
         raise CheckpointError(
             f"{str(folder)!r} holds no checkpoint"
@@ -126,11 +127,11 @@ def _list(folder: Path) -> int:
     damaged: list[CheckpointError] = []
     trial = None
     for checkpoint in found:
-        if _trial_of(checkpoint) != trial:
-            trial = _trial_of(checkpoint)
+        if trial_of(checkpoint) != trial:
+            trial = trial_of(checkpoint)
             stdout.print(str(trial), markup=False)
             stdout.print(_row("", "iteration", "env steps", "return", "saved"))
-        name = str(checkpoint.relative_to(_trial_of(checkpoint)))
+        name = str(checkpoint.relative_to(trial_of(checkpoint)))
         try:
             record = read_record(checkpoint)
         except CheckpointError as error:
@@ -149,30 +150,8 @@ def _row(name: str, iteration: str, steps: str, mean: str, saved: str) -> str:
     return f"  {name:22} {iteration:>9} {steps:>12} {mean:>8}  {saved}"
 
 
-def _trial_of(checkpoint: Path) -> Path:
-    """Return the trial's folder that a checkpoint, kept or not, lies in."""
-    from rllib_minestudio.runs.checkpoints import KEPT
-
-    parent = checkpoint.parent
-    return parent.parent if parent.name == KEPT else parent
-
-
 def _is_best(checkpoint: Path) -> bool:
-    from rllib_minestudio.runs.checkpoints import BEST
+    from rllib_minestudio.runs.checkpoints import BEST, trial_of
 
-    best = _trial_of(checkpoint) / BEST
+    best = trial_of(checkpoint) / BEST
     return best.exists() and best.resolve() == checkpoint.resolve()
-
-
-def _checkpoints(folder: Path) -> Iterator[Path]:
-    """Yield the folders of checkpoints below a folder, those of a trial together, oldest first."""
-    from rllib_minestudio.runs.checkpoints import KEPT, PREFIX, numbered_folders
-
-    if not folder.is_dir():
-        return
-    yield from sorted((folder / KEPT).glob("iteration_*"))
-    yield from numbered_folders(folder)
-    for child in sorted(folder.iterdir()):
-        other = not child.is_dir() or child.is_symlink()
-        if not other and not child.name.startswith((".", KEPT, PREFIX)):
-            yield from _checkpoints(child)

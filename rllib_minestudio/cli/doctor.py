@@ -1,4 +1,7 @@
-"""`rllib doctor`: what works on this machine, and how to make the rest work."""
+"""`rllib doctor`: what works on this machine, and how to make the rest work.
+
+With a run it looks at that instead (`doctor_run.py`).
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from rich.markup import escape
 from rich.table import Table
 
 from rllib_minestudio.cli.console import stdout
+from rllib_minestudio.cli.doctor_run import examine
 from rllib_minestudio.cli.health import CHECKS, MINECRAFT, TRAINING, Check, Health
+from rllib_minestudio.errors import InvalidOptionsError
 
 NOT_WELL = 1
 """Exit status when something that is needed does not work."""
@@ -26,6 +32,11 @@ Look at what works on this machine by using it, and say how to fix what does not
 
 Every check runs in a process of its own, with a time limit, and asks nobody anything. The exit
 status is 0 if everything that --engine needs works, else 1.
+
+Given a RUN, look at that instead: say of every defect of the learner that was mended whether the
+run was affected by it, by the code and the options that the records of its checkpoints name. The
+exit status is 0 if it was affected by none, 1 if by any, 2 if RUN holds no checkpoint. The defects
+are described in docs/errata.md.
 """
 
 EXAMPLES = """\
@@ -33,6 +44,8 @@ examples:
   rllib doctor                        # for the embedded engine
   rllib doctor --engine minecraft     # for the real game as well
   rllib doctor --json                 # for a bug report or a script
+  rllib doctor results/cow/2026-11-21_12-00-00
+  rllib doctor results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best --json
 """
 
 _AT_ONCE = 4
@@ -49,9 +62,14 @@ class Diagnosis(NamedTuple):
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rllib doctor`."""
     parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        help="a run's folder, one of its trials, or a checkpoint; left out: this machine",
+    )
+    parser.add_argument(
         "--engine",
         choices=("voxel", "minecraft"),
-        default="voxel",
         help="the engine that has to work: the embedded one or the real game (default: voxel)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -59,7 +77,19 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Run `rllib doctor` and return the exit status."""
+    """Run `rllib doctor` and return the exit status.
+
+    Raises:
+        InvalidOptionsError: `--engine` was given together with a run.
+        CheckpointError: The run holds no checkpoint.
+    """
+    if arguments.path is not None:
+        if arguments.engine is not None:
+            raise InvalidOptionsError(
+                f"--engine {arguments.engine} is about this machine, RUN {arguments.path!r} is "
+                "not: leave one of them out."
+            )
+        return examine(arguments.path, arguments.json)
     diagnoses = diagnose(CHECKS)
     needed = {TRAINING, MINECRAFT} if arguments.engine == "minecraft" else {TRAINING}
     failures = [d for d in diagnoses if is_needed(d.check, needed) and not d.health.ok]
@@ -150,14 +180,9 @@ def _print(diagnoses: list[Diagnosis], needed: set[str]) -> None:
         else:
             state = "[red]missing[/]" if is_needed(d.check, needed) else "[yellow]no[/]"
         fix = "" if d.health.ok else d.health.fix
-        table.add_row(state, d.check.name, _plain(d.health.detail), _plain(fix))
+        table.add_row(state, d.check.name, escape(d.health.detail), escape(fix))
     stdout.print(table)
     if any(is_needed(d.check, needed) and not d.health.ok for d in diagnoses):
         stdout.print("Something that is needed does not work; see above.")
     else:
         stdout.print(f"Everything needed works ({', '.join(sorted(needed))}).")
-
-
-def _plain(text: str) -> str:
-    """Text in which rich finds no markup."""
-    return text.replace("[", r"\[")

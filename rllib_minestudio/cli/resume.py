@@ -190,6 +190,9 @@ def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Differe
     ]
     rows += [(change, "another version") for change in differences(then.versions, now.versions)]
     rows += [(change, "other code") for change in differences(then.code, now.code)]
+    if then.numerics != now.numerics:
+        change = Difference("numerics", then.numerics, now.numerics)
+        rows.append((change, "the learner was mended meanwhile: see rllib doctor RUN"))
     if not rows:
         stdout.print("resuming, with the options that the run was started with")
         return

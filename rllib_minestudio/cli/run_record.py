@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rllib_minestudio.cli.experiment import Experiment
+from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.identity import code_identity, plain, versions
 
@@ -29,12 +30,14 @@ class RunRecord:
         versions: Package -> version.
         code: Where git knows it, the identity of this package and of the folder that the
             command was started in (`identity.code_identity`).
+        numerics: Revision of the learner's numerics; 0 in records from before there were any.
     """
 
     file: dict[str, Any]
     experiment: dict[str, Any]
     versions: dict[str, str] = field(default_factory=versions)
     code: dict[str, Any] = field(default_factory=lambda: code_identities())
+    numerics: int = NUMERICS
 
 
 def code_identities() -> dict[str, Any]:
@@ -75,7 +78,7 @@ def read_run_record(folder: Path) -> RunRecord:
     """
     file = folder / RUN_RECORD_FILE
     try:
-        return RunRecord(**yaml.safe_load(file.read_text()))
+        return RunRecord(**{"numerics": 0, **yaml.safe_load(file.read_text())})
     except OSError as error:
         raise CheckpointError(
             f"{str(folder)!r} has no {RUN_RECORD_FILE}, so nothing tells what it was started with. "

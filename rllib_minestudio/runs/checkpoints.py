@@ -3,6 +3,7 @@
     <trial>/checkpoint_000011/       the newest few, numbered by Tune, which deletes older ones
     <trial>/kept/iteration_000200/   every keep_interval-th, and the best; nothing deletes them
     <trial>/best                     link to the one with the highest mean return
+    <trial>/resumed_from/            records of those that the trial was resumed from; no weights
 
 A kept checkpoint shares its files with Tune's (hard links), so it costs no space until Tune
 deletes its own. Every step of the bookkeeping is one rename, so it may end anywhere.
@@ -11,12 +12,17 @@ deletes its own. Every step of the bookkeeping is one rename, so it may end anyw
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ray import tune
 
-from rllib_minestudio.algorithms.checkpoint_record import CheckpointRecord, read_record
+from rllib_minestudio.algorithms.checkpoint_record import (
+    RECORD_FILE,
+    CheckpointRecord,
+    read_record,
+)
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.runs.results import RETURN, metric
 
@@ -25,6 +31,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "checkpoint_"
 KEPT = "kept"
 BEST = "best"
+RESUMED_FROM = "resumed_from"
 
 
 class SavedCheckpoint(NamedTuple):
@@ -43,6 +50,27 @@ def numbered_folders(trial_folder: Path) -> list[Path]:
     """List the folders that Tune numbers, whole or not, oldest first."""
     folders = [path for path in trial_folder.glob(f"{PREFIX}*") if path.is_dir()]
     return sorted(path for path in folders if path.name.removeprefix(PREFIX).isdigit())
+
+
+def checkpoint_folders(folder: Path) -> Iterator[Path]:
+    """Yield all checkpoints' folders below a folder, whole or not, trial by trial, oldest first."""
+    if not folder.is_dir():
+        return
+    yield from folders_of_trial(folder)
+    for child in sorted(folder.iterdir()):
+        other = not child.is_dir() or child.is_symlink()
+        if not other and not child.name.startswith((".", KEPT, PREFIX)):
+            yield from checkpoint_folders(child)
+
+
+def folders_of_trial(trial_folder: Path) -> list[Path]:
+    """List a trial's checkpoints, those kept for good first, whole or not, oldest first."""
+    return [*sorted((trial_folder / KEPT).glob("iteration_*")), *numbered_folders(trial_folder)]
+
+
+def trial_of(folder: Path) -> Path:
+    """Return the trial's folder that a checkpoint, kept or not, lies in."""
+    return folder.parent.parent if folder.parent.name == KEPT else folder.parent
 
 
 def number_of(folder: Path) -> int:
@@ -101,6 +129,21 @@ def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
     if is_best:
         _point(trial_folder / BEST, Path(KEPT, name))
     _drop_former_best(trial_folder, keep_interval)
+
+
+def note_origin(trial_folder: Path, checkpoint: SavedCheckpoint) -> None:
+    """Keep the record of the checkpoint that a trial is resumed from.
+
+    Tune deletes the checkpoint in time; the record tells for good which code and options trained
+    the trial until then.
+    """
+    target = trial_folder / RESUMED_FROM / f"iteration_{checkpoint.record.iteration:06d}.yaml"
+    if target.exists():  # resumed from there twice
+        return
+    target.parent.mkdir(exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.copyfile(checkpoint.folder / RECORD_FILE, partial)
+    os.replace(partial, target)
 
 
 def _is_due(iteration: int, keep_interval: int | None) -> bool:

@@ -27,6 +27,7 @@ from ray.train._internal.session import _TrainingResult
 from rllib_minestudio.runs.checkpoints import (
     SavedCheckpoint,
     complete_checkpoints,
+    note_origin,
     number_of,
     numbered_folders,
 )
@@ -182,20 +183,31 @@ class ContinueTrials(tune.Callback):
             trial.update_resources(request)
         manager = trial.run_metadata.checkpoint_manager
         config = self._checkpoint_config or manager.checkpoint_config
-        catch_up(trial, Path(trial.path), config)
+        origin = catch_up(trial, Path(trial.path), config)
+        if origin is None or trial.is_finished():
+            return
+        try:
+            note_origin(Path(trial.path), origin)
+        except OSError as error:
+            logger.warning("What %s is resumed from could not be noted: %s", trial.path, error)
 
 
-def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointConfig) -> None:
+def catch_up(
+    trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointConfig
+) -> SavedCheckpoint | None:
     """Replace what Tune believes about a trial's checkpoints by what lies on disk.
 
     Leaves trials alone whose checkpoints say nothing about themselves (RLlib's own algorithms).
     Removes folders after the newest whole checkpoint: the end came while they were written.
+
+    Returns:
+        The checkpoint that the trial goes on from, if there is one on disk.
     """
     found = complete_checkpoints(trial_folder)
     manager = trial.run_metadata.checkpoint_manager
     if not found:
         manager._checkpoint_config = checkpoint_config
-        return
+        return None
     trial.run_metadata.checkpoint_manager = type(manager)(checkpoint_config=checkpoint_config)
     for checkpoint in found:
         trial.on_checkpoint(_as_result(checkpoint))
@@ -208,6 +220,7 @@ def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointC
     trial.storage.current_checkpoint_index = number_of(newest.folder)
     # A record has the config as plain data, beside its result; Tune has it inside.
     trial.update_last_result({**copy.deepcopy(newest.record.result), "config": trial.config})
+    return newest
 
 
 def _as_result(checkpoint: SavedCheckpoint) -> _TrainingResult:

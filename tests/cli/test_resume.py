@@ -17,6 +17,7 @@ from rllib_minestudio.cli.experiment import load_experiments
 from rllib_minestudio.cli.plan import make_plan
 from rllib_minestudio.cli.resume import config_change, resumed_experiment, resumed_record
 from rllib_minestudio.cli.run_record import (
+    RUN_RECORD_FILE,
     Difference,
     RunRecord,
     describe,
@@ -24,6 +25,7 @@ from rllib_minestudio.cli.run_record import (
     read_run_record,
     write_run_record,
 )
+from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
 from rllib_minestudio.runs.checkpoints import complete_checkpoints
 from tests.cli.command import TINY, finished, rllib
@@ -166,6 +168,20 @@ def test_other_versions_and_other_code_are_reported(started):
     shown = " ".join(capture.get().split())
     assert re.search(r"ray 1.0 -> 2\S+ \(another version\)", shown)
     assert re.search(r"rllib_minestudio.commit abc -> \S+ \(other code\)", shown)
+
+
+def test_another_revision_of_the_numerics_is_reported_and_an_old_record_has_none(started):
+    _, folder = started
+    file = folder / RUN_RECORD_FILE
+    saved = yaml.safe_load(file.read_text())
+    assert saved.pop("numerics") == NUMERICS
+    file.write_text(yaml.safe_dump(saved))
+    assert read_run_record(folder).numerics == 0
+    with stdout.capture() as capture:
+        _, record = resume(started)
+    assert record.numerics == NUMERICS
+    shown = " ".join(capture.get().split())
+    assert f"numerics 0 -> {NUMERICS} (the learner was mended meanwhile: see" in shown
 
 
 def test_an_edited_python_file_is_reported_and_only_what_is_set_is_applied(tmp_path):

@@ -9,7 +9,7 @@ import av
 import pytest
 import yaml
 
-from rllib_minestudio.algorithms.checkpoint_record import read_record
+from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_record
 from tests.cli.command import TINY, finished, rllib
 from tests.runs.event_files import read_events
 
@@ -69,6 +69,9 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     for trial in trials:
         config = read_record(trial["checkpoint"]).config
         assert config["lr"] == trial["settings"]["lr"] and config["gamma"] == 0.9
+    origins = sorted(run.glob("*/resumed_from/*"))
+    assert [origin.name for origin in origins] == ["iteration_000002.yaml"] * 2
+    assert all(parse_record(origin).config["gamma"] != 0.9 for origin in origins)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,18 @@ import os
 import pickle
 
 import pytest
+import yaml
+from ray.train._internal.storage import StorageContext
+from ray.tune.experiment import Trial
 
-from rllib_minestudio.runs.resume import back_up_state, can_resume, repair_state
+from rllib_minestudio.algorithms.checkpoint_record import parse_record
+from rllib_minestudio.runs.resume import (
+    ContinueTrials,
+    back_up_state,
+    can_resume,
+    repair_state,
+)
+from tests.runs.test_checkpoints import save
 
 TRIALS, SEARCH = "experiment_state-2026-01-01.json", "basic-variant-state-2026-01-01.json"
 
@@ -68,3 +78,34 @@ def test_a_folder_that_is_no_run_cannot_be_resumed(tmp_path):
     assert not can_resume(tmp_path)
     back_up_state(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def trial(tmp_path):
+    """Tune's own trial, with two checkpoints on disk of which it does not know."""
+    storage = StorageContext(str(tmp_path), "run", trial_dir_name="trial")
+    trial = Trial("any", stub=True, storage=storage)
+    for number, iteration in ((0, 5), (1, 10)):
+        save(tmp_path / "run" / "trial", number, iteration, 1.0)
+    return trial
+
+
+def test_a_trial_goes_on_from_its_newest_checkpoint_and_its_record_stays(trial, tmp_path):
+    (tmp_path / "run" / "trial" / "checkpoint_000002").mkdir()  # cut short
+    ContinueTrials().on_step_begin(0, [trial])
+    assert trial.checkpoint.path.endswith("checkpoint_000001")
+    folder = tmp_path / "run" / "trial"
+    assert sorted(path.name for path in folder.glob("checkpoint_*")) == [
+        "checkpoint_000000",
+        "checkpoint_000001",
+    ]
+    (origin,) = (folder / "resumed_from").iterdir()
+    assert origin.name == "iteration_000010.yaml"
+    record = yaml.safe_load((folder / "checkpoint_000001" / "record.yaml").read_text())
+    assert parse_record(origin).result == record["result"]
+
+
+def test_a_finished_trial_is_resumed_from_nothing(trial, tmp_path):
+    trial.set_status(Trial.TERMINATED)
+    ContinueTrials().on_step_begin(0, [trial])
+    assert not (tmp_path / "run" / "trial" / "resumed_from").exists()
