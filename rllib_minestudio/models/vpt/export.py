@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.arguments import arguments_from_config
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
+from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_network
 from rllib_minestudio.models.vpt.checkpoint_files import NETWORK, TENSORS, WeightsSource
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import FactoredHead
@@ -24,8 +24,7 @@ def export_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
     """
-    network = VPTNetwork(config_from_checkpoint(source))
-    load_weights(network, source)
+    network = load_network(source)
     return export_network(network, folder)
 
 
@@ -77,8 +76,7 @@ def save_checkpoint(
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
         InvalidOptionsError: It does not remember so many frames.
     """
-    network = VPTNetwork(config_from_checkpoint(source))
-    load_weights(network, source)
+    network = load_network(source)
     if memory is not None:
         network = with_shorter_memory(network, memory)
     config_file, weights_file = _new_files(folder, NETWORK)
