@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.pickled_arrays import ArrayNote, DTypeNote, Settled
 from rllib_minestudio.pickle_scan import scan
+from rllib_minestudio.pickled_arrays import ArrayNote, DTypeNote, Settled
 
 _CONTAINERS: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): collections.OrderedDict,

@@ -19,6 +19,9 @@ LARGEST = 16 * 1024**2
 _MOST_YAML_NODES = 200_000
 """Nodes of a YAML document, each counted as often as it is named."""
 
+_MOST_INTERPOLATIONS = 27
+"""References in a document; nested at worst, they are followed twenty thousand times."""
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -84,6 +87,18 @@ def check_yaml(text: str) -> None:
         raise SmallFileError(
             f"it has more than {_MOST_YAML_NODES:,} values once its aliases are written out"
         )
+
+
+def check_interpolations(text: str) -> None:
+    """Refuse a text whose `${...}` could multiply: ten that name ten others are ten billion.
+
+    Raises:
+        SmallFileError: They could make it larger than any experiment is.
+    """
+    count = text.count("${")
+    # Of k references, the most copies come out of levels of three: 3 ** (k / 3).
+    if count > _MOST_INTERPOLATIONS:
+        raise SmallFileError(f"it has {count} references ${{...}}; write some of them out")
 
 
 def read_yaml(path: Path, largest: int = LARGEST) -> Any:

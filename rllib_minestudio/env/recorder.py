@@ -34,6 +34,11 @@ EXTRAS = ("value", "kl")
 
 FORMATS = ("episodes", "minestudio")
 SOURCES = ("observation", "pov")
+PRESETS = (
+    *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
+    *("veryslow", "placebo"),
+)
+"""x264's, from fast and large to slow and small."""
 MAX_CRF = 51
 
 _logger = logging.getLogger(__name__)
@@ -90,6 +95,7 @@ class RecorderOptions:
         problems.choice("format", checked.format, FORMATS)
         problems.choice("source", checked.source, SOURCES)
         problems.choice("media", checked.media, MEDIA)
+        problems.choice("preset", checked.preset, PRESETS)
         if not isinstance(checked.overlay, bool):
             problems.add("overlay", checked.overlay, "must be true or false")
         if not is_integer(checked.fps) or not 1 <= checked.fps <= 240:

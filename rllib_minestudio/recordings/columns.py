@@ -109,7 +109,7 @@ def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str,
         keys: Names of the keys; None if the actions are tokens.
 
     Raises:
-        OSError, ValueError, KeyError, zipfile.BadZipFile: The file is damaged, or says other things.
+        OSError, ValueError, KeyError, zipfile.BadZipFile: The file is damaged.
     """
     actions = TOKEN_COLUMNS if keys is None else KEY_COLUMNS
     width = {"keys": (len(keys or ()),), "degrees": (2,)}

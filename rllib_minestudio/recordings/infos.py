@@ -68,7 +68,9 @@ def read_infos(path: Path) -> Iterator[dict[str, Any]]:
                 raise ValueError(f"a line holds no info: {line[:40]!r}")
             gone = changed.pop(REMOVED, ())
             info = {**{key: value for key, value in info.items() if key not in gone}, **changed}
-            sizes = {key: _size(changed[key], line) if key in changed else sizes[key] for key in info}
+            sizes = {
+                key: _size(changed[key], line) if key in changed else sizes[key] for key in info
+            }
             if sum(sizes.values()) > _LARGEST_INFO:
                 raise ValueError("an info has more than anybody could have recorded")
             yield info

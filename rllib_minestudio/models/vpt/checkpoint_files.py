@@ -21,7 +21,6 @@ a state dict                                file of ``torch.save`` or safetensor
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
