@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.names import make_importable
-from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -80,6 +80,8 @@ def play(arguments: argparse.Namespace) -> int:
         )
     env.close()
     stdout.print(f"returns: {', '.join(f'{value:g}' for value in returns)}")
+    if env.failures:
+        raise RecordingError(env.failures[0])
     stdout.print(f"recordings: {arguments.out}")
     return 0
 

@@ -113,6 +113,9 @@ class EpisodeRecorder(gym.Wrapper):
     info, under `RECORDING`; if it failed, the reason is under `RECORDING_ERROR` and the episode
     goes on. An episode that is cut short by a reset is not kept.
 
+    Attributes:
+        failures: Why recordings failed, one sentence each.
+
     Example:
         >>> env = EpisodeRecorder(MineStudioEnv(), RecorderOptions("out"))
         >>> env.reset(seed=3, options={"recording": {"name": "first", "seed": 3}})
@@ -134,6 +137,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._writer: RecordingWriter | MineStudioWriter | None = None
         self._facts: dict[str, Any] = {}
         self._count = 0
+        self.failures: list[str] = []
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
         self._mapper = ActionMapper(config)
         if options is not None:
@@ -241,6 +245,7 @@ class EpisodeRecorder(gym.Wrapper):
             return write(*arguments)
         except RecordingError as error:
             self._error = str(error)
+            self.failures.append(self._error)
             self._writer = None
             _logger.error("%s The episode goes on unrecorded.", error)
             return None

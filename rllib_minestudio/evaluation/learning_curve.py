@@ -49,4 +49,5 @@ def draw(curve: LearningCurve, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, loc="upper left")
-    figure.savefig(path)
+    with whole_file(path) as partial:
+        figure.savefig(partial, format="png")

@@ -16,7 +16,11 @@ from typing import Any, NamedTuple
 
 from ray import tune
 
-from rllib_minestudio.algorithms.checkpoint_record import CheckpointRecord, read_record
+from rllib_minestudio.algorithms.checkpoint_record import (
+    CheckpointRecord,
+    check_digests,
+    read_record,
+)
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.runs.results import RETURN, metric
 
@@ -62,6 +66,19 @@ def complete_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
     """List a trial's whole checkpoints under Tune's numbers, oldest first."""
     found = [read_checkpoint(folder) for folder in numbered_folders(trial_folder)]
     return [checkpoint for checkpoint in found if checkpoint is not None]
+
+
+def loadable_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
+    """List the whole checkpoints up to the newest one whose files are as they were written."""
+    found = complete_checkpoints(trial_folder)
+    while found:
+        try:
+            check_digests(found[-1].folder)
+            break
+        except CheckpointError as error:
+            logger.warning("%s", error)
+            found.pop()
+    return found
 
 
 def best_checkpoint(trial_folder: Path) -> SavedCheckpoint | None:

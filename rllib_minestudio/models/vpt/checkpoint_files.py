@@ -10,8 +10,9 @@ OpenAI                                      ``[x.model, y.weights]``, the ``.mod
                                             a folder with one of each
 MineStudio, training                        ``model.ckpt``, or its folder               tensors
 Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
-our own                                     checkpoint folder of an algorithm or of     the module's
-                                            its module                                  options
+our own                                     checkpoint folder of an algorithm: its      network.json
+                                            ``policy``; before there was one, or of     the module's
+                                            a module: its pickles                       options
 our own, without pickle                     folder with ``network.json`` and            network.json
                                             ``model.safetensors``, or ``package:NAME``
                                             for one that comes with this package
@@ -48,6 +49,9 @@ MODULE_FOLDERS = (
     "learner_group/learner/rl_module/default_policy",
 )
 """Where below a checkpoint folder of RLlib the policy's own folder is."""
+
+POLICY_FOLDER = "policy"
+"""Where a checkpoint folder of ours keeps its policy without pickle."""
 
 MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 """RLlib's file names for a module's weights and constructor arguments."""
@@ -124,13 +128,14 @@ def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
 
 
 def _folder(path: Path) -> CheckpointFiles:
-    if (path / NETWORK).is_file():
-        return _plain(path)
+    for folder in (path, path / POLICY_FOLDER):
+        if (folder / NETWORK).is_file():
+            return _plain(folder)
     if (path / TENSORS).is_file():
         return _hugging_face(path)
-    for folder in MODULE_FOLDERS:
-        if (path / folder / MODULE_STATE).is_file():
-            return _own(path / folder)
+    for part in MODULE_FOLDERS:
+        if (path / part / MODULE_STATE).is_file():
+            return _own(path / part)
     if (path / "model.ckpt").is_file():
         return _file(path / "model.ckpt")
     models, weights = sorted(path.glob("*.model")), sorted(path.glob("*.weights"))
