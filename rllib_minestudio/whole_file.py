@@ -1,4 +1,4 @@
-"""Files and folders that appear as a whole, or not at all: the one way in which this package writes.
+"""Files and folders that appear as a whole or not at all: the one way this package writes.
 
 Whatever goes wrong until the end, a full disk or the end of the process, leaves what was there
 before, and no half-written file under its final name, which a second attempt would trip over.

@@ -2,7 +2,7 @@
 
 Beside RLlib's own files every checkpoint has a `record.yaml`, made to be read: the last result,
 the versions and the code that wrote it, the whole resolved config, and the size and digest of each
-file. The sizes tell at once a checkpoint that was copied to its end from one that a crash cut short;
+file. The sizes tell at once a checkpoint that was copied to its end from one that was cut short;
 the digests, compared when it is loaded, tell damage. The last line is the record's own digest.
 """
 

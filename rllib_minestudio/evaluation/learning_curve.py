@@ -6,6 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
 
+from rllib_minestudio.whole_file import whole_file
+
 
 @dataclass(frozen=True)
 class LearningCurve:

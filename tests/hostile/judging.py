@@ -6,14 +6,18 @@ hundredths of a second. Time is the processor's, so that a busy machine changes 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import pickle
 import resource
+import select
+import signal
+import subprocess
+import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib import import_module
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,23 +27,6 @@ TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
 MOST_SECONDS, MOST_BYTES = 2.0, 500 * 1024**2
 PATIENCE = 15.0
 """Seconds of wall time after which an attack counts as hanging."""
-
-_CONTEXT = multiprocessing.get_context("forkserver")
-
-
-def _start_server() -> None:
-    """Start the server, which looks for what it imports in PYTHONPATH only."""
-    before = os.environ.get("PYTHONPATH")
-    package = Path(import_module("rllib_minestudio").__file__).parents[1]
-    folders = [str(Path(__file__).parent), str(package), before]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
-    _CONTEXT.set_forkserver_preload(["hostile_preload"])
-    try:
-        forkserver.ensure_running()
-    finally:
-        os.environ.pop("PYTHONPATH")
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
 
 
 class Verdict(NamedTuple):
@@ -61,27 +48,62 @@ class Case(NamedTuple):
     expected: str = REFUSED
 
 
+@cache
+def _server() -> subprocess.Popen[bytes]:
+    """Start the process that has everything imported and forks for each attack."""
+    package = Path(import_module("rllib_minestudio").__file__).parents[1]
+    folders = [str(Path(__file__).parent), str(package), os.environ.get("PYTHONPATH")]
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", "import judging; judging.serve()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+    )
+
+
+def serve() -> None:
+    """Read (attack, argument) from standard input, and write verdicts, until there are no more."""
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what an attack prints is no reply
+    import_module("hostile_preload")
+    while True:
+        try:
+            attack, argument = pickle.load(requests)
+        except EOFError:
+            return
+        pickle.dump(_endured(attack, argument), replies)
+        replies.flush()
+
+
 def judge(attack: Callable[[Any], str], argument: Any) -> Verdict:
-    """Run `attack(argument)`, which returns one of the kinds and a message, or raises."""
-    _start_server()
-    receiver, sender = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_suffer, args=(sender, attack, argument))
-    process.start()
-    sender.close()
-    try:
-        if not receiver.poll(PATIENCE):
-            return Verdict(SLOW, f"still running after {PATIENCE:.0f} s")
-        verdict = Verdict(*receiver.recv())
-    except EOFError:
-        process.join()
-        return Verdict(CRASH, f"exit code {process.exitcode}")
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
+    """Run `attack(argument)`, which returns a message or raises, and say how it ended."""
+    server = _server()
+    pickle.dump((attack, argument), server.stdin)
+    server.stdin.flush()
+    verdict = Verdict(*pickle.load(server.stdout))
     if verdict.bytes > MOST_BYTES:
         return verdict._replace(kind=LARGE)
     return verdict._replace(kind=SLOW) if verdict.seconds > MOST_SECONDS else verdict
+
+
+def _endured(attack: Callable[[Any], str], argument: Any) -> tuple[Any, ...]:
+    """Fork, and wait for the child's verdict or its end."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(receiver)
+        _suffer(sender, attack, argument)
+    os.close(sender)
+    try:
+        ready, _, _ = select.select([receiver], [], [], PATIENCE)
+        with os.fdopen(receiver, "rb") as stream:
+            data = stream.read() if ready else None
+    finally:
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if data is None:
+        return SLOW, f"still running after {PATIENCE:.0f} s"
+    return tuple(pickle.loads(data)) if data else (CRASH, f"ended with status {status}")
 
 
 def judged(cases: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Verdict]]:
@@ -106,7 +128,7 @@ def count(cases: Iterable[Case], folder: Path) -> Counter[str]:
     return Counter(v.kind for case, v in judged(cases, folder) if case.expected == REFUSED)
 
 
-def _suffer(sender: Any, attack: Callable[[Any], str], argument: Any) -> None:
+def _suffer(sender: int, attack: Callable[[Any], str], argument: Any) -> None:
     import faulthandler
 
     from rllib_minestudio.errors import MineStudioError
@@ -124,8 +146,8 @@ def _suffer(sender: Any, attack: Callable[[Any], str], argument: Any) -> None:
     except BaseException:
         kind, message = TRACEBACK, traceback.format_exc()[-1500:]
     now, peak = _used()
-    sender.send((kind, message[:1500], now - seconds, max(0, peak - size)))
-    sender.close()
+    with os.fdopen(sender, "wb") as stream:
+        pickle.dump((kind, message[:1500], now - seconds, max(0, peak - size)), stream)
     os._exit(0)
 
 
