@@ -26,6 +26,9 @@ A fixed set of episodes is played to its end, so that short ones do not count fo
 worlds and the policy's random numbers derive from --seed alone: two checkpoints meet the same
 worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
 interval and a table per task is printed, and saved as summary.json and summary.html.
+
+The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
+are unpickled, which executes what their writer wanted: evaluate only those that you trust.
 """
 
 EXAMPLES = """\

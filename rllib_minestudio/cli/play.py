@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Play a task and record it: one folder per episode, with a video.
 
-The player is a scripted agent, which needs no network, or the policy of a checkpoint.
+The player is a scripted agent, which needs no network, or the policy of a checkpoint, which is read
+without unpickling. The task's file is to be trusted: it imports the classes that it names.
 """
 
 EXAMPLES = """\
