@@ -105,15 +105,17 @@ class ArrayNote:
         data, note, shape, order = self._content
         if not isinstance(data, (bytes, bytearray)) or not isinstance(note, DTypeNote):
             raise ValueError("it holds an array of Python objects")
-        sizes = tuple(shape)
+        sizes: tuple[int, ...] = tuple(shape)
         if len(sizes) > 32 or any(type(size) is not int or size < 0 for size in sizes):
             raise ValueError(f"it holds an array of the shape {str(sizes)[:80]}")
-        if math.prod(sizes) * note.dtype.itemsize != len(data) or order not in ("C", "F", "A"):
+        if math.prod(sizes) * note.dtype.itemsize != len(data) or order not in ("C", "F"):
             raise ValueError(
                 f"it holds an array of the shape {sizes} in {len(data)} bytes, which do not fit"
             )
         # One that can be written, as NumPy's own.
-        array = np.frombuffer(bytearray(data), note.dtype).reshape(sizes, order=order)
+        array = np.frombuffer(bytearray(data), note.dtype).reshape(
+            sizes, order="F" if order == "F" else "C"
+        )
         return array[()] if self._is_number else array
 
 

@@ -71,8 +71,11 @@ def read_json(path: Path, largest: int = LARGEST) -> Any:
     return parse_json(read_text(path, largest))
 
 
-def check_yaml(text: str) -> None:
+def check_yaml(text: str) -> yaml.Node | None:
     """Refuse a YAML document that would be far larger in memory than it is as text.
+
+    Returns:
+        Its root; None if it is empty.
 
     Raises:
         yaml.YAMLError: It is not YAML.
@@ -87,6 +90,7 @@ def check_yaml(text: str) -> None:
         raise SmallFileError(
             f"it has more than {_MOST_YAML_NODES:,} values once its aliases are written out"
         )
+    return root
 
 
 def check_interpolations(text: str) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
+from yaml import ScalarNode, YAMLError
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.small_files import (
@@ -155,8 +155,10 @@ def parse_assignments(assignments: Sequence[str], option: str) -> dict[str, Any]
 
 def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
     try:
-        check_yaml(text := read_text(path))
+        root = check_yaml(text := read_text(path))
         check_interpolations(text)
+        if isinstance(root, ScalarNode):
+            raise ExperimentFileError(f"{path} holds a single value, no experiments.")
         experiments = OmegaConf.to_container(OmegaConf.create(text), resolve=True)
     except (YAMLError, OmegaConfBaseException, OSError, ValueError, RecursionError) as error:
         reason = str(error).strip() or type(error).__name__

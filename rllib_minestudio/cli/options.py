@@ -53,6 +53,8 @@ def search_space(
     problems.extend(key_problems(experiment.config, default_config, path))
     space = parse_search_space(experiment.config, path, problems)
     if experiment.env is not None:
+        if "env" in experiment.config:
+            problems.append(f"{path}.env: `env`, beside config, says the same; say it once.")
         space["env"] = experiment.env
     if isinstance(space.get("env"), str):
         env_path = f"{experiment.name}.env"

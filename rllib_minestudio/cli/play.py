@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.names import make_importable
+from rllib_minestudio.cli.numbers import LARGEST_SEED, MOST_EPISODES, whole_number
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,8 +37,16 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent", default="hunter", help="hunter, random, or the folder of a checkpoint"
     )
-    parser.add_argument("--episodes", metavar="N", type=int, default=1, help="default: 1")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the first episode")
+    parser.add_argument(
+        "--episodes", metavar="N", type=whole_number(1, MOST_EPISODES), default=1, help="default: 1"
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=whole_number(0, LARGEST_SEED),
+        default=0,
+        help="of the first episode",
+    )
     parser.add_argument("--out", metavar="DIR", default="plays", help="default: ./plays")
     parser.add_argument(
         "--set",
@@ -62,8 +71,6 @@ def play(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
     from rllib_minestudio.evaluation.rollout import play_episodes
 
-    if arguments.episodes < 1:
-        raise InvalidOptionsError(f"--episodes is {arguments.episodes}: it must be at least 1.")
     _check_agent(arguments.agent)
     make_importable(Path.cwd())
     set_environment()

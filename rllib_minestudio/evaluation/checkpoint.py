@@ -84,7 +84,7 @@ def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPP
         config.debugging(seed=facts.get("seed"))
         prior = facts.get("prior")
         config.training(prior=prior, **({} if prior else {"kl_coeff": 0.0}))
-        config.env_runners(env_pool=dict(facts.get("env_pool") or {}))
+        config.update_from_dict({"env_pool": dict(facts.get("env_pool") or {})})
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointMismatchError(
             f"{str(checkpoint)!r} does not say what its policy played: {error}."

@@ -23,6 +23,12 @@ _CAMERA = "camera"
 _MAY_BE_NAN = ("value", "kl")
 """Columns of what was perhaps not told."""
 
+_HEADERS: dict[Any, Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""Version of the format -> what reads (shape, is Fortran's order, dtype)."""
+
 _HEADER = 16384
 """Bytes that the description of a column may take in its file."""
 
@@ -125,9 +131,13 @@ def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str,
     found = {}
     with np.load(path, allow_pickle=False) as archive:
         for name, dtype in columns.items():
-            column = found[name] = archive[name]
-            if column.shape != (rows, *width.get(name, ())) or column.dtype != dtype:
+            shape = (rows, *width.get(name, ()))
+            with archive.zip.open(f"{name}.npy") as member:
+                version = np.lib.format.read_magic(member)
+                told_shape, _, told_dtype = _HEADERS[version](member)
+            if told_shape != shape or told_dtype != dtype:  # before room is made for them
                 raise ValueError(_rule(name, rows, dtype))
+            column = found[name] = archive[name]
             if name not in _MAY_BE_NAN and not np.isfinite(column).all():
                 raise ValueError(f"column {name!r} has values that are no finite numbers")
     return found

@@ -67,6 +67,8 @@ def read_infos(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(changed, dict):
                 raise ValueError(f"a line holds no info: {line[:40]!r}")
             gone = changed.pop(REMOVED, ())
+            if not isinstance(gone, list | tuple):
+                raise ValueError(f"a line lists no keys under {REMOVED!r}")
             info = {**{key: value for key, value in info.items() if key not in gone}, **changed}
             sizes = {
                 key: _size(changed[key], line) if key in changed else sizes[key] for key in info

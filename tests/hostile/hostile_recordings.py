@@ -84,6 +84,10 @@ def _columns(**changes) -> bytes:
     return stream.getvalue()
 
 
+def _flipped(content: bytes, position: int) -> bytes:
+    return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+
+
 def _lying_column() -> bytes:
     """A column whose header claims more numbers than there is memory for."""
     stream = io.BytesIO(_columns(reward=None))
@@ -134,7 +138,7 @@ def cases() -> Iterator[Case]:
         ("empty", b""),
         ("a pickle", pickle.dumps({})),
         ("cut off", _columns()[:-30]),
-        ("one flipped bit", _columns()[:60] + bytes([_columns()[60] ^ 1]) + _columns()[61:]),
+        ("one flipped bit", _flipped(_columns(), _columns().index(b"reward.npy") + 40)),
     ):
         yield Case(f"steps: {name}", _file(STEPS_FILE, content), read)
     lines = b'{"a": 1}\n' * (STEPS + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import matplotlib
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
@@ -22,7 +22,7 @@ _Drawn = TypeVar("_Drawn", bound=Callable[..., str])
 
 def _as_data(draw: _Drawn) -> _Drawn:
     """Decorate what draws: a `$` in the name of a task begins no formula."""
-    return cast(_Drawn, matplotlib.rc_context({"text.parse_math": False})(draw))
+    return matplotlib.rc_context({"text.parse_math": False})(draw)
 
 
 @_as_data
