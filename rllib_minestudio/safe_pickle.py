@@ -1,21 +1,31 @@
 """Reading pickles that others wrote without running anything that they may contain.
 
-A pickle is a program: unpickling calls whatever functions it names. Here only containers and
-numbers can be made; every other name is refused, or stands for something inert.
+A pickle is a program: unpickling calls whatever functions it names, with arguments of its choice.
+Here it can make containers, numbers and strings. What it says about NumPy's arrays is noted by
+stand-ins (`_DType`, `_Array`); the arrays are made of these notes when it has ended, from
+bytes that are in the file and a dtype out of a list. Every other name is refused, or stands for
+something inert. `pickle_scan` bounds what it may ask for before it is read.
 """
 
 from __future__ import annotations
 
 import collections
+import io
+import mmap
 import pickle
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.pickle_scan import scan
+from rllib_minestudio.pickled_arrays import ArrayNote, DTypeNote, Settled
 
-_CONTAINERS = {
+_CONTAINERS: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     **{("builtins", kind.__name__): kind for kind in (dict, list, tuple, set, frozenset, complex)},
     # How pickles of protocol 2 write bytes; the encoding they name is always this one.
@@ -27,6 +37,13 @@ _PYTHON_2_NAMES = {"__builtin__": "builtins"}
 
 _NUMPY_PACKAGES = ("numpy.core", "numpy._core")
 """NumPy 2 renamed the package; pickles name whichever wrote them."""
+
+_NUMPY: dict[tuple[str, str], Callable[..., Any]] = {
+    ("multiarray", "scalar"): ArrayNote.of_number,
+    ("multiarray", "_reconstruct"): ArrayNote.empty,
+    ("numeric", "_frombuffer"): ArrayNote.of_buffer,
+}
+"""Functions of NumPy's own -> what notes their arguments."""
 
 
 class Inert:
@@ -55,9 +72,13 @@ def load_plain(
         unpickler: A subclass that admits more.
 
     Raises:
-        CheckpointMismatchError: The file is missing, damaged, or names something not admitted.
+        CheckpointMismatchError: The file is missing, damaged, names something not admitted, or
+            asks for more memory than an honest one.
     """
     try:
+        # A named pipe would be waited for.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CheckpointMismatchError("it is no regular file")
         with path.open("rb") as file:
             return (unpickler or PlainUnpickler)(file, others_inert).load()
     except CheckpointMismatchError as error:
@@ -68,12 +89,30 @@ def load_plain(
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Makes containers and numbers; see the module."""
+    """Makes containers, numbers and arrays; see the module."""
 
     def __init__(self, file: Any, others_inert: bool = False) -> None:
-        """Reads from an open file; ``others_inert`` as in ``load_plain``."""
+        """Reads from an open file or ``io.BytesIO``; ``others_inert`` as in ``load_plain``."""
         super().__init__(file)
+        self._file = file
         self._others_inert = others_inert
+        self._may_copy = 0
+        admitted = self.find_class
+        # Whatever a subclass admits, too, is called with a meter running.
+        self.find_class = lambda module, name: self._metered(admitted(module, name))  # type: ignore[method-assign]
+
+    def load(self) -> Any:
+        """Returns what the pickle at the file's position holds.
+
+        Raises:
+            CheckpointMismatchError: It names something not admitted, or copies without end.
+            Exception: Of nearly any type, if it is damaged.
+        """
+        with _bytes_of(self._file) as data:
+            size = scan(data, self._file.tell()) - self._file.tell()
+        # What is copied in an honest pickle was in it: 4 leaves room for small things.
+        self._may_copy = 4 * size + 65536
+        return Settled(size).settle(super().load())
 
     def find_class(self, module: str, name: str) -> Any:
         """Returns what a name stands for, or refuses it."""
@@ -88,36 +127,42 @@ class PlainUnpickler(pickle.Unpickler):
             f"read from such files, because importing could run anything."
         )
 
+    def _metered(self, admitted: Any) -> Any:
+        """Returns ``admitted`` such that it ends the reading when it was given too much in all.
+
+        A pickle may pass one long list to ``list`` a million times.
+        """
+        is_inert = isinstance(admitted, type) and issubclass(admitted, (Inert, np.generic))
+        if is_inert or not callable(admitted):
+            return admitted
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._may_copy -= sum(len(arg) for arg in args if hasattr(arg, "__len__"))
+            if self._may_copy < 0:
+                raise CheckpointMismatchError("it copies its own parts over and over")
+            return admitted(*args, **kwargs)
+
+        return call
+
+
+@contextmanager
+def _bytes_of(file: Any) -> Iterator[Any]:
+    """Gives all bytes of an open file without reading them."""
+    if isinstance(file, io.BytesIO):
+        yield file.getvalue()
+        return
+    if not file.seek(0, io.SEEK_END):
+        raise ValueError("it is empty")
+    file.seek(0)
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
+
 
 def _from_numpy(module: str, name: str) -> Any:
-    """Returns NumPy's own function or class if it does nothing but hold numbers, else None."""
-    if (module, name) in (("numpy", "dtype"), ("numpy", "ndarray")):
-        return getattr(np, name)
+    """Returns what notes the arguments of NumPy's own function or class, else None."""
+    if (module, name) == ("numpy", "dtype"):
+        return DTypeNote
+    if (module, name) == ("numpy", "ndarray"):
+        return "ndarray"  # only ever an argument
     package, _, submodule = module.rpartition(".")
-    if package not in _NUMPY_PACKAGES:
-        return None
-    if (submodule, name) == ("multiarray", "scalar"):
-        return _number
-    if (submodule, name) == ("multiarray", "_reconstruct"):
-        return _empty_array
-    return _array_of_buffer if (submodule, name) == ("numeric", "_frombuffer") else None
-
-
-def _number(dtype: np.dtype, data: Any = b"") -> Any:
-    """A NumPy number from its bytes."""
-    return np.frombuffer(data, dtype=_numeric(dtype), count=1)[0]
-
-
-def _empty_array(kind: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """The array that the pickle then fills through ``__setstate__``."""
-    return np.ndarray.__new__(np.ndarray, shape, dtype)
-
-
-def _array_of_buffer(data: Any, dtype: np.dtype, shape: tuple[int, ...], order: Any) -> np.ndarray:
-    return np.frombuffer(data, dtype=_numeric(dtype)).reshape(shape, order=order)
-
-
-def _numeric(dtype: np.dtype) -> np.dtype:
-    if dtype.hasobject:
-        raise CheckpointMismatchError("it holds an array of Python objects.")
-    return dtype
+    return _NUMPY.get((submodule, name)) if package in _NUMPY_PACKAGES else None

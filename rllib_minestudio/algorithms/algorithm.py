@@ -27,7 +27,7 @@ from ray.rllib.utils.metrics import (
     WEIGHTS_SEQ_NO,
 )
 
-from rllib_minestudio.algorithms.checkpoint_record import save_with_record
+from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
 from rllib_minestudio.algorithms.learner import (
@@ -267,6 +267,7 @@ class MineStudioPPO(Algorithm):
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; experience from before is of another policy and is forgotten."""
+        check_if_local(path, kwargs.get("filesystem"))
         super().restore_from_path(path, *args, **kwargs)
         self.learners.remember()
         self.experience.forget()

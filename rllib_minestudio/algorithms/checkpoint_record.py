@@ -1,17 +1,18 @@
 """What a checkpoint says about itself, and how a folder is written whole or not at all.
 
 Beside RLlib's own files every checkpoint has a `record.yaml`, made to be read: the last result,
-the versions and the code that wrote it, the whole resolved config, and the size of each file. The
-sizes tell a checkpoint that was copied to its end from one that a crash cut short.
+the versions and the code that wrote it, the whole resolved config, and the size and digest of each
+file. The sizes tell at once a checkpoint that was copied to its end from one that was cut short;
+the digests, compared when it is loaded, tell damage. The last line is the record's own digest.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
-import shutil
 import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,20 @@ import yaml
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmConfig
 
+from rllib_minestudio.algorithms.checkpoint_policy import write_policy
 from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.small_files import SmallFileError, read_text, read_yaml
+from rllib_minestudio.whole_file import save_whole, write_whole
 
 RECORD_FILE = "record.yaml"
 
+_OWN_DIGEST = "# sha256 of the lines above: "
+_LARGEST_RECORD = 64 * 1024**2
+logger = logging.getLogger(__name__)
+
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,7 @@ class CheckpointRecord:
             there were revisions.
         config: Every option of the algorithm, as plain data.
         files: Path inside the folder -> size in bytes, the record itself left out.
+        digests: Path inside the folder -> SHA-256 of the file; empty in checkpoints of before.
     """
 
     saved_at: str
@@ -52,6 +60,7 @@ class CheckpointRecord:
     numerics: int = 0
     config: dict[str, Any]
     files: dict[str, int]
+    digests: dict[str, str] = field(default_factory=dict)
 
     @property
     def iteration(self) -> int:
@@ -73,6 +82,7 @@ def resolved_options(config: AlgorithmConfig) -> dict[str, Any]:
 
 def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) -> None:
     """Describe the finished checkpoint in `folder`; the last file to be written into it."""
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != RECORD_FILE]
     record = CheckpointRecord(
         saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         result=plain({name: value for name, value in result.items() if name != "config"}),
@@ -80,14 +90,73 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
         code=code_identity(Path(__file__).parent),
         numerics=NUMERICS,
         config=resolved_options(config),
-        files={
-            path.relative_to(folder).as_posix(): path.stat().st_size
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name != RECORD_FILE
-        },
+        files={path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+        digests={path.relative_to(folder).as_posix(): _digest(path) for path in files},
     )
     text = yaml.dump(asdict(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    (folder / RECORD_FILE).write_text(text)
+    own = hashlib.sha256(text.encode()).hexdigest()
+    write_whole(folder / RECORD_FILE, f"{text}{_OWN_DIGEST}{own}\n")
+
+
+def _check_record(record: CheckpointRecord, text: str) -> None:
+    """Compare a record with its own digest, and see whether its parts are what they should be.
+
+    Raises:
+        SmallFileError: They are not.
+    """
+    body, mark, own = text.rpartition(_OWN_DIGEST)
+    if mark and own.strip() != hashlib.sha256(body.encode()).hexdigest():
+        raise SmallFileError("its text is not the one that was written")
+    if record.digests and not mark:
+        raise SmallFileError("its last line is missing")
+    parts = (record.result, record.versions, record.code, record.config, record.files)
+    if not all(isinstance(part, dict) for part in (*parts, record.digests)):
+        raise SmallFileError("its parts are no mappings")
+    for name, size in record.files.items():
+        if not isinstance(size, int) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise SmallFileError(f"it lists the file {name!r}, which cannot be one of its own")
+
+
+def check_digests(folder: str | os.PathLike[str]) -> None:
+    """Compare every file of a checkpoint that is about to be loaded with its record.
+
+    Checkpoints written before there were digests are loaded unchecked; one log line says so.
+
+    Raises:
+        CheckpointError: A file is missing, or not as it was written.
+    """
+    folder = Path(folder)
+    if not (folder / RECORD_FILE).is_file():
+        logger.warning("%s has no %s: it is loaded unchecked.", folder, RECORD_FILE)
+        return
+    record = read_record(folder)
+    if not record.digests:
+        logger.warning("%s was written without digests: it is loaded unchecked.", folder)
+    for name in record.files if record.digests else ():
+        if _digest(folder / name) != record.digests.get(name):
+            raise CheckpointError(
+                f"{str(folder)!r} is damaged: {name} is not as it was written (its SHA-256 "
+                "differs). Take another checkpoint, or copy this one again."
+            )
+
+
+def check_if_local(path: Any, filesystem: Any = None) -> None:
+    """Check a whole checkpoint of ours before an algorithm restores it, if it lies on this machine.
+
+    Raises:
+        CheckpointError: It is damaged.
+    """
+    path = getattr(path, "path", path)  # Tune gives its own `Checkpoint`
+    if filesystem is None and "://" not in str(path) and Path(path, RECORD_FILE).is_file():
+        check_digests(path)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        found = hashlib.sha256()
+        while block := file.read(2**20):
+            found.update(block)
+        return found.hexdigest()
 
 
 def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> str:
@@ -109,6 +178,7 @@ def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> s
     def save(partial: Path) -> None:
         Algorithm.save_to_path(algorithm, str(partial), **kwargs)
         result = {"training_iteration": algorithm.iteration, **(algorithm._last_result or {})}
+        write_policy(partial, algorithm.config)
         write_record(partial, algorithm.config, result)
 
     save_whole(folder, save)
@@ -145,28 +215,11 @@ def parse_record(file: Path) -> CheckpointRecord:
     """Read a record alone, wherever it lies.
 
     Raises:
-        CheckpointError: It is not one.
+        CheckpointError: It is not one, or damaged.
     """
     try:
-        return CheckpointRecord(**yaml.load(file.read_text(), Loader=_Loader))
-    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
-
-
-def save_whole(path: Path, save: Callable[[Path], Any]) -> None:
-    """Let `save` fill a folder that takes the name `path` only once it is complete.
-
-    A checkpoint that was there before is replaced at the very end. Whatever goes wrong until
-    then, a full disk or the end of the process, leaves it as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    replaced = path.with_name(f".{path.name}.{os.getpid()}.replaced")
-    try:
-        save(partial)
-        if path.exists():
-            path.rename(replaced)
-        partial.rename(path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
+        record = CheckpointRecord(**read_yaml(file, _LARGEST_RECORD))
+        _check_record(record, read_text(file, _LARGEST_RECORD))
+    except (OSError, yaml.YAMLError, TypeError, SmallFileError) as error:
+        raise CheckpointError(f"{str(file)!r} is damaged: {error}.") from error
+    return record

@@ -9,6 +9,7 @@ from rllib_minestudio.algorithms.env_pool.options import env_pool_problems
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.learner.behaviour_cloning import behaviour_cloning_problems
 from rllib_minestudio.algorithms.learner.targets import CORRECTIONS, NO_CORRECTION
+from rllib_minestudio.algorithms.ranges import integer_problem, range_problems
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
 from rllib_minestudio.models.vpt.checkpoint import (
@@ -22,22 +23,6 @@ from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
-_INTEGERS = {
-    "num_envs_per_env_runner": 1,
-    "rollout_fragment_length": 1,
-    "num_epochs": 1,
-    "fragments_per_iteration": 1,
-    "fragments_per_minibatch": 1,
-    "gradient_accumulation": 1,
-    "context_length": 1,
-    "vf_warmup_iterations": 0,
-    "decorrelation_steps": 0,
-    "max_nonfinite_minibatches": 1,
-    "prior_update_interval": 0,
-    "max_requests_in_flight_per_env_runner": 1,
-    "max_restarts_per_hour": 0,
-    "learner_state_interval": 1,
-}
 _BOOLEANS = (
     "carry_prior_state",
     "reuse_stored_values",
@@ -49,26 +34,6 @@ _REPLAY_BUFFER = {
     "max_reuse": 1,
     "max_staleness": 0,
     "fragments_per_chunk": 1,
-}
-
-_Rule = tuple[Callable[[float], bool], str]
-_NOT_NEGATIVE: _Rule = (lambda x: x >= 0, "at least 0")
-_POSITIVE: _Rule = (lambda x: x > 0, "positive")
-_FRACTION: _Rule = (lambda x: 0 <= x <= 1, "between 0 and 1")
-_NUMBERS: dict[str, _Rule] = {
-    "gamma": _FRACTION,
-    "lambda_": _FRACTION,
-    "kl_decay": _FRACTION,
-    "kl_coeff": _NOT_NEGATIVE,
-    "vf_coeff": _NOT_NEGATIVE,
-    "entropy_coeff": _NOT_NEGATIVE,
-    "weight_decay": _NOT_NEGATIVE,
-    "clip_param": _POSITIVE,
-    "adam_eps": _POSITIVE,
-    "log_ratio_clamp": _POSITIVE,
-    "importance_weight_truncation": _POSITIVE,
-    "sample_timeout_s": _POSITIVE,
-    "learner_timeout_s": _POSITIVE,
 }
 
 
@@ -87,23 +52,11 @@ def problems_of(config: MineStudioPPOConfig) -> list[str]:
 
 
 def _number_problems(config: MineStudioPPOConfig) -> list[str]:
-    problems = []
-    for name, least in _INTEGERS.items():
-        problems += _integer_problem(name, getattr(config, name), least)
-    for name, (holds, rule) in _NUMBERS.items():
-        value = getattr(config, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not holds(value):
-            problems.append(f"{name} is {value!r}: it must be a number, {rule}.")
+    problems = range_problems(config)
     for name in _BOOLEANS:
         if not isinstance(getattr(config, name), bool):
             problems.append(f"{name} is {getattr(config, name)!r}: it must be true or false.")
     return problems
-
-
-def _integer_problem(name: str, value: Any, least: int) -> list[str]:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        return [f"{name} is {value!r}: it must be an integer, at least {least}."]
-    return []
 
 
 def _replay_buffer_problems(options: dict[str, Any]) -> list[str]:
@@ -115,7 +68,7 @@ def _replay_buffer_problems(options: dict[str, Any]) -> list[str]:
                 f"The options are {', '.join(_REPLAY_BUFFER)}."
             )
         else:
-            problems += _integer_problem(f"replay_buffer.{name}", value, _REPLAY_BUFFER[name])
+            problems += integer_problem(f"replay_buffer.{name}", value, _REPLAY_BUFFER[name])
     return problems
 
 
@@ -135,13 +88,11 @@ def _choice_problems(config: MineStudioPPOConfig) -> list[str]:
             f"prior is null but kl_coeff is {config.kl_coeff}: set kl_coeff to 0, or prior to "
             "'initial' or a path to weights."
         )
-    if config.lr_annealing_iterations is not None:
-        problems += _integer_problem("lr_annealing_iterations", config.lr_annealing_iterations, 1)
-        if not isinstance(config.lr, int | float):
-            problems.append(
-                f"lr_annealing_iterations is {config.lr_annealing_iterations!r}, but lr is the "
-                f"schedule {config.lr!r}: give a number as lr, or leave the iterations out."
-            )
+    if config.lr_annealing_iterations is not None and not isinstance(config.lr, int | float):
+        problems.append(
+            f"lr_annealing_iterations is {config.lr_annealing_iterations!r}, but lr is the "
+            f"schedule {config.lr!r}: give a number as lr, or leave the iterations out."
+        )
     if config.prior is None and config.prior_update_interval:
         problems.append(
             f"prior_update_interval is {config.prior_update_interval} but prior is null: there is "

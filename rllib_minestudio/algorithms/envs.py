@@ -48,11 +48,15 @@ def resolve_env(env: Any) -> EnvMaker:
     if isinstance(env, str) and "." in env:
         module, _, name = env.replace(":", ".").rpartition(".")
         try:
-            return getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
             raise InvalidOptionsError(
                 f"env is {env!r}, which cannot be imported: {error}"
             ) from error
+        # What a file names is called only if it is what it should be.
+        if not isinstance(found, type) or not issubclass(found, gym.Env):
+            raise InvalidOptionsError(f"env is {env!r}, which is no class of environments.")
+        return found
     raise InvalidOptionsError(
         f"env is {env!r}: it must be {ENV_NAME!r}, a class, a dotted path to a class, or a name "
         "registered with ray.tune.register_env."

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.text import Text
 
-stdout = Console(highlight=False, soft_wrap=True)
-"""For results and progress. Plain lines where standard output is not a terminal."""
+stdout = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+"""For results and progress. Plain lines where standard output is not a terminal.
 
-stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+Nothing is markup: names of tasks, filters and files are data, whatever brackets they have."""
+
+stderr = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 """For errors."""
 
 
@@ -26,8 +29,8 @@ def phase(title: str) -> Iterator[Callable[[str], None]]:
     """
     start = time.monotonic()
     if stdout.is_terminal:
-        with stdout.status(title) as spinner:
-            yield lambda message: spinner.update(f"{title}: {message}")
+        with stdout.status(Text(title)) as spinner:
+            yield lambda message: spinner.update(Text(f"{title}: {message}"))
     else:
         stdout.print(f"{title} ...")
         last = start

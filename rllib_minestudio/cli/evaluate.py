@@ -26,6 +26,9 @@ A fixed set of episodes is played to its end, so that short ones do not count fo
 worlds and the policy's random numbers derive from --seed alone: two checkpoints meet the same
 worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
 interval and a table per task is printed, and saved as summary.json and summary.html.
+
+The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
+are unpickled, which executes what their writer wanted: evaluate only those that you trust.
 """
 
 EXAMPLES = """\
@@ -119,9 +122,11 @@ def evaluate(arguments: argparse.Namespace) -> int:
     options = EvaluationOptions.from_mapping(_options(arguments, folder))
     ray_session.set_environment()
     ray_session.quieten(arguments.verbose)
-    from rllib_minestudio.evaluation.compare import compare
+    from rllib_minestudio.evaluation.compare import compare, require_same_worlds
+    from rllib_minestudio.evaluation.evaluate import environment_identity
     from rllib_minestudio.evaluation.prior import load_prior
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
+    from rllib_minestudio.evaluation.summary import Summary
 
     policies = [_load(arguments.checkpoint)]
     other = _other_summary(arguments.compare)
@@ -129,6 +134,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
         policies.append(_load(arguments.compare))
     prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
     configs = [_config(policy, arguments) for policy in policies]
+    if other is not None:
+        # Now, and not after hours of play.
+        identity = environment_identity(configs[0], options)
+        require_same_worlds(Summary((), options.seed, options.filter, config=identity), other)
     _writable(folder)
     if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
         compile_kernels()
@@ -140,6 +149,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
                 replace(options, record=None, kl_to=None),
                 None,
             )  # only the first is filmed
+            _save(summaries[0], folder)  # before anything else can go wrong
     summaries += [] if other is None else [other]
     stdout.print(summary_table(summaries[0]))
     compared = None
@@ -148,6 +158,24 @@ def evaluate(arguments: argparse.Namespace) -> int:
         compared = (b, compare(a, b))
         stdout.print(comparison_table(a, *compared))
     return _report(summaries[0], folder, compared)
+
+
+def _save(summary: Summary, folder: Path) -> None:
+    """Save the numbers of an evaluation.
+
+    Raises:
+        MineStudioError: The disk is full, or gone; says what they were.
+    """
+    try:
+        summary.save(folder / "summary.json")
+    except OSError as error:
+        from rllib_minestudio.evaluation.report.tables import summary_table
+
+        stdout.print(summary_table(summary))
+        raise MineStudioError(
+            f"The summary could not be saved to {str(folder)!r}: {error.strerror or error}. Its "
+            "numbers are above."
+        ) from error
 
 
 def _load(source: str) -> LoadedPolicy:
@@ -237,11 +265,16 @@ def _overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[st
         names = path.removeprefix("env_config.").split(".")
         *parents, last = (int(name) if name.isdigit() else name for name in names)
         place: Any = merged
-        for name in parents:
-            inner = place[name]
-            place[name] = inner.copy() if isinstance(inner, (dict, list)) else inner
-            place = place[name]
-        place[last] = value
+        try:
+            for name in parents:
+                inner = place[name]
+                place[name] = inner.copy() if isinstance(inner, (dict, list)) else inner
+                place = place[name]
+            place[last] = value
+        except (LookupError, TypeError, AttributeError) as error:
+            raise InvalidOptionsError(
+                f"--set {path}: the environment has no such option to change ({error})."
+            ) from error
     return merged
 
 
@@ -283,13 +316,12 @@ def _report(summary: Summary, folder: Path, compared: tuple[Summary, Comparison]
     problems = [f"episode {e.index} could not be played: {e.error}" for e in summary.failures]
     problems += sorted({e.recording_error for e in summary.episodes if e.recording_error})
     try:
-        summary.save(folder / "summary.json")
         write_page(summary, folder / "summary.html", compared)
         if compared is not None:
             compared[1].save(folder / "comparison.json")
         stdout.print(f"summary: {folder / 'summary.json'}, {folder / 'summary.html'}")
     except OSError as error:
-        problems.append(f"The summary could not be saved: {error}")
+        problems.append(f"The page could not be saved: {error}")
     recorded = sum(episode.recording is not None for episode in summary.episodes)
     if recorded:
         stdout.print(f"recordings: {recorded} below {folder / EPISODES_FOLDER}")

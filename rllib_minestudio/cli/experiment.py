@@ -28,9 +28,15 @@ from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
+from yaml import ScalarNode, YAMLError
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
+from rllib_minestudio.small_files import (
+    SmallFileError,
+    check_interpolations,
+    check_yaml,
+    read_text,
+)
 
 DEFAULT_ALGORITHM = "MineStudioPPO"
 
@@ -139,19 +145,24 @@ def parse_assignments(assignments: Sequence[str], option: str) -> dict[str, Any]
     parsed: dict[str, Any] = {}
     for assignment in assignments:
         key, _, text = assignment.partition("=")
+        _check_value(assignment, option)
         try:
             parsed[key] = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]))["value"]  # type: ignore[call-overload,index]
-        except YAMLError as error:
+        except (YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
             raise InvalidOptionsError(f"{option} {assignment}: the value is not YAML.") from error
     return parsed
 
 
 def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
     try:
-        document = OmegaConf.load(path)
-        experiments = OmegaConf.to_container(document, resolve=True)
-    except (YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
-        raise ExperimentFileError(f"{path} is not readable as YAML: {error}") from error
+        root = check_yaml(text := read_text(path))
+        check_interpolations(text)
+        if isinstance(root, ScalarNode):
+            raise ExperimentFileError(f"{path} holds a single value, no experiments.")
+        experiments = OmegaConf.to_container(OmegaConf.create(text), resolve=True)
+    except (YAMLError, OmegaConfBaseException, OSError, ValueError, RecursionError) as error:
+        reason = str(error).strip() or type(error).__name__
+        raise ExperimentFileError(f"{path} is not readable as YAML: {reason}") from error
     if not isinstance(experiments, dict) or not experiments:
         raise ExperimentFileError(
             f"{path}: expected `name: {{run: ..., env: ..., stop: ..., config: ...}}`, "
@@ -169,7 +180,9 @@ def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
 
 
 def _layout_problems(name: Any, body: Any) -> list[str]:
-    """Judge the outline of one experiment: its keys, and that its sections are mappings."""
+    """Judge the outline of one experiment: its name, keys, and that its sections are mappings."""
+    if problem := _name_problem(str(name)):
+        return [problem]
     if not isinstance(body, Mapping):
         hint = " The experiment's name is missing above it." if str(name) in EXPERIMENT_KEYS else ""
         return [f"{name}: an experiment is a mapping with keys {', '.join(EXPERIMENT_KEYS)}.{hint}"]
@@ -189,9 +202,22 @@ def _layout_problems(name: Any, body: Any) -> list[str]:
     return problems
 
 
+def _name_problem(name: str) -> str | None:
+    """Say why a name cannot be that of a folder inside the results, if it cannot."""
+    is_plain = name.isprintable() and not {"/", "\\", "\0"} & set(name)
+    if is_plain and name.strip() == name and name not in ("", ".", "..") and len(name) <= 100:
+        return None
+    return (
+        f"{name[:100]!r}: an experiment's name is the name of a folder in the results: at most "
+        "100 printable characters, no slash, and not `.` or `..`."
+    )
+
+
 def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Merge `--set key=value` into one experiment; sections written as null become empty."""
     _require_assignments(overrides, "--set")
+    for override in overrides:
+        _check_value(override, "--set")
     filled = {
         key: {} if key in SECTIONS and value is None else value for key, value in body.items()
     }
@@ -199,12 +225,32 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     for override in overrides:
         try:
             merged.merge_with_dotlist([rooted(override)])
-        except (YAMLError, OmegaConfBaseException) as error:
-            reason = str(error).splitlines()[0]
-            raise InvalidOptionsError(f"--set {override}: cannot be applied: {reason}.") from error
-    container = OmegaConf.to_container(merged, resolve=True)
+        except (
+            YAMLError,
+            OmegaConfBaseException,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            RecursionError,
+        ) as error:
+            raise InvalidOptionsError(
+                f"--set {override}: cannot be applied: {_first_line(error)}."
+            ) from error
+    try:
+        container = OmegaConf.to_container(merged, resolve=True)
+    except (OmegaConfBaseException, ValueError, RecursionError) as error:
+        raise InvalidOptionsError(f"--set: cannot be applied: {_first_line(error)}.") from error
     assert isinstance(container, dict)
+    # Once more: an override may have put something else into a section's place.
+    problems = _layout_problems("--set", container)
+    if problems:
+        raise InvalidOptionsError(problems)
     return {str(key): value for key, value in container.items()}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def rooted(override: str) -> str:
@@ -238,7 +284,7 @@ def _read_python(path: Path, overrides: Sequence[str]) -> Experiment:
 def _run_python(path: Path) -> dict[str, Any]:
     try:
         return runpy.run_path(str(path), run_name="__rllib_train__")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ExperimentFileError(
             f"{path}: running it raised {type(error).__name__}: {error}"
         ) from error
@@ -250,6 +296,21 @@ def _require_assignments(assignments: Sequence[str], option: str) -> None:
         raise InvalidOptionsError(
             [f"{option} {text}: must be written key=value, such as lr=1e-5." for text in broken]
         )
+
+
+def _check_value(assignment: str, option: str) -> None:
+    """Refuse a value that would be far larger than its text.
+
+    Raises:
+        InvalidOptionsError: It is one, or no YAML.
+    """
+    try:
+        check_yaml(text := assignment.partition("=")[2])
+        check_interpolations(text)
+    except (YAMLError, SmallFileError) as error:
+        raise InvalidOptionsError(
+            f"{option} {assignment[:200]}: the value is not YAML: {_first_line(error)}."
+        ) from error
 
 
 def _no_such_file(path: Path) -> str:

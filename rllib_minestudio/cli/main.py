@@ -1,7 +1,10 @@
 """The `rllib` command line."""
 
 import argparse
+import errno
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -25,6 +28,9 @@ BAD_INPUT = 2
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+
+LONGEST = 4000
+"""Characters of one message: a wrong value may itself be a megabyte."""
 
 DESCRIPTION = """\
 Train agents in Minecraft with Ray RLlib.
@@ -74,20 +80,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Words after `rllib`; None takes them from the process.
     """
+    _take_any_name()
     parsed = build_parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
+        sys.stdout.flush()  # here, where a full disk behind it is still somebody's to report
         return status
-    except InvalidOptionsError as error:
-        for problem in error.problems:
-            stderr.print(f"error: {problem}", style="red", markup=False)
-        return BAD_INPUT
-    except MineStudioError as error:
-        stderr.print(f"error: {error}", style="red", markup=False)
-        return BAD_INPUT
     except KeyboardInterrupt:
         stderr.print("interrupted")
         return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # whoever read has gone; Python would complain at the very end
+        return BAD_INPUT
+    except Exception as error:
+        for sentence in _sentences(error):
+            stderr.print(f"error: {sentence}", style="red", markup=False)
+        return BAD_INPUT
+
+
+def _take_any_name() -> None:
+    """Let names of files be printed that are no text in the terminal's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _sentences(error: Exception) -> list[str]:
+    """Say what went wrong: in the error's own words if it is one of ours, or of the system's."""
+    if isinstance(error, InvalidOptionsError):
+        sentences = error.problems
+    elif isinstance(error, MineStudioError):
+        sentences = [str(error)]
+    elif isinstance(error, OSError) and error.errno is not None:
+        sentences = [_of_the_system(error)]
+    elif isinstance(error, MemoryError):
+        sentences = ["the memory of this machine does not suffice."]
+    else:
+        sentences = [_bug(error)]
+    return [s if len(s) <= LONGEST else f"{s[:LONGEST]} ..." for s in sentences]
+
+
+def _of_the_system(error: OSError) -> str:
+    name = f"{str(error.filename)!r}: " if error.filename is not None else ""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    way_out = " Free space there, or choose another folder with --out." if full else ""
+    return f"{name}{error.strerror}.{way_out}"
+
+
+def _bug(error: Exception) -> str:
+    """Write down an error that nobody expected, and say where."""
+    what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+    text = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="rllib-error-", suffix=".log", delete=False, errors="backslashreplace"
+        ) as file:
+            file.write(f"rllib {' '.join(map(ascii, sys.argv[1:]))}\n\n{text}")
+    except OSError:
+        stderr.print(text, markup=False)  # better in the way than lost
+        return f"this is a bug of ours; please report it with what is above ({what})."
+    return f"this is a bug of ours; please report it with {file.name} ({what})."
 
 
 if __name__ == "__main__":

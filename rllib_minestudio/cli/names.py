@@ -37,7 +37,8 @@ def load_object(name: str, known: Mapping[str, str], kind: str, path: str) -> An
         )
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    # Importing runs the module, which may raise anything.
+    except Exception as error:
         raise InvalidOptionsError(f"{path}: cannot import {kind} {name!r}: {error}.") from error
 
 

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import gymnasium as gym
+from ray.rllib.algorithms.algorithm import Algorithm
+
 from rllib_minestudio.cli.config_keys import key_problems, type_problems
 from rllib_minestudio.cli.experiment import DEFAULT_ALGORITHM, Experiment
 from rllib_minestudio.cli.names import load_object
@@ -30,7 +33,7 @@ def algorithm_of(experiment: Experiment, problems: list[str]) -> tuple[type | No
     except InvalidOptionsError as error:
         problems.extend(error.problems)
         return None, None
-    if not hasattr(algorithm, "get_default_config"):
+    if not _is_class_of(algorithm, Algorithm):
         problems.append(f"{path}: {experiment.run!r} is not an RLlib Algorithm class.")
         return None, None
     return algorithm, algorithm.get_default_config()
@@ -50,13 +53,21 @@ def search_space(
     problems.extend(key_problems(experiment.config, default_config, path))
     space = parse_search_space(experiment.config, path, problems)
     if experiment.env is not None:
+        if "env" in experiment.config:
+            problems.append(f"{path}.env: `env`, beside config, says the same; say it once.")
         space["env"] = experiment.env
     if isinstance(space.get("env"), str):
         env_path = f"{experiment.name}.env"
         _replace_name(space, "env", ENVIRONMENTS, "environment", env_path, problems)
+        if not isinstance(space["env"], str) and not _is_class_of(space["env"], gym.Env):
+            problems.append(
+                f"{env_path}: {experiment.env!r} is no class of gymnasium environments."
+            )
     for key in CLASS_OPTIONS:
         if isinstance(space.get(key), str):
             _replace_name(space, key, {}, key, f"{path}.{key}", problems)
+            if not isinstance(space[key], str) and not isinstance(space[key], type):
+                problems.append(f"{path}.{key}: {experiment.config[key]!r} is no class.")
     if experiment.algorithm_config is not None:
         space = _merged(_as_options(experiment.algorithm_config), space)
     return space
@@ -104,6 +115,11 @@ def _replace_name(
         space[key] = load_object(space[key], known, kind, path)
     except InvalidOptionsError as error:
         problems.extend(error.problems)
+
+
+def _is_class_of(found: Any, base: type) -> bool:
+    """Whether what a file named is a class of the kind wanted: only then is it ever called."""
+    return isinstance(found, type) and issubclass(found, base)
 
 
 def _as_options(config: Any) -> dict[str, Any]:
@@ -212,6 +228,13 @@ def _problems_of(check: Callable[[], Any], path: str) -> list[str]:
         return [f"{path}: {problem}" for problem in error.problems]
     except MineStudioError as error:
         return [f"{path}: {error}"]
-    except (ValueError, TypeError, AssertionError, AttributeError, KeyError) as error:
-        return [f"{path}: {type(error).__name__}: {error}"]
+    except (
+        ValueError,
+        TypeError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        OverflowError,
+    ) as error:
+        return [f"{path}: {type(error).__name__}: {' '.join(str(error).split())}"]
     return []

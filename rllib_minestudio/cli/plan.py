@@ -17,8 +17,11 @@ from rllib_minestudio.cli.sections import (
     summary_options,
     video_interval,
 )
+from rllib_minestudio.env.checks import shown
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.runs.trackers import tracker_problems
+
+_MOST_TRIALS = 100_000
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,10 @@ def make_plan(experiment: Experiment) -> Plan:
     summary = summary_options(experiment, problems)
     scheduler = scheduler_options(experiment, problems)
     problems += tracker_problems(experiment.trackers, f"{experiment.name}.trackers")
-    if not is_count(experiment.num_samples, 1):
+    if not is_count(experiment.num_samples, 1) or experiment.num_samples > _MOST_TRIALS:
         problems.append(
-            f"{experiment.name}.num_samples: must be a whole number of at least 1, "
-            f"got {experiment.num_samples!r}."
+            f"{experiment.name}.num_samples: must be a whole number from 1 to {_MOST_TRIALS}, "
+            f"got {shown(experiment.num_samples)}."
         )
     experiment = replace(experiment, config=with_evaluation(experiment, problems))
     algorithm, default_config = algorithm_of(experiment, problems)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.names import make_importable
-from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.cli.numbers import LARGEST_SEED, MOST_EPISODES, whole_number
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Play a task and record it: one folder per episode, with a video.
 
-The player is a scripted agent, which needs no network, or the policy of a checkpoint.
+The player is a scripted agent, which needs no network, or the policy of a checkpoint, which is read
+without unpickling. The task's file is to be trusted: it imports the classes that it names.
 """
 
 EXAMPLES = """\
@@ -35,8 +37,16 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent", default="hunter", help="hunter, random, or the folder of a checkpoint"
     )
-    parser.add_argument("--episodes", metavar="N", type=int, default=1, help="default: 1")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the first episode")
+    parser.add_argument(
+        "--episodes", metavar="N", type=whole_number(1, MOST_EPISODES), default=1, help="default: 1"
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=whole_number(0, LARGEST_SEED),
+        default=0,
+        help="of the first episode",
+    )
     parser.add_argument("--out", metavar="DIR", default="plays", help="default: ./plays")
     parser.add_argument(
         "--set",
@@ -61,8 +71,6 @@ def play(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
     from rllib_minestudio.evaluation.rollout import play_episodes
 
-    if arguments.episodes < 1:
-        raise InvalidOptionsError(f"--episodes is {arguments.episodes}: it must be at least 1.")
     _check_agent(arguments.agent)
     make_importable(Path.cwd())
     set_environment()
@@ -80,6 +88,8 @@ def play(arguments: argparse.Namespace) -> int:
         )
     env.close()
     stdout.print(f"returns: {', '.join(f'{value:g}' for value in returns)}")
+    if env.failures:
+        raise RecordingError(env.failures[0])
     stdout.print(f"recordings: {arguments.out}")
     return 0
 

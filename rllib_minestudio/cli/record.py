@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.names import make_importable
+from rllib_minestudio.cli.numbers import LARGEST_SEED, MOST_EPISODES, whole_number
 from rllib_minestudio.errors import InvalidOptionsError
 
 if TYPE_CHECKING:
@@ -45,7 +46,11 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         help="what a hunter hunts: cow, sheep, pig (default: all)",
     )
     parser.add_argument(
-        "--episodes", metavar="N", type=_count, required=True, help="how many there shall be"
+        "--episodes",
+        metavar="N",
+        type=whole_number(1, MOST_EPISODES),
+        required=True,
+        help="how many there shall be",
     )
     parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="where to")
     parser.add_argument(
@@ -56,15 +61,22 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         help="set an option below the task's `config`; repeatable, as in `rllib train file`",
     )
     parser.add_argument(
-        "--seed", metavar="SEED", type=int, default=0, help="of the first episode (default: 0)"
+        "--seed",
+        metavar="SEED",
+        type=whole_number(0, LARGEST_SEED),
+        default=0,
+        help="of the first episode (default: 0)",
     )
     parser.add_argument(
-        "--workers", metavar="N", type=_count, help="processes that play (default: one per CPU)"
+        "--workers",
+        metavar="N",
+        type=whole_number(1, 10_000),
+        help="processes that play (default: one per CPU)",
     )
     parser.add_argument(
         "--crf",
         metavar="N",
-        type=int,
+        type=whole_number(0, 51),
         default=0,
         help="x264's constant rate factor: 0 lossless (the default), 23 good, 51 worst",
     )
@@ -137,10 +149,3 @@ def _order(arguments: argparse.Namespace) -> Order:
         seed=arguments.seed,
         crf=arguments.crf,
     )
-
-
-def _count(text: str) -> int:
-    """Read a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)

@@ -11,8 +11,10 @@ from rllib_minestudio.cli import ray_session
 from rllib_minestudio.cli.console import phase, stdout
 from rllib_minestudio.cli.resume import config_change
 from rllib_minestudio.cli.run_record import code_identities
-from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
 from rllib_minestudio.identity import versions
+from rllib_minestudio.small_files import read_json
+from rllib_minestudio.whole_file import write_whole
 
 RANDOM_POLICY_FILE = "random_policy.json"
 """Returns of the random policy, in the run's folder; a resumed run does not measure again."""
@@ -156,7 +158,7 @@ def _anything_left(plan: Any, folder: Path) -> bool:
     """Tell Tune which trials go on, by what lies on disk; return whether any does."""
     from ray.tune.experiment import Trial
 
-    from rllib_minestudio.runs.checkpoints import complete_checkpoints
+    from rllib_minestudio.runs.checkpoints import loadable_checkpoints
     from rllib_minestudio.runs.results import StopAt
     from rllib_minestudio.runs.resume import prepare_state, repair_state
 
@@ -165,7 +167,7 @@ def _anything_left(plan: Any, folder: Path) -> bool:
     def decide(trial: Any, trial_folder: Path) -> str:
         if plan.scheduler and trial.status == Trial.TERMINATED:
             return str(Trial.TERMINATED)  # by the scheduler, or at its end
-        checkpoints = complete_checkpoints(trial_folder)
+        checkpoints = loadable_checkpoints(trial_folder)
         if checkpoints:
             at_end = reached(trial.trial_id, checkpoints[-1].record.result)
         else:
@@ -225,7 +227,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
     episodes = plan.summary.random_policy_episodes
     file = folder / RANDOM_POLICY_FILE
     if file.is_file():
-        return list(json.loads(file.read_text()))
+        return _read_returns(file)
     if not episodes:
         return []
     from rllib_minestudio.cli.environment import make_env
@@ -243,5 +245,20 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
             on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
         )
         env.close()
-    file.write_text(json.dumps(returns))
+    write_whole(file, json.dumps(returns))
     return returns
+
+
+def _read_returns(file: Path) -> list[float]:
+    """Read what an earlier start of the run measured.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    try:
+        returns = read_json(file)
+        return [float(value) for value in returns]
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{str(file)!r} is damaged: {error}. Remove it; it is measured anew."
+        ) from error

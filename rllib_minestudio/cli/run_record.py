@@ -1,7 +1,6 @@
 """What a run was started with: `experiment.yaml` in its folder, and what differs from it now."""
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +12,8 @@ from rllib_minestudio.cli.experiment import Experiment
 from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.small_files import SmallFileError, read_yaml
+from rllib_minestudio.whole_file import write_whole
 
 RUN_RECORD_FILE = "experiment.yaml"
 
@@ -65,9 +66,8 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 def write_run_record(folder: Path, record: RunRecord) -> None:
     """Save a record in a run's folder, in the place of an older one at one stroke."""
-    partial = folder / f".{RUN_RECORD_FILE}.partial"
-    partial.write_text(yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True))
-    os.replace(partial, folder / RUN_RECORD_FILE)
+    text = yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True)
+    write_whole(folder / RUN_RECORD_FILE, text)
 
 
 def read_run_record(folder: Path) -> RunRecord:
@@ -78,13 +78,13 @@ def read_run_record(folder: Path) -> RunRecord:
     """
     file = folder / RUN_RECORD_FILE
     try:
-        return RunRecord(**{"numerics": 0, **yaml.safe_load(file.read_text())})
+        return RunRecord(**{"numerics": 0, **read_yaml(file)})
     except OSError as error:
         raise CheckpointError(
             f"{str(folder)!r} has no {RUN_RECORD_FILE}, so nothing tells what it was started with. "
             "Start a new run, from one of its checkpoints if need be."
         ) from error
-    except (yaml.YAMLError, TypeError) as error:
+    except (yaml.YAMLError, SmallFileError, TypeError) as error:
         raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
 
 

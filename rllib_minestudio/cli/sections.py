@@ -12,6 +12,7 @@ from ray import tune
 
 from rllib_minestudio.cli.experiment import TUNES_SAVE_INTERVAL, Experiment
 from rllib_minestudio.cli.names import closest
+from rllib_minestudio.env.checks import is_number, shown
 
 STOP_METRICS = (
     "training_iteration",
@@ -21,6 +22,9 @@ STOP_METRICS = (
     "env_runners/num_episodes_lifetime",
 )
 """Metrics that every result holds, for messages; others below `METRIC_GROUPS` work too."""
+
+_COUNTS = ("training_iteration", "time_total_s", "num_env_steps_sampled_lifetime")
+"""Metrics that begin at 0 and rise."""
 
 METRIC_GROUPS = (
     *("env_runners", "learners", "replay_buffer", "busy_fraction", "restarts", "evaluation"),
@@ -37,6 +41,7 @@ DEFAULT_SAVE_INTERVAL = 10
 """Iterations; used where an experiment does not say otherwise, so that `--resume` finds some."""
 
 
+_MOST_EPISODES = 100_000
 _LEAST = {"save_interval": 0, "keep_interval": 1, "num_to_keep": 1}
 _MAY_BE_NULL = ("keep_interval", "num_to_keep")
 
@@ -89,8 +94,10 @@ def stop_criteria(experiment: Experiment, problems: list[str]) -> dict[str, floa
             problems.append(f"{path}: no longer reported; use {DEAD_METRICS[metric]}.")
         elif metric not in STOP_METRICS and (group == metric or group not in METRIC_GROUPS):
             problems.append(closest(metric, STOP_METRICS, "metric", path))
-        elif isinstance(value, bool) or not isinstance(value, int | float):
-            problems.append(f"{path}: must be a number, got {value!r}.")
+        elif not is_number(value):
+            problems.append(f"{path}: must be a finite number, got {shown(value)}.")
+        elif value <= 0 and metric in _COUNTS:
+            problems.append(f"{path}: must be positive, got {value!r}: it would end at once.")
         else:
             stop[metric] = value
     return stop
@@ -170,8 +177,11 @@ def summary_options(experiment: Experiment, problems: list[str]) -> SummaryOptio
     for key, value in experiment.summary.items():
         if key not in valid:
             problems.append(closest(str(key), valid, "key", f"{path}.{key}"))
-        elif not is_count(value, 0):
-            problems.append(f"{path}.{key}: must be a whole number of at least 0, got {value!r}.")
+        elif not is_count(value, 0) or value > _MOST_EPISODES:
+            problems.append(
+                f"{path}.{key}: must be a whole number from 0 to {_MOST_EPISODES}, "
+                f"got {shown(value)}."
+            )
     return SummaryOptions(**{k: v for k, v in experiment.summary.items() if k in valid})
 
 

@@ -11,6 +11,7 @@ from rllib_minestudio.cli.console import clock, phase, short, stderr, stdout
 from rllib_minestudio.cli.search import value_at
 from rllib_minestudio.runs.checkpoints import BEST
 from rllib_minestudio.runs.results import ENV_STEPS, RETURN, StopAt, metric
+from rllib_minestudio.whole_file import write_whole
 
 
 def summarize(
@@ -42,10 +43,14 @@ def summarize(
         "random_policy": {"mean_return": random_mean, "returns": list(random_returns)},
         "trials": [_trial_facts(plan, result) for result in trials],
         "best": _trial_facts(plan, best),
-        "curve": _draw_curve(plan, folder, best, random_mean),
-        "video": _record_video(plan, folder, best),
+        "curve": None,
+        "video": None,
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str) + "\n")
+    # The numbers first: whatever goes wrong with a picture, they are there.
+    write_whole(folder / "summary.json", json.dumps(summary, indent=2, default=str) + "\n")
+    summary["curve"] = _draw_curve(plan, folder, best, random_mean)
+    summary["video"] = _record_video(plan, folder, best)
+    write_whole(folder / "summary.json", json.dumps(summary, indent=2, default=str) + "\n")
     if len(results) > 1:
         _print_trials(plan, trials)
     _print_best(plan, best, summary, random_mean, seconds)
@@ -118,7 +123,9 @@ def read_history(trial_folder: Path) -> list[dict[str, Any]]:
     for line in file.read_text().splitlines() if file.is_file() else []:
         try:
             result = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(result, dict) or "training_iteration" not in result:
             continue
         by_iteration[result["training_iteration"]] = result
     return [by_iteration[iteration] for iteration in sorted(by_iteration)]

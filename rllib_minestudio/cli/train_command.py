@@ -27,6 +27,9 @@ where all but `run` and `env` may be left out. Any value below `config` may be a
 median_stopping_rule; with Tune's arguments, steps and return unless they say otherwise).
 A Python file defines `config` (an AlgorithmConfig), optionally the other keys, or a complete
 `tuner` (a ray.tune.Tuner).
+
+Trust what you run: a Python file is executed, a YAML file imports the classes that it names, and
+--resume unpickles the checkpoints of the run, which executes what their writer wanted.
 """
 
 EXAMPLES = """\

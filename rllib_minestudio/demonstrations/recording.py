@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -30,6 +29,8 @@ from rllib_minestudio.env.recorder import (
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.recordings.layout import plain
 from rllib_minestudio.recordings.video import LOSSLESS
+from rllib_minestudio.small_files import read_json
+from rllib_minestudio.whole_file import write_whole
 
 ORDER_FILE = "demonstrations.json"
 """Says, in the folder of the recordings, what they are recordings of."""
@@ -101,8 +102,8 @@ def missing(order: Order, folder: Path, episodes: int) -> list[int]:
     file = folder / ORDER_FILE
     if file.is_file():
         try:
-            before = json.loads(file.read_text())
-        except ValueError as error:
+            before = dict(read_json(file))
+        except (OSError, TypeError, ValueError) as error:
             raise RecordingError(f"{str(file)!r} is damaged: {error}.") from error
         wanted = order.facts()
         changed = sorted(key for key in {*before, *wanted} if before.get(key) != wanted.get(key))
@@ -131,10 +132,7 @@ def record(order: Order, folder: Path, episodes: int, workers: int = 1) -> Itera
     _check(order)
     indices = missing(order, folder, episodes)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial_file = folder / f".{ORDER_FILE}.{os.getpid()}"
-        partial_file.write_text(json.dumps(order.facts(), indent=2) + "\n")
-        os.replace(partial_file, folder / ORDER_FILE)
+        write_whole(folder / ORDER_FILE, json.dumps(order.facts(), indent=2) + "\n")
     except OSError as error:
         raise RecordingError(f"{str(folder)!r} cannot be written: {error.strerror}.") from error
     if not indices:

@@ -73,7 +73,8 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
     """
     tokens = _tokens(recording)
     steps = len(recording)
-    frames = recording.frames(_scaling(recording, options.size), stop=steps)
+    _check_overlay(recording)
+    frames = recording.frames(options.size, stop=steps)
     burn_in, rows = options.burn_in, options.burn_in + options.length
     before: list[NDArray[np.uint8]] = []
     for start in range(0, steps, options.length):
@@ -140,31 +141,35 @@ def _tokens(recording: RecordedEpisode) -> NDArray[np.int64]:
         tokens = np.stack([columns["buttons"], columns["camera"]]).astype(np.int64)
     else:
         rows = zip(columns["keys"].tolist(), columns["degrees"], strict=True)
-        pairs = [
-            mapper.from_env({**dict(zip(keys, row, strict=True)), "camera": degrees})
-            for row, degrees in rows
-        ]
+        try:
+            pairs = [
+                mapper.from_env({**dict(zip(keys, row, strict=True)), "camera": degrees})
+                for row, degrees in rows
+            ]
+        except (KeyError, ValueError) as error:
+            raise RecordingError(
+                f"{str(recording.path)!r} has keys that are none of Minecraft's: {error}."
+            ) from error
         tokens = np.array(pairs, np.int64).reshape(-1, 2).T
     limits = (N_BUTTON_TOKENS, mapper.n_camera_tokens)
     for name, column, limit in zip(("buttons", "camera"), tokens, limits, strict=True):
-        if (column >= limit).any():
+        wrong = column[(column < 0) | (column >= limit)]
+        if len(wrong):
             raise RecordingError(
-                f"{str(recording.path)!r} has a {name} token {column.max()}, but VPT's are below "
-                f"{limit}: it was recorded with another camera_config, or is damaged."
+                f"{str(recording.path)!r} has a {name} token {wrong[0]}, but VPT's are from 0 to "
+                f"{limit - 1}: it was recorded with another camera_config, or is damaged."
             )
     return tokens
 
 
-def _scaling(recording: RecordedEpisode, size: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Return the size to scale to, or None where the frames have it already.
+def _check_overlay(recording: RecordedEpisode) -> None:
+    """Refuse what no agent sees when it plays.
 
     Raises:
-        RecordingError: Text was written over the frames, which no agent sees when it plays.
+        RecordingError: Text was written over the frames.
     """
-    video = recording.meta.get("video") or {}
-    if video.get("overlay"):
+    if (recording.meta.get("video") or {}).get("overlay"):
         raise RecordingError(
             f"{str(recording.path)!r} shows text over its frames, which an agent does not see: "
             "record demonstrations without overlay."
         )
-    return None if size == (video.get("width"), video.get("height")) else size

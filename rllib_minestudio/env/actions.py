@@ -85,8 +85,8 @@ class CameraConfig:
         problems = Problems("camera_config")
         sizes = {"camera_binsize": self.camera_binsize, "camera_maxval": self.camera_maxval}
         for name, value in sizes.items():
-            if not is_integer(value) or value < 1:
-                problems.add(name, value, "must be an integer of at least 1")
+            if not is_integer(value) or not 1 <= value <= 180:
+                problems.add(name, value, "must be an integer from 1 to 180 (degrees)")
         if not problems and self.camera_maxval % self.camera_binsize:
             # Otherwise no bin would mean "do not turn".
             problems.add(
@@ -94,8 +94,8 @@ class CameraConfig:
                 self.camera_maxval,
                 f"must be a multiple of camera_binsize={self.camera_binsize}",
             )
-        if not is_number(self.camera_mu) or self.camera_mu <= 0:
-            problems.add("camera_mu", self.camera_mu, "must be a positive number")
+        if not is_number(self.camera_mu) or not 0 < self.camera_mu <= 1e6:
+            problems.add("camera_mu", self.camera_mu, "must be a positive number, at most 1e6")
         problems.choice(
             "camera_quantization_scheme", self.camera_quantization_scheme, _QUANTIZATION_SCHEMES
         )

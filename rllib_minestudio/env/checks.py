@@ -14,12 +14,23 @@ def is_integer(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Return whether `value` is a finite int or float; a bool is not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def is_list(value: Any) -> bool:
     """Return whether `value` is a list, a tuple or the like; a string is not."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it, cut where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; a list of itself
+        return f"a {type(value).__name__} too large to be shown"
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 class Problems:
@@ -37,7 +48,7 @@ class Problems:
 
     def add(self, name: str, value: Any, rule: str) -> None:
         """Note that option `name` with `value` breaks `rule` ("must be ...")."""
-        self.messages.append(f"{self._prefix}{name} {rule}; got {value!r}.")
+        self.messages.append(f"{self._prefix}{name} {rule}; got {shown(value)}.")
 
     def unknown(self, kind: str, name: Any, valid: Iterable[str]) -> None:
         """Note that there is no such `kind` of thing called `name`."""
@@ -52,7 +63,7 @@ class Problems:
             hint = did_you_mean(value, valid) if isinstance(value, str) else ""
             self.messages.append(
                 f"{self._prefix}{name} must be one of {', '.join(map(repr, valid))}; "
-                f"got {value!r}.{hint}"
+                f"got {shown(value)}.{hint}"
             )
 
     def include(self, error: InvalidOptionsError) -> None:

@@ -20,6 +20,15 @@ MAX_INVENTORY_SLOT = 40
 """0-8 hotbar, 9-35 inventory, 36-39 feet to head, 40 off hand."""
 
 
+_LARGEST = {
+    "seed": 2**63 - 1,
+    "num_empty_frames": 100_000,
+    "worker_index": 1_000_000,
+    "vector_index": 1_000_000,
+}
+"""Integers, from 0 on. A hundred thousand empty frames take an hour."""
+
+
 @dataclass(frozen=True)
 class EnvOptions:
     """Everything that defines an environment.
@@ -122,8 +131,8 @@ def _check(problems: Problems, options: EnvOptions) -> None:
     _check_size(problems, "render_size", options.render_size)
     for name in ("seed", "num_empty_frames", "worker_index", "vector_index"):
         value = getattr(options, name)
-        if not is_integer(value) or value < 0:
-            problems.add(name, value, "must be an integer of at least 0")
+        if not is_integer(value) or not 0 <= value <= _LARGEST[name]:
+            problems.add(name, value, f"must be an integer from 0 to {_LARGEST[name]}")
     biome: Any = options.preferred_spawn_biome
     if biome is not None and not isinstance(biome, str):
         problems.add("preferred_spawn_biome", biome, "must be the name of a biome, or None")

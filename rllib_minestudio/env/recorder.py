@@ -34,6 +34,11 @@ EXTRAS = ("value", "kl")
 
 FORMATS = ("episodes", "minestudio")
 SOURCES = ("observation", "pov")
+PRESETS = (
+    *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
+    *("veryslow", "placebo"),
+)
+"""x264's, from fast and large to slow and small."""
 MAX_CRF = 51
 
 _logger = logging.getLogger(__name__)
@@ -90,6 +95,7 @@ class RecorderOptions:
         problems.choice("format", checked.format, FORMATS)
         problems.choice("source", checked.source, SOURCES)
         problems.choice("media", checked.media, MEDIA)
+        problems.choice("preset", checked.preset, PRESETS)
         if not isinstance(checked.overlay, bool):
             problems.add("overlay", checked.overlay, "must be true or false")
         if not is_integer(checked.fps) or not 1 <= checked.fps <= 240:
@@ -106,6 +112,9 @@ class EpisodeRecorder(gym.Wrapper):
     It needs no memory that grows with the episode. Where a recording ended up is in the last
     info, under `RECORDING`; if it failed, the reason is under `RECORDING_ERROR` and the episode
     goes on. An episode that is cut short by a reset is not kept.
+
+    Attributes:
+        failures: Why recordings failed, one sentence each.
 
     Example:
         >>> env = EpisodeRecorder(MineStudioEnv(), RecorderOptions("out"))
@@ -128,6 +137,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._writer: RecordingWriter | MineStudioWriter | None = None
         self._facts: dict[str, Any] = {}
         self._count = 0
+        self.failures: list[str] = []
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
         self._mapper = ActionMapper(config)
         if options is not None:
@@ -235,6 +245,7 @@ class EpisodeRecorder(gym.Wrapper):
             return write(*arguments)
         except RecordingError as error:
             self._error = str(error)
+            self.failures.append(self._error)
             self._writer = None
             _logger.error("%s The episode goes on unrecorded.", error)
             return None

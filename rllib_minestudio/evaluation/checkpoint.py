@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import pickle
 import sys
 from collections.abc import Mapping
@@ -14,10 +15,17 @@ import numpy as np
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.algorithms.checkpoint_policy import read_playing
 from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
-from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.errors import (
+    CheckpointMismatchError,
+    InvalidOptionsError,
+    MineStudioError,
+)
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.rollout import load_module
+
+logger = logging.getLogger(__name__)
 
 _CONSTRUCTOR_FILE = "class_and_ctor_args.pkl"
 """Where RLlib keeps an algorithm's config (`Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME`)."""
@@ -43,7 +51,9 @@ class LoadedPolicy:
 def load_policy(checkpoint: str | Path) -> LoadedPolicy:
     """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
 
-    RLlib's checkpoints contain pickles: load only those whose origin you trust.
+    Nothing in it is run, but for checkpoints without `policy/playing.yaml`: those written before
+    there was one, and those of environments with options that are objects. Their config is in one
+    of RLlib's pickles, which runs what its writer wanted; one log line says so.
 
     Args:
         checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
@@ -53,20 +63,51 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
         InvalidOptionsError: It holds one of another algorithm.
     """
     module = load_module(checkpoint)
-    file = Path(checkpoint) / _CONSTRUCTOR_FILE
-    try:
-        with file.open("rb") as stream:
-            ((state, *_), _) = pickle.load(stream)["ctor_args_and_kwargs"]
-        config = playing_config(AlgorithmConfig.from_state(state))
-    except (OSError, EOFError, pickle.UnpicklingError, KeyError, ValueError, TypeError) as error:
-        raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
-            f"{file.name}: {error}."
-        ) from error
+    facts = read_playing(Path(checkpoint))
+    config = _unpickled(Path(checkpoint)) if facts is None else _config_of(facts, checkpoint)
     config.training(model=module.model_config)  # in full, whatever file once decided the sizes
     weights = module.get_state()
     identity = {"checkpoint": str(checkpoint), "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, Path(checkpoint))
+
+
+def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPPOConfig:
+    """Return the config that a checkpoint's `playing.yaml` describes."""
+    if str(facts["algorithm"]).rpartition(".")[2] not in ("MineStudioPPO", "MineStudioBC"):
+        raise InvalidOptionsError(
+            "Policies of MineStudioPPO and MineStudioBC can be evaluated, those of "
+            f"{facts['algorithm']} cannot."
+        )
+    config = MineStudioPPOConfig().environment(facts["env"], env_config=dict(facts["env_config"]))
+    try:
+        config.env_runners(num_envs_per_env_runner=int(facts["num_envs_per_env_runner"]))
+        config.debugging(seed=facts.get("seed"))
+        prior = facts.get("prior")
+        config.training(prior=prior, **({} if prior else {"kl_coeff": 0.0}))
+        config.update_from_dict({"env_pool": dict(facts.get("env_pool") or {})})
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} does not say what its policy played: {error}."
+        ) from error
+    return config
+
+
+def _unpickled(checkpoint: Path) -> MineStudioPPOConfig:
+    """Return the config in RLlib's own pickle, which can run anything."""
+    file = checkpoint / _CONSTRUCTOR_FILE
+    logger.warning("%s is unpickled, which runs what its writer wanted: it must be trusted.", file)
+    try:
+        with file.open("rb") as stream:
+            ((state, *_), _) = pickle.load(stream)["ctor_args_and_kwargs"]
+        return playing_config(AlgorithmConfig.from_state(state))
+    except MineStudioError:
+        raise
+    # A damaged pickle raises nearly anything.
+    except Exception as error:
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
+            f"{file.name}: {error}."
+        ) from error
 
 
 def playing_config(config: AlgorithmConfig) -> MineStudioPPOConfig:

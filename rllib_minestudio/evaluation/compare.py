@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.stats import binomtest, permutation_test
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.whole_file import write_whole
+from rllib_minestudio.whole_file import write_whole
 
 RESAMPLES = 9999
+
+
+class Met(Protocol):
+    """What decides which worlds an evaluation meets: a `Summary`, or what will become one."""
+
+    @property
+    def seed(self) -> int:
+        """Of the evaluation."""
+
+    @property
+    def filter(self) -> str | None:
+        """When an episode counts as a success."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """With the `digest` of environment and options."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +85,32 @@ def compare(a: Summary, b: Summary) -> Comparison:
     Raises:
         MineStudioError: They did not meet the same worlds, or judged success differently.
     """
+    require_same_worlds(a, b)
+    theirs = {episode.index: episode for episode in b.episodes}
+    pairs = [(e, theirs[e.index]) for e in a.episodes if e.index in theirs]
+    if not pairs:
+        raise MineStudioError("The evaluations cannot be compared: no episode is in both.")
+    only_a = sum(x.counts_as_success and not y.counts_as_success for x, y in pairs)
+    only_b = sum(y.counts_as_success and not x.counts_as_success for x, y in pairs)
+    known = a.has_success and b.has_success
+    returns = np.array([[x.undiscounted_return, y.undiscounted_return] for x, y in pairs])
+    finite = returns[np.isfinite(returns).all(axis=1)]  # of others there is no difference
+    return Comparison(
+        pairs=len(pairs),
+        only_a=only_a,
+        only_b=only_b,
+        success_p=mcnemar(only_a, only_b) if known else None,
+        return_difference=float((finite[:, 1] - finite[:, 0]).mean()) if len(finite) else math.nan,
+        return_p=_paired_p(finite[:, 0], finite[:, 1]),
+    )
+
+
+def require_same_worlds(a: Met, b: Met) -> None:
+    """Refuse two evaluations that cannot be compared; before either is played, if need be.
+
+    Raises:
+        MineStudioError: They do not meet the same worlds, or judge success differently.
+    """
     problems = []
     if a.seed != b.seed:
         problems.append(f"their seeds differ ({a.seed} and {b.seed})")
@@ -73,27 +118,11 @@ def compare(a: Summary, b: Summary) -> Comparison:
         problems.append("their environments or their options differ")
     if a.filter != b.filter:
         problems.append(f"their filters differ ({a.filter!r} and {b.filter!r})")
-    theirs = {episode.index: episode for episode in b.episodes}
-    pairs = [(e, theirs[e.index]) for e in a.episodes if e.index in theirs]
-    if not pairs:
-        problems.append("they have no episode in common")
     if problems:
         raise MineStudioError(
             f"The evaluations cannot be compared: {'; '.join(problems)}. Evaluate both with the "
             "same --seed, --filter and environment."
         )
-    only_a = sum(x.counts_as_success and not y.counts_as_success for x, y in pairs)
-    only_b = sum(y.counts_as_success and not x.counts_as_success for x, y in pairs)
-    known = a.has_success and b.has_success
-    returns = np.array([[x.undiscounted_return, y.undiscounted_return] for x, y in pairs])
-    return Comparison(
-        pairs=len(pairs),
-        only_a=only_a,
-        only_b=only_b,
-        success_p=mcnemar(only_a, only_b) if known else None,
-        return_difference=float((returns[:, 1] - returns[:, 0]).mean()),
-        return_p=_paired_p(returns[:, 0], returns[:, 1]),
-    )
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -104,8 +133,8 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 def _paired_p(a: np.ndarray, b: np.ndarray) -> float:
     """Two-sided p-value of the mean difference under random swaps within pairs."""
-    if np.array_equal(a, b):
-        return 1.0
+    if len(a) < 2 or np.array_equal(a, b):
+        return 1.0  # one pair tells nothing
     found = permutation_test(
         (a, b),
         lambda x, y, axis: np.mean(y - x, axis=axis),

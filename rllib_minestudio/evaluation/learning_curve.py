@@ -6,6 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
 
+from rllib_minestudio.whole_file import whole_file
+
 
 @dataclass(frozen=True)
 class LearningCurve:
@@ -49,4 +51,5 @@ def draw(curve: LearningCurve, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, loc="upper left")
-    figure.savefig(path)
+    with whole_file(path) as partial:
+        figure.savefig(partial, format="png")

@@ -17,6 +17,14 @@ ONLY = ("all", "success", "failure")
 PRIOR = "prior"
 """Value of `kl_to`: the frozen policy that ours was held to in training."""
 
+_RANGES = {
+    "episodes": (1, 1_000_000),
+    "seed": (0, 2**31 - 1),
+    "max_attempts": (1, 1000),
+    "max_steps": (1, 10**9),
+}
+"""Option -> least and greatest; `max_steps` may be null."""
+
 _BEST = re.compile(r"best_([1-9]\d*)")
 
 
@@ -91,14 +99,14 @@ class EvaluationOptions:
 
 def _check(problems: Problems, options: EvaluationOptions) -> None:
     """Note every problem."""
-    for name, least in (("episodes", 1), ("seed", 0), ("max_attempts", 1)):
+    for name, (least, most) in _RANGES.items():
         value = getattr(options, name)
+        if value is None and name == "max_steps":
+            continue
         if not is_integer(value) or value < least:
             problems.add(name, value, f"must be an integer of at least {least}")
-    if options.max_steps is not None and (
-        not is_integer(options.max_steps) or options.max_steps < 1
-    ):
-        problems.add("max_steps", options.max_steps, "must be an integer of at least 1, or null")
+        elif value > most:
+            problems.add(name, value, f"must be an integer of at most {most}")
     if not isinstance(options.deterministic, bool):
         problems.add("deterministic", options.deterministic, "must be true or false")
     if not isinstance(options.only, str) or not (

@@ -1,6 +1,7 @@
 """Plays whole episodes, with a scripted agent or with the module of a checkpoint."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +11,14 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module import RLModule
 
+from rllib_minestudio.algorithms.checkpoint_record import check_digests
 from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.vpt.checkpoint import (
+    config_from_checkpoint,
+    load_weights,
+    weights_problems,
+)
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from rllib_minestudio.recordings.video import VideoWriter
 
 MODULE_PATH = Path("learner_group", "learner", "rl_module", "default_policy")
@@ -96,13 +104,14 @@ class ModulePolicy:
 
 
 def load_module(checkpoint: str | Path) -> RLModule:
-    """Load the policy's module from an Algorithm checkpoint.
+    """Load the policy's module from an Algorithm checkpoint, without running anything in it.
 
     Args:
         checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
 
     Raises:
         CheckpointMismatchError: The folder holds no such module, or one that does not load.
+        CheckpointError: It is damaged.
     """
     folder = Path(checkpoint) / MODULE_PATH
     if not folder.is_dir():
@@ -110,7 +119,13 @@ def load_module(checkpoint: str | Path) -> RLModule:
             f"{str(checkpoint)!r} is not a checkpoint of an algorithm: it has no folder "
             f"{str(MODULE_PATH)!r}."
         )
-    return RLModule.from_checkpoint(str(folder.resolve()))
+    check_digests(checkpoint)
+    config = config_from_checkpoint(str(checkpoint))
+    for problem in weights_problems(config, str(checkpoint)):
+        raise CheckpointMismatchError(problem)
+    module = VPTRLModule(model_config=asdict(config), **spaces_of(config))
+    load_weights(module.network, str(checkpoint))
+    return module
 
 
 def play_episodes(

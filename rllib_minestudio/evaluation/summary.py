@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,12 @@ from scipy.stats import binomtest
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.whole_file import write_whole
+from rllib_minestudio.small_files import read_json
+from rllib_minestudio.whole_file import write_whole
 
 CONFIDENCE = 0.95
+_LARGEST = 1024**3
+"""Bytes of a summary that is read: a million episodes."""
 FORMAT = "rllib_minestudio.evaluation"
 VERSION = 1
 
@@ -151,17 +155,35 @@ class Summary:
         file = Path(path)
         file = file / "summary.json" if file.is_dir() else file
         try:
-            facts = json.loads(file.read_text())
+            facts = read_json(file, _LARGEST)
             if (facts["format"], facts["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"format {facts['format']!r} version {facts['version']}")
             return cls.of(
                 map(EvaluatedEpisode.from_json, facts["episodes"]),
                 **{k: facts[k] for k in ("seed", "filter", "policy", "config", "seconds")},
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            )._checked()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise MineStudioError(
                 f"{str(path)!r} is not the summary of an evaluation: {error}."
             ) from error
+
+    def _checked(self) -> Summary:
+        """Return itself, found to be of the right types.
+
+        Raises:
+            ValueError: Something in the file was not.
+        """
+        for episode in self.episodes:
+            numbers = (episode.index, episode.length, episode.undiscounted_return, episode.seconds)
+            if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+                raise ValueError(f"episode {episode.index!r} has something else than numbers")
+            if not isinstance(episode.task, str) or not isinstance(episode.labels, Mapping):
+                raise ValueError(f"episode {episode.index!r} has no task")
+        if not self.episodes or not isinstance(self.policy, Mapping):
+            raise ValueError("it has no episodes")
+        if not isinstance(self.config, Mapping):
+            raise ValueError("config is no mapping")
+        return self
 
     def save(self, file: Path) -> None:
         """Write `to_json` to a file, which appears as a whole."""
@@ -170,9 +192,11 @@ class Summary:
 
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Mean, sample standard deviation, least, median and greatest of at least one number."""
+    mean = math.nan if any(map(math.isnan, values)) else sum(values) / len(values)
+    known = math.isfinite(mean)
     return {
-        "mean": statistics.fmean(values),
-        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "mean": statistics.fmean(values) if known else mean,
+        "std": 0.0 if len(values) == 1 else statistics.stdev(values) if known else math.nan,
         "min": min(values),
         "median": statistics.median(values),
         "max": max(values),

@@ -167,6 +167,22 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
         }
 
 
+def spaces_of(config: VPTConfig) -> dict[str, gym.Space]:
+    """Returns the spaces that a network plays in, as arguments of its module."""
+    image = gym.spaces.Box(0, 255, config.img_shape, np.uint8)
+    return {
+        "observation_space": gym.spaces.Dict({IMAGE: image}),
+        "action_space": _action_space(),
+    }
+
+
+def _action_space() -> gym.spaces.Dict:
+    return gym.spaces.Dict(
+        buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
+        camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
+    )
+
+
 def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:
     """Returns one sentence for each way in which an environment does not fit the model."""
     problems = []
@@ -183,10 +199,7 @@ def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig
             f"reads {config.img_shape}: set the environment's obs_size to [{width}, {height}] "
             f"(width, height), or the model's img_shape to {list(image.shape)}."
         )
-    expected = gym.spaces.Dict(
-        buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
-        camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
-    )
+    expected = _action_space()
     if action is not None and action != expected:
         problems.append(
             f"The model acts in {expected}, but the environment's action space is {action}: "

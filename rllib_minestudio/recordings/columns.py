@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zipfile
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,18 @@ from rllib_minestudio.recordings.layout import (
 )
 
 _CAMERA = "camera"
+
+_MAY_BE_NAN = ("value", "kl")
+"""Columns of what was perhaps not told."""
+
+_HEADERS: dict[Any, Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""Version of the format -> what reads (shape, is Fortran's order, dtype)."""
+
+_HEADER = 16384
+"""Bytes that the description of a column may take in its file."""
 
 
 class Columns:
@@ -90,3 +104,44 @@ class Columns:
             columns["degrees"] = np.reshape(self._degrees, (len(self), 2))
         types = {**OUTCOME_COLUMNS, **TOKEN_COLUMNS, **KEY_COLUMNS, **KL_COLUMN}
         return {name: np.asarray(column, types[name]) for name, column in columns.items()}
+
+
+def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str, NDArray]:
+    """Return the columns that `Columns.arrays` gave, read from their file and checked.
+
+    Args:
+        path: What `numpy.savez_compressed` wrote.
+        rows: How many steps there are.
+        keys: Names of the keys; None if the actions are tokens.
+
+    Raises:
+        OSError, ValueError, KeyError, zipfile.BadZipFile: The file is damaged.
+    """
+    actions = TOKEN_COLUMNS if keys is None else KEY_COLUMNS
+    width = {"keys": (len(keys or ()),), "degrees": (2,)}
+    with zipfile.ZipFile(path) as archive:
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
+    told = KL_COLUMN if "kl.npy" in sizes else {}
+    columns = {**OUTCOME_COLUMNS, **actions, **told}
+    # Judged before it is unpacked: a few kilobytes can hold gigabytes of zeros.
+    for name, dtype in columns.items():
+        expected = rows * np.dtype(dtype).itemsize * int(np.prod(width.get(name, ())))
+        if not 0 <= sizes.get(f"{name}.npy", -1) - expected <= _HEADER:
+            raise ValueError(_rule(name, rows, dtype))
+    found = {}
+    with np.load(path, allow_pickle=False) as archive:
+        for name, dtype in columns.items():
+            shape = (rows, *width.get(name, ()))
+            with archive.zip.open(f"{name}.npy") as member:
+                version = np.lib.format.read_magic(member)
+                told_shape, _, told_dtype = _HEADERS[version](member)
+            if told_shape != shape or told_dtype != dtype:  # before room is made for them
+                raise ValueError(_rule(name, rows, dtype))
+            column = found[name] = archive[name]
+            if name not in _MAY_BE_NAN and not np.isfinite(column).all():
+                raise ValueError(f"column {name!r} has values that are no finite numbers")
+    return found
+
+
+def _rule(name: str, rows: int, dtype: type) -> str:
+    return f"column {name!r} must have {rows} rows of {dtype.__name__}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import math
 import zipfile
+import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
@@ -11,28 +12,31 @@ from pathlib import Path
 from typing import Any
 
 import av
-import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.recordings.columns import read_columns
 from rllib_minestudio.recordings.infos import read_infos
 from rllib_minestudio.recordings.layout import (
     EPISODE_FILE,
     FORMAT,
     FRAMES_FOLDER,
     INFOS_FILE,
-    KEY_COLUMNS,
-    KL_COLUMN,
-    OUTCOME_COLUMNS,
     STEPS_FILE,
-    TOKEN_COLUMNS,
     VERSION,
     VIDEO_FILE,
 )
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
+from rllib_minestudio.small_files import read_json
 
-_DAMAGE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, av.error.FFmpegError)
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, av.error.FFmpegError),
+)
 """What reading a file raises that is cut off, or is something else."""
+
+MOST_STEPS = 100_000_000
+"""Of one episode: two months of play."""
 
 
 class Recording:
@@ -51,9 +55,9 @@ class Recording:
         """
         self.path = Path(path)
         try:
-            self.meta: dict[str, Any] = json.loads((self.path / EPISODE_FILE).read_text())
+            self.meta: dict[str, Any] = read_json(self.path / EPISODE_FILE)
             known = (self.meta["format"], self.meta["version"]) == (FORMAT, VERSION)
-        except (*_DAMAGE, TypeError) as error:
+        except _DAMAGE as error:
             raise RecordingError(
                 f"{str(path)!r} is not a recording: {EPISODE_FILE}: {error}."
             ) from error
@@ -62,6 +66,8 @@ class Recording:
                 f"{str(path)!r} is a recording of format {self.meta['format']!r} version "
                 f"{self.meta['version']}; this version reads {FORMAT!r} version {VERSION}."
             )
+        for problem in _meta_problems(self.meta):
+            raise self._damaged(EPISODE_FILE, problem)
 
     def __len__(self) -> int:
         """N, the number of steps."""
@@ -79,19 +85,9 @@ class Recording:
             RecordingError: The file is damaged, or its columns are not what they should be.
         """
         try:
-            with np.load(self.path / STEPS_FILE, allow_pickle=False) as archive:
-                columns = {name: archive[name] for name in archive.files}
+            return read_columns(self.path / STEPS_FILE, len(self), self.meta.get("keys"))
         except _DAMAGE as error:
             raise self._damaged(STEPS_FILE, error) from error
-        actions = TOKEN_COLUMNS if self.meta.get("keys") is None else KEY_COLUMNS
-        told = KL_COLUMN if columns.keys() >= KL_COLUMN.keys() else {}
-        for name, dtype in {**OUTCOME_COLUMNS, **actions, **told}.items():
-            column = columns.get(name)
-            if column is None or len(column) != len(self) or column.dtype != dtype:
-                raise self._damaged(
-                    STEPS_FILE, f"column {name!r} must have {len(self)} rows of {dtype.__name__}"
-                )
-        return columns
 
     def frames(
         self, size: tuple[int, int] | None = None, stop: int | None = None
@@ -137,7 +133,7 @@ class Recording:
         """
         count = 0
         try:
-            for info in read_infos(self.path / INFOS_FILE):
+            for info in islice(read_infos(self.path / INFOS_FILE), len(self) + 2):
                 yield info
                 count += 1
         except _DAMAGE as error:
@@ -147,6 +143,24 @@ class Recording:
 
     def _damaged(self, name: str, reason: object) -> RecordingError:
         return RecordingError(f"{str(self.path / name)!r} is damaged: {reason}.")
+
+
+def _meta_problems(meta: dict[str, Any]) -> list[str]:
+    """Say what is wrong with the entries that reading depends on."""
+    problems = []
+    length, keys = meta.get("length"), meta.get("keys")
+    if type(length) is not int or not 0 <= length <= MOST_STEPS:
+        problems.append(f"length must be a whole number of steps; got {str(length)[:40]}")
+    if keys is not None and not (
+        isinstance(keys, list) and all(isinstance(key, str) for key in keys)
+    ):
+        problems.append("keys must be a list of names, or null")
+    if not isinstance(meta.get("video") or {}, dict):
+        problems.append("video must be a mapping")
+    total = meta.get("return", 0.0)
+    if isinstance(total, bool) or not isinstance(total, int | float) or not math.isfinite(total):
+        problems.append(f"return must be a number; got {str(total)[:40]}")
+    return problems
 
 
 def find_recordings(root: str | Path) -> Iterator[Recording]:

@@ -25,8 +25,16 @@ _SMPTE170M, _BT709, _LIMITED_RANGE = 6, 1, 1
 """ISO/IEC 23091-2 code points. The matrix is the one that swscale converts RGB with; without it
 players guess from the picture's height."""
 
+LARGEST_SIDE = 4096
+"""Pixels of a frame that is read: what the environment renders at most. A file of a few bytes can
+claim any size."""
+
 Frame = NDArray[np.uint8]
 """(height, width, 3) RGB."""
+
+
+class UnreadableFramesError(OSError):
+    """A video or picture is none, is damaged, or claims to be too large."""
 
 
 class FrameSink(Protocol):
@@ -211,9 +219,14 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
     Yields:
         (height, width, 3) uint8 RGB.
     """
-    with av.open(str(path)) as container:
+    # `file:` keeps FFmpeg from taking a name for a protocol, or for a list of other files.
+    with av.open(f"file:{path}", format="mp4") as container:
+        if not container.streams.video:
+            raise UnreadableFramesError("it holds no video")
+        _check_size(container.streams.video[0].width, container.streams.video[0].height)
         for picture in container.decode(video=0):
-            if size is not None:
+            _check_size(picture.width, picture.height)
+            if size is not None and size != (picture.width, picture.height):
                 picture = picture.reformat(width=size[0], height=size[1], format="rgb24")
             yield picture.to_ndarray(format="rgb24")
 
@@ -223,6 +236,21 @@ def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) ->
     from PIL import Image
 
     for file in files:
-        with Image.open(file) as picture:
-            rgb = picture.convert("RGB")
-            yield np.asarray(rgb if size is None else rgb.resize(size))
+        if not file.is_file():
+            raise UnreadableFramesError(f"{file.name} is no regular file")
+        try:
+            with Image.open(file, formats=("JPEG", "PNG")) as picture:
+                _check_size(*picture.size)
+                rgb = picture.convert("RGB")
+                frame = np.asarray(rgb if size in (None, rgb.size) else rgb.resize(size))
+        # A damaged picture makes PIL raise nearly anything.
+        except Exception as error:
+            raise UnreadableFramesError(f"{file.name} cannot be decoded: {error}") from error
+        yield frame
+
+
+def _check_size(width: int, height: int) -> None:
+    if not (0 < width <= LARGEST_SIDE and 0 < height <= LARGEST_SIDE):
+        raise UnreadableFramesError(
+            f"its frames are {width}x{height}; they may have {LARGEST_SIDE} pixels a side"
+        )

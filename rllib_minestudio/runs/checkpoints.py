@@ -21,6 +21,7 @@ from ray import tune
 from rllib_minestudio.algorithms.checkpoint_record import (
     RECORD_FILE,
     CheckpointRecord,
+    check_digests,
     read_record,
 )
 from rllib_minestudio.errors import CheckpointError
@@ -90,6 +91,19 @@ def complete_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
     """List a trial's whole checkpoints under Tune's numbers, oldest first."""
     found = [read_checkpoint(folder) for folder in numbered_folders(trial_folder)]
     return [checkpoint for checkpoint in found if checkpoint is not None]
+
+
+def loadable_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
+    """List the whole checkpoints up to the newest one whose files are as they were written."""
+    found = complete_checkpoints(trial_folder)
+    while found:
+        try:
+            check_digests(found[-1].folder)
+            break
+        except CheckpointError as error:
+            logger.warning("%s", error)
+            found.pop()
+    return found
 
 
 def best_checkpoint(trial_folder: Path) -> SavedCheckpoint | None:

@@ -13,7 +13,6 @@ Two things put that right:
 import copy
 import json
 import logging
-import os
 import pickle
 import shutil
 from collections.abc import Callable, Mapping
@@ -26,11 +25,12 @@ from ray.train._internal.session import _TrainingResult
 
 from rllib_minestudio.runs.checkpoints import (
     SavedCheckpoint,
-    complete_checkpoints,
+    loadable_checkpoints,
     note_origin,
     number_of,
     numbered_folders,
 )
+from rllib_minestudio.whole_file import whole_file, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +67,8 @@ def back_up_state(run_folder: Path) -> None:
     backup = run_folder / BACKUP
     backup.mkdir(exist_ok=True)
     for file in files:
-        partial = backup / f"{file.name}.partial"
-        shutil.copy2(file, partial)
-        os.replace(partial, backup / file.name)
+        with whole_file(backup / file.name) as partial:
+            shutil.copy2(file, partial)
 
 
 def repair_state(run_folder: Path) -> None:
@@ -109,9 +108,7 @@ def prepare_state(run_folder: Path, decide: Callable[[Any, Path], str]) -> list[
         pair[0] = json.dumps(notes)
     for name in OF_THE_MOMENT:
         state["runner_data"].pop(name, None)
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(state))
-    os.replace(partial, file)
+    write_whole(file, json.dumps(state))
     return statuses
 
 
@@ -203,7 +200,7 @@ def catch_up(
     Returns:
         The checkpoint that the trial goes on from, if there is one on disk.
     """
-    found = complete_checkpoints(trial_folder)
+    found = loadable_checkpoints(trial_folder)
     manager = trial.run_metadata.checkpoint_manager
     if not found:
         manager._checkpoint_config = checkpoint_config

@@ -14,11 +14,11 @@ import yaml
 from rllib_minestudio.algorithms.checkpoint_record import (
     RECORD_FILE,
     read_record,
-    save_whole,
     write_record,
 )
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.whole_file import save_whole
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_an_error_while_saving_leaves_the_last_good_checkpoint(tmp_path):
 
 KILLED_WHILE_SAVING = """
 import os, pathlib, signal, sys
-from rllib_minestudio.algorithms.checkpoint_record import save_whole
+from rllib_minestudio.whole_file import save_whole
 
 def save(folder):
     folder.mkdir()

@@ -17,7 +17,7 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from rllib_minestudio.algorithms.checkpoint_record import save_with_record
+from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 from rllib_minestudio.errors import InvalidOptionsError
@@ -99,4 +99,5 @@ class MineStudioBC(BC):
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
         """Restore; without RLlib's sync of env runners, which it also asks of none."""
+        check_if_local(path, kwargs.get("filesystem"))
         Checkpointable.restore_from_path(self, path, *args, **kwargs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
+from rllib_minestudio.algorithms.ranges import integer_problem, range_problems
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.models.vpt.checkpoint import (
@@ -19,18 +20,6 @@ from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 
-_INTEGERS = {
-    "dataset_num_iters_per_learner": 1,
-    "window_length": 1,
-    "context_length": 1,
-    "windows_per_batch": 1,
-    "shuffle_among": 0,
-    "num_readers": 1,
-    "validation_interval": 1,
-    "num_envs_per_env_runner": 1,
-    "max_nonfinite_minibatches": 1,
-}
-
 
 def problems_of(config: MineStudioBCConfig) -> list[str]:
     """All problems of a config, or an empty list."""
@@ -42,26 +31,12 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
     ]
 
 
-def _is_integer(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
 def _number_problems(config: MineStudioBCConfig) -> list[str]:
-    problems = [
-        f"{name} is {getattr(config, name)!r}: it must be an integer, at least {least}."
-        for name, least in _INTEGERS.items()
-        if not _is_integer(getattr(config, name), least)
-    ]
-    if config.burn_in is not None and not _is_integer(config.burn_in, 0):
-        problems.append(
-            f"burn_in is {config.burn_in!r}: it must be an integer, at least 0, or null for the "
-            "length of the network's memory."
-        )
-    fraction = config.validation_fraction
-    if not isinstance(fraction, (int, float)) or not 0 <= fraction < 1:
-        problems.append(
-            f"validation_fraction is {fraction!r}: it must be a number from 0 to below 1."
-        )
+    problems = range_problems(config)
+    if config.dataset_num_iters_per_learner is None:
+        problems += integer_problem("dataset_num_iters_per_learner", None, 1)
+    if config.validation_fraction == 1:
+        problems.append("validation_fraction is 1: nothing would be left to learn from.")
     if config.num_learners:
         problems.append(
             f"num_learners is {config.num_learners}: cloning has one learner, in the driver; use "

@@ -108,8 +108,6 @@ def _construct(name: Any, arguments: Any) -> Any:
         raise InvalidOptionsError(
             f"{name}: its constructor raised {type(error).__name__}: {error}"
         ) from error
-    if not _has_hooks(callback):
-        raise InvalidOptionsError(f"{name}: has none of the hooks {', '.join(HOOKS)}.")
     return adapt(callback)
 
 
@@ -134,9 +132,12 @@ def _resolve(name: Any) -> Callable[..., Any]:
             f"cannot import {module_name!r} for the callback {name!r}: {error}"
         ) from error
     factory = getattr(module, attribute, None)
-    if not callable(factory):
+    if not isinstance(factory, type):
         hint = did_you_mean(attribute, vars(module))
         raise InvalidOptionsError(f"{module_name!r} has no class {attribute!r}.{hint}")
+    # Judged before it is called: `os.system` takes arguments, too.
+    if not _has_hooks(factory):
+        raise InvalidOptionsError(f"{name}: has none of the hooks {', '.join(HOOKS)}.")
     return factory
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
 from rllib_minestudio.env.checks import Problems, is_list
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim
+
+
+_LONGEST = 32500
+"""Characters, as in Minecraft's command blocks."""
+
+
+def _is_line(command: Any) -> bool:
+    """Whether something is a command that the game's protocol can carry."""
+    is_text = isinstance(command, str) and len(command.strip()) > 0 and len(command) <= _LONGEST
+    return is_text and len(command.splitlines()) == 1
 
 
 class CommandsCallback(MinecraftCallback):
@@ -30,8 +40,9 @@ class CommandsCallback(MinecraftCallback):
             commands = []
         for i, command in enumerate(commands):
             # The game's wire protocol is line based: a newline would start another message.
-            if not isinstance(command, str) or not command.strip() or "\n" in command:
-                problems.add(f"commands[{i}]", command, "must be one non-empty line")
+            if not _is_line(command):
+                rule = f"must be one non-empty line of at most {_LONGEST} characters"
+                problems.add(f"commands[{i}]", command, rule)
         problems.raise_if_any()
         self.commands = list(commands)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.env.callbacks.base import MinecraftCallback
 from rllib_minestudio.env.checks import Problems, is_integer, is_list
@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim
 
 _WEATHERS = ("clear", "rain", "thunder")
+
+
+_WORLD, _LATEST = 60_000_000, 2**31 - 1
+"""Blocks from border to border, and the last tick that Minecraft's clock can show."""
+
+
+def _is_biome(name: Any) -> bool:
+    """Whether a name can be one of a biome: it becomes a word of a command."""
+    return isinstance(name, str) and name.removeprefix("minecraft:").isidentifier()
 
 
 class FastResetCallback(MinecraftCallback):
@@ -40,12 +49,15 @@ class FastResetCallback(MinecraftCallback):
             InvalidOptionsError: If an argument has a wrong type or value; lists all problems.
         """
         problems = Problems()
-        if not is_list(biomes) or not biomes or not all(isinstance(biome, str) for biome in biomes):
+        if not is_list(biomes) or not biomes or not all(map(_is_biome, biomes)):
             problems.add("biomes", biomes, "must be a non-empty list of names, such as ['plains']")
-        if not is_integer(random_tp_range) or random_tp_range < 0:
-            problems.add("random_tp_range", random_tp_range, "must be an integer of at least 0")
-        if not is_integer(start_time) or start_time < 0:
-            problems.add("start_time", start_time, "must be an integer of at least 0 (ticks)")
+        if not is_integer(random_tp_range) or not 0 <= random_tp_range <= _WORLD:
+            rule = f"must be an integer from 0 to {_WORLD}, the width of the world"
+            problems.add("random_tp_range", random_tp_range, rule)
+        if not is_integer(start_time) or not 0 <= start_time <= _LATEST:
+            problems.add(
+                "start_time", start_time, f"must be an integer from 0 to {_LATEST} (ticks)"
+            )
         problems.choice("start_weather", start_weather, _WEATHERS)
         problems.raise_if_any()
         self.biomes = list(biomes)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim
 
 
+_LONGEST = 10**9
+"""Steps of an episode: a year and a half of play."""
+
+
 class JudgeResetCallback(MinecraftCallback):
     """Truncates an episode after a number of steps.
 
@@ -28,8 +32,8 @@ class JudgeResetCallback(MinecraftCallback):
             InvalidOptionsError: If it is not an integer of at least 1.
         """
         problems = Problems()
-        if not is_integer(time_limit) or time_limit < 1:
-            problems.add("time_limit", time_limit, "must be an integer of at least 1")
+        if not is_integer(time_limit) or not 1 <= time_limit <= _LONGEST:
+            problems.add("time_limit", time_limit, f"must be an integer from 1 to {_LONGEST}")
         problems.raise_if_any()
         self.time_limit = time_limit
         self.time_step = 0

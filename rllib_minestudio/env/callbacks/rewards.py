@@ -26,6 +26,9 @@ STATISTICS = (
 """Info keys that hold counters, name -> count, which never fall within an episode."""
 
 
+_LARGEST_REWARD = 1e9
+
+
 @dataclass(frozen=True)
 class _Rule:
     """One entry of the reward configuration."""
@@ -127,10 +130,12 @@ def _check_rule(problems: Problems, where: str, entry: Any) -> None:
     if not isinstance(entry.get("identity"), str):
         problems.add(f"{where}.identity", entry.get("identity"), "must be a string")
     objects: Any = entry.get("objects")
-    if not is_list(objects) or not all(isinstance(name, str) for name in objects):
+    if not is_list(objects) or not objects or not all(isinstance(name, str) for name in objects):
         problems.add(f"{where}.objects", objects, "must be a list of names, such as ['cow']")
-    if not is_number(entry.get("reward")):
-        problems.add(f"{where}.reward", entry.get("reward"), "must be a number")
+    reward: Any = entry.get("reward")
+    if not is_number(reward) or abs(reward) > _LARGEST_REWARD:
+        rule = f"must be a number between {-_LARGEST_REWARD:g} and {_LARGEST_REWARD:g}"
+        problems.add(f"{where}.reward", reward, rule)
     times: Any = entry.get("max_reward_times")
     if not is_integer(times) or times < 0:
         problems.add(f"{where}.max_reward_times", times, "must be an integer of at least 0")

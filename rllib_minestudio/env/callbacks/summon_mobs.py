@@ -11,6 +11,12 @@ from rllib_minestudio.env.checks import Problems, is_integer, is_list, is_number
 if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim
 
+_MOST_MOBS = 1000
+"""Of one kind; each takes a tick to summon."""
+
+_FARTHEST = 10_000
+"""Blocks from the player; farther ones would never be met."""
+
 _FIELDS = ("name", "mob_name", "number", "range_x", "range_z")
 
 
@@ -70,10 +76,11 @@ def _check_mob(problems: Problems, where: str, mob: Any) -> None:
     if not isinstance(name, str) or not name.removeprefix("minecraft:").isidentifier():
         problems.add(f"{where}.name", name, "must be the name of a mob, such as 'cow'")
     number: Any = mob.get("number")
-    if not is_integer(number) or number < 0:
-        problems.add(f"{where}.number", number, "must be an integer of at least 0")
+    if not is_integer(number) or not 0 <= number <= _MOST_MOBS:
+        problems.add(f"{where}.number", number, f"must be an integer from 0 to {_MOST_MOBS}")
     for field in ("range_x", "range_z"):
         bounds: Any = mob.get(field)
         is_pair = is_list(bounds) and len(bounds) == 2 and all(map(is_number, bounds))
-        if not is_pair or bounds[0] > bounds[1]:
-            problems.add(f"{where}.{field}", bounds, "must be two numbers, lowest first")
+        if not is_pair or not -_FARTHEST <= bounds[0] <= bounds[1] <= _FARTHEST:
+            rule = f"must be two numbers, lowest first, from {-_FARTHEST} to {_FARTHEST}"
+            problems.add(f"{where}.{field}", bounds, rule)

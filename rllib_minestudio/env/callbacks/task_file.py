@@ -15,8 +15,9 @@ from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
-from rllib_minestudio.env.checks import Problems
+from rllib_minestudio.env.checks import Problems, shown
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.small_files import SmallFileError, read_yaml
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim
@@ -124,15 +125,17 @@ def _find(path: Any) -> Path:
 def _read(file: Path) -> dict[str, Any]:
     """Return the mapping of a task file, checked for unknown keys."""
     try:
-        task = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        task = read_yaml(file)
+    except (OSError, SmallFileError, yaml.YAMLError) as error:
         raise InvalidOptionsError(f"the task file {file} cannot be read: {error}") from error
     if not isinstance(task, Mapping):
-        raise InvalidOptionsError(f"the task file {file} must hold a mapping; got {task!r}.")
+        raise InvalidOptionsError(f"the task file {file} must hold a mapping; got {shown(task)}.")
     problems = Problems(str(file))
     known = (*_BUILDERS, *_PARTS, *_WITHOUT_EFFECT)
     for key in task:
         if key not in known:
             problems.unknown("key", str(key), known)
+    if not isinstance(task.get("name", ""), str):
+        problems.add("name", task["name"], "must be a text")
     problems.raise_if_any()
     return {str(key): value for key, value in task.items()}

@@ -15,7 +15,7 @@ from rllib_minestudio.env.checks import Problems, is_integer, is_number
 DISPLAYS = ("auto", "xvfb", "virtualgl", "existing")
 LAST_PORT = 65535
 
-_MEMORY = re.compile(r"[1-9][0-9]*[mMgG]")
+_MEMORY = re.compile(r"[1-9][0-9]{0,3}[gG]|[1-9][0-9]{0,6}[mM]")
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ def _check(problems: Problems, options: MinecraftOptions) -> None:
     if not is_integer(options.first_port) or not 1024 <= options.first_port <= LAST_PORT - 5000:
         rule = f"must be an integer from 1024 to {LAST_PORT - 5000}"
         problems.add("first_port", options.first_port, rule)
-    if not is_integer(options.starts_at_once) or options.starts_at_once < 1:
-        problems.add("starts_at_once", options.starts_at_once, "must be an integer of at least 1")
+    if not is_integer(options.starts_at_once) or not 1 <= options.starts_at_once <= 10_000:
+        problems.add("starts_at_once", options.starts_at_once, "must be an integer from 1 to 10000")
     for name in ("launch_timeout_s", "reset_timeout_s", "step_timeout_s"):
         seconds = getattr(options, name)
         if not is_number(seconds) or seconds <= 0:

@@ -12,6 +12,7 @@ A parser by recursive descent, one method per rule.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
@@ -52,6 +53,10 @@ _TOKEN = re.compile(
 """A word may be a shell pattern or a dotted path."""
 
 
+_LONGEST = 10_000
+"""Characters of a filter."""
+
+
 class _Token(NamedTuple):
     kind: str
     text: str
@@ -68,7 +73,12 @@ def parse_filter(text: str) -> EpisodeFilter:
     Raises:
         InvalidOptionsError: The text is no filter; the message points at the place.
     """
-    return _Parser(text).parse()
+    if len(text) > _LONGEST:
+        raise InvalidOptionsError(f"filter: must have at most {_LONGEST} characters.")
+    try:
+        return _Parser(text).parse()
+    except RecursionError:
+        raise InvalidOptionsError("filter: its brackets are nested too deeply.") from None
 
 
 class _Parser:
@@ -162,6 +172,8 @@ class _Parser:
         number = self._advance()
         if number.kind != "number":
             self._fail(number, f"expected a number after '{comparison.text}'")
+        if not math.isfinite(float(number.text)):
+            self._fail(number, f"{number.text[:40]} is no finite number")
         return comparison.text, float(number.text)
 
     # ---------------------------------------------------------------- tokens

@@ -21,8 +21,8 @@ from rllib_minestudio.evaluation.report.tables import (
     task_rows,
 )
 from rllib_minestudio.evaluation.summary import CONFIDENCE, Summary
-from rllib_minestudio.evaluation.whole_file import write_whole
 from rllib_minestudio.recordings.layout import VIDEO_FILE
+from rllib_minestudio.whole_file import write_whole
 
 MAX_EMBEDDED_BYTES = 48 * 1024**2
 """Of all videos together; what is beyond is linked, relative to the page."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import matplotlib
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
@@ -15,6 +17,15 @@ from rllib_minestudio.evaluation.summary import Rate, Summary
 YES, NO, UNKNOWN = "#2a7a3b", "#b8473b", "#4a6fa5"
 
 
+_Drawn = TypeVar("_Drawn", bound=Callable[..., str])
+
+
+def _as_data(draw: _Drawn) -> _Drawn:
+    """Decorate what draws: a `$` in the name of a task begins no formula."""
+    return matplotlib.rc_context({"text.parse_math": False})(draw)
+
+
+@_as_data
 def rates(summary: Summary) -> str:
     """Success rate and interval of each task."""
     groups = summary.tasks
@@ -34,11 +45,13 @@ def rates(summary: Summary) -> str:
     return _svg(figure, axes)
 
 
+@_as_data
 def returns(summary: Summary) -> str:
-    """Every episode's return over its length, coloured by success."""
+    """Every episode's return over its length, coloured by success; infinite ones have no place."""
     figure = Figure(figsize=(6.0, 3.0), layout="constrained")
     axes = figure.subplots()
-    for label, color, episodes in _outcomes(summary):
+    for label, color, found in _outcomes(summary):
+        episodes = [e for e in found if math.isfinite(e.undiscounted_return)]
         axes.scatter(
             [episode.length for episode in episodes],
             [episode.undiscounted_return for episode in episodes],

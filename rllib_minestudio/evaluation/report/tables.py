@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from rllib_minestudio.evaluation.compare import Comparison
 from rllib_minestudio.evaluation.summary import CONFIDENCE, Rate, Summary, spread
@@ -18,12 +19,12 @@ def summary_table(summary: Summary) -> Table:
     caption = None
     if summary.repeated_attempts:
         caption = f"environments failed; attempts repeated: {summary.repeated_attempts}"
-    table = Table(title=_title(summary), title_justify="left", caption=caption)
+    table = Table(title=Text(_title(summary)), title_justify="left", caption=caption)
     table.add_column("task")
     for name in (*COLUMNS, "return", "length"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in task_rows(summary):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     return table
 
 
@@ -45,14 +46,14 @@ def task_rows(summary: Summary) -> list[tuple[str, ...]]:
 
 def comparison_table(a: Summary, b: Summary, comparison: Comparison) -> Table:
     """One row per evaluation, and what the paired tests say below."""
-    table = Table(title="comparison", title_justify="left", caption=comparison.verdict)
+    table = Table(title="comparison", title_justify="left", caption=Text(comparison.verdict))
     table.caption_justify = "left"
     table.add_column("")
     table.add_column("policy")
     for name in (*COLUMNS, "return"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in comparison_rows(a, b):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     return table
 
 

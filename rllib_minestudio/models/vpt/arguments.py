@@ -77,20 +77,28 @@ def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> V
     problems = [
         f"{name} is {arguments[name]!r}, but only {value!r} is supported"
         for name, value in FIXED_ARGUMENTS.items()
-        if name in arguments and arguments[name] != value
+        if name in arguments and not is_same(arguments[name], value)
     ]
     names = [f.name for f in dataclasses.fields(VPTConfig) if f.name not in NOT_ARGUMENTS]
     sizes = {name: arguments[name] for name in names if arguments.get(name) is not None}
     try:
         # The temperature is a NumPy number in some files.
         config = VPTConfig(**sizes, temperature=float(temperature), action_head="joint")
-    except (InvalidOptionsError, TypeError, ValueError) as error:
+    except (InvalidOptionsError, TypeError, ValueError, OverflowError) as error:
         problems += str(error).splitlines()
     if problems:
         raise CheckpointMismatchError(
             "the network it describes cannot be built here:" + "".join(f"\n  {p}" for p in problems)
         )
     return config
+
+
+def is_same(found: Any, wanted: Any) -> bool:
+    """Whether plain data are equal; an array, which a file may hold anywhere, never is."""
+    try:
+        return type(found) is type(wanted) and bool(found == wanted)
+    except ValueError:  # arrays within have no truth value
+        return False
 
 
 def arguments_from_config(config: VPTConfig) -> dict[str, Any]:
@@ -112,12 +120,12 @@ def config_from_shapes(shapes: Shapes) -> VPTConfig:
     """
     try:
         return _read_sizes(shapes)
-    except (KeyError, IndexError, ZeroDivisionError) as error:
+    except InvalidOptionsError as error:
+        raise CheckpointMismatchError(f"its tensors have impossible sizes: {error}") from error
+    except (KeyError, IndexError, ZeroDivisionError, ValueError, OverflowError) as error:
         raise CheckpointMismatchError(
             f"its tensors are not those of a VPT policy (looked for {error})"
         ) from error
-    except InvalidOptionsError as error:
-        raise CheckpointMismatchError(f"its tensors have impossible sizes: {error}") from error
 
 
 def _read_sizes(shapes: Shapes) -> VPTConfig:

@@ -15,7 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.models.vpt.arguments import config_from_arguments, config_from_shapes
+from rllib_minestudio.models.vpt.arguments import (
+    config_from_arguments,
+    config_from_shapes,
+    is_same,
+)
 from rllib_minestudio.models.vpt.checkpoint_files import (
     CheckpointFiles,
     WeightsSource,
@@ -44,6 +48,23 @@ def load_weights(network: nn.Module, source: WeightsSource) -> None:
     """
     tensors = policy_part(find_checkpoint(source).tensors())
     load_strictly(network, tensors, source=f"weights {str(source)!r}")
+
+
+def load_network(source: WeightsSource) -> VPTNetwork:
+    """Builds the network that a checkpoint holds, with its weights.
+
+    Names and shapes are compared first: a description can claim any size.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is missing, unreadable, damaged, or describes
+            another network than it holds.
+    """
+    config = config_from_checkpoint(source)
+    for problem in weights_problems(config, source):
+        raise CheckpointMismatchError(problem)
+    network = VPTNetwork(config)
+    load_weights(network, source)
+    return network
 
 
 def config_from_checkpoint(source: WeightsSource) -> VPTConfig:
@@ -95,9 +116,9 @@ def weights_problems(config: VPTConfig, source: WeightsSource) -> list[str]:
         return [str(error)]
     problems = _mismatches(comparison, f"weights {str(source)!r}")
     image = (files.arguments or {}).get("img_shape")
-    if image is not None and tuple(image) != config.img_shape:
+    if image is not None and not is_same(_as_tuple(image), config.img_shape):
         problems.append(
-            f"weights {str(source)!r} were trained on images of {tuple(image)} (height, width, "
+            f"weights {str(source)!r} were trained on images of {_as_tuple(image)} (height, width, "
             f"channels), but img_shape is {config.img_shape}."
         )
     return problems
@@ -158,6 +179,10 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) 
     network.load_state_dict(state)
 
 
+def _as_tuple(image: Any) -> Any:
+    return tuple(image) if isinstance(image, list) else image
+
+
 def _mismatches(comparison: Comparison, source: str) -> list[str]:
     """Returns one message that lists all differences, or nothing if there are none."""
     if not any(comparison):
@@ -180,7 +205,7 @@ def _config_of(files: CheckpointFiles, name: str) -> VPTConfig:
         if files.options is not None:
             return _config_of_own(files.options, files)
         return _inferred(files)
-    except (CheckpointMismatchError, InvalidOptionsError) as error:
+    except (CheckpointMismatchError, InvalidOptionsError, TypeError) as error:
         raise CheckpointMismatchError(f"{name}: {error}") from error
 
 

@@ -10,8 +10,9 @@ OpenAI                                      ``[x.model, y.weights]``, the ``.mod
                                             a folder with one of each
 MineStudio, training                        ``model.ckpt``, or its folder               tensors
 Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
-our own                                     checkpoint folder of an algorithm or of     the module's
-                                            its module                                  options
+our own                                     checkpoint folder of an algorithm: its      network.json
+                                            ``policy``; before there was one, or of     the module's
+                                            a module: its pickles                       options
 our own, without pickle                     folder with ``network.json`` and            network.json
                                             ``model.safetensors``, or ``package:NAME``
                                             for one that comes with this package
@@ -21,8 +22,6 @@ a state dict                                file of ``torch.save`` or safetensor
 
 from __future__ import annotations
 
-import json
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +29,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.vpt.hub import is_hub_id, local_copy
 from rllib_minestudio.models.vpt.shipped import is_shipped, shipped_folder
-from rllib_minestudio.safe_pickle import Inert, load_plain
+from rllib_minestudio.models.vpt.tensor_files import read_safetensors, read_torch
+from rllib_minestudio.safe_pickle import load_plain
+from rllib_minestudio.small_files import read_json
 
 WeightsSource = str | Path | Sequence[str | Path]
 """A path or Hugging Face id, or OpenAI's two paths: ``[.model, .weights]``."""
@@ -50,6 +50,9 @@ MODULE_FOLDERS = (
 )
 """Where below a checkpoint folder of RLlib the policy's own folder is."""
 
+POLICY_FOLDER = "policy"
+"""Where a checkpoint folder of ours keeps its policy without pickle."""
+
 MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 """RLlib's file names for a module's weights and constructor arguments."""
 
@@ -58,9 +61,6 @@ NETWORK, TENSORS = "network.json", "model.safetensors"
 
 PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
 """What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
-
-SAFETENSORS_DTYPES = {"F64": torch.float64, "F16": torch.float16, "BF16": torch.bfloat16}
-"""Its names of the dtypes that weights have, besides float32."""
 
 LANDMARK = "net.final_ln.weight"
 """A name that every VPT policy has; it tells the prefix."""
@@ -94,7 +94,9 @@ class CheckpointFiles:
         Raises:
             CheckpointMismatchError: The file is damaged or holds something else.
         """
-        return _without_prefix(_read(self.weights, device), self.weights)
+        tensors = _without_prefix(_read(self.weights, device), self.weights)
+        _check_sizes(tensors, self.weights)
+        return tensors
 
 
 def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
@@ -126,13 +128,14 @@ def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
 
 
 def _folder(path: Path) -> CheckpointFiles:
-    if (path / NETWORK).is_file():
-        return _plain(path)
+    for folder in (path, path / POLICY_FOLDER):
+        if (folder / NETWORK).is_file():
+            return _plain(folder)
     if (path / TENSORS).is_file():
         return _hugging_face(path)
-    for folder in MODULE_FOLDERS:
-        if (path / folder / MODULE_STATE).is_file():
-            return _own(path / folder)
+    for part in MODULE_FOLDERS:
+        if (path / part / MODULE_STATE).is_file():
+            return _own(path / part)
     if (path / "model.ckpt").is_file():
         return _file(path / "model.ckpt")
     models, weights = sorted(path.glob("*.model")), sorted(path.glob("*.weights"))
@@ -160,7 +163,7 @@ def _file(path: Path) -> CheckpointFiles:
 def _hugging_face(folder: Path, weights: str = "model.safetensors") -> CheckpointFiles:
     path = folder / "config.json"
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_json(path)
         arguments = dict(config["policy_kwargs"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointMismatchError(
@@ -205,7 +208,7 @@ def _own(folder: Path) -> CheckpointFiles:
 def _plain(folder: Path) -> CheckpointFiles:
     path = folder / NETWORK
     try:
-        options = dict(json.loads(path.read_text(encoding="utf-8")))
+        options = dict(read_json(path))
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointMismatchError(
             f"{str(path)!r} cannot be read as the options of a network "
@@ -219,59 +222,34 @@ def _read(path: Path, device: str) -> Any:
     if not path.is_file():
         raise CheckpointMismatchError(f"weights {str(path)!r} do not exist.")
     if path.suffix == ".safetensors":
-        return _read_safetensors(path, device)
+        return read_safetensors(path, device)
     if path.suffix == ".pkl":
         content = load_plain(path)
         return _as_tensors(content, device) if isinstance(content, Mapping) else content
-    try:
-        return _read_torch(path, device)
-    # What torch.load raises on damaged files ranges from AttributeError to zlib's.
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise CheckpointMismatchError(
-            f"weights {str(path)!r} cannot be read as a torch state dict: {reason}"
-        ) from error
+    return read_torch(path, device)
 
 
 def _as_tensors(content: Mapping[str, Any], device: str) -> dict[str, Tensor]:
     return {
         name: torch.from_numpy(value).to(device)
         for name, value in content.items()
-        if isinstance(value, np.ndarray)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
     }
 
 
-def _read_safetensors(path: Path, device: str) -> dict[str, Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            if device != "meta":
-                return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            return {name: _blank(part) for name, part in slices.items()}
-    except (SafetensorError, OSError) as error:
+def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuses tensors that are larger than their file: they repeat a few numbers for ever.
+
+    Whoever copies them, or builds the network that they belong to, would run out of memory.
+    """
+    size = path.stat().st_size
+    if any(tensor.layout != torch.strided for tensor in tensors.values()):
+        raise CheckpointMismatchError(f"weights {str(path)!r} have sparse tensors.")
+    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > size:
         raise CheckpointMismatchError(
-            f"weights {str(path)!r} cannot be read as safetensors: {error}"
-        ) from error
-
-
-def _blank(part: Any) -> Tensor:
-    """A tensor without contents, of the shape and dtype in a safetensors header."""
-    dtype = SAFETENSORS_DTYPES.get(part.get_dtype(), torch.float32)
-    return torch.empty(part.get_shape(), dtype=dtype, device="meta")
-
-
-def _read_torch(path: Path, device: str) -> Any:
-    """Reads a file of ``torch.save``; tensors stay on disk until they are copied."""
-    is_zip = torch.serialization._is_zipfile(path.open("rb"))
-    try:
-        return torch.load(path, map_location=device, weights_only=True, mmap=is_zip)
-    except pickle.UnpicklingError:
-        if not is_zip:
-            raise
-    # Lightning stores settings beside the weights; what they are made of is not needed.
-    names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    with torch.serialization.safe_globals([(Inert, name) for name in names]):
-        return torch.load(path, map_location=device, weights_only=True, mmap=is_zip)
+            f"weights {str(path)!r} are damaged: their tensors claim more numbers than the file "
+            f"of {size:,} bytes can hold."
+        )
 
 
 def _without_prefix(state: Any, path: Path) -> dict[str, Tensor]:
@@ -287,5 +265,5 @@ def _without_prefix(state: Any, path: Path) -> dict[str, Tensor]:
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in state.items()
-        if name.startswith(prefix) and isinstance(tensor, Tensor)
+        if isinstance(name, str) and name.startswith(prefix) and isinstance(tensor, Tensor)
     }

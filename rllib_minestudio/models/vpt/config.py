@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,22 @@ ACTION_HEADS = ("joint", "factored")
 PRECISIONS = ("float32", "bfloat16")
 COMPUTE_FIELDS = ("precision", "compile")
 """Fields that say how a network is computed, not which network it is."""
+
+LARGEST: dict[str, float] = {
+    "hidsize": 16384,
+    "attention_heads": 1024,
+    "n_recurrence_layers": 128,
+    "attention_memory_size": 65536,
+    "timesteps": 65536,
+    "pointwise_ratio": 64,
+    "impala_width": 256,
+    "temperature": 1e6,
+}
+"""What no field exceeds in a network that anybody could train; VPT 3x is far below."""
+
+_LARGEST_SIDE, _LARGEST_CHANNELS, _MOST_STACKS = 4096, 8192, 10
+MOST_PARAMETERS = 20e9
+"""Of a whole network: 80 GB. VPT 3x has half a billion."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +120,7 @@ class VPTConfig:
         fields = [field.name for field in dataclasses.fields(cls)]
         valid = ["preset", *fields, *other_names]
         problems = []
-        if preset not in PRESETS:
+        if not isinstance(preset, str) or preset not in PRESETS:
             problems.append(
                 f"model preset is {preset!r}, which does not exist; the presets are "
                 f"{', '.join(PRESETS)}.{did_you_mean(preset, PRESETS)}"
@@ -129,7 +146,9 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def _type_problems(config: VPTConfig) -> list[str]:
@@ -143,7 +162,7 @@ def _type_problems(config: VPTConfig) -> list[str]:
         problems.append(f"compile must be true or false, but is {config.compile!r}")
     for name in ("impala_width", "temperature"):
         if not _is_number(getattr(config, name)):
-            problems.append(f"{name} must be a number, but is {getattr(config, name)!r}")
+            problems.append(f"{name} must be a finite number, but is {getattr(config, name)!r}")
     for name in (
         "hidsize",
         "attention_heads",
@@ -159,7 +178,9 @@ def _type_problems(config: VPTConfig) -> list[str]:
 
 def _range_problems(config: VPTConfig) -> list[str]:
     """Returns one sentence for each rule that the (well-typed) values break."""
-    problems = []
+    problems = _extent_problems(config)
+    if problems:
+        return problems
     for name in ("hidsize", "attention_heads", "n_recurrence_layers", "timesteps"):
         if getattr(config, name) < 1:
             problems.append(f"{name} must be at least 1, but is {getattr(config, name)}")
@@ -187,7 +208,42 @@ def _range_problems(config: VPTConfig) -> list[str]:
         problems.append(
             f"impala_width * impala_chans must be at least 1, but gives {config.channels}"
         )
-    return problems + _image_problems(config)
+    problems += _image_problems(config)
+    if not problems and _parameters(config) > MOST_PARAMETERS:
+        problems.append(
+            f"the sizes make a network of {_parameters(config):.1e} parameters, but "
+            f"{MOST_PARAMETERS:.0e} are the most; make hidsize or n_recurrence_layers smaller"
+        )
+    return problems
+
+
+def _extent_problems(config: VPTConfig) -> list[str]:
+    """Returns one sentence for each field that is beyond all bounds."""
+    problems = [
+        f"{name} must be at most {largest:g}, but is {_shortly(getattr(config, name))}"
+        for name, largest in LARGEST.items()
+        if getattr(config, name) > largest
+    ]
+    if len(config.impala_chans) > _MOST_STACKS:
+        problems.append(f"impala_chans must have at most {_MOST_STACKS} stacks")
+    if any(not 1 <= chans <= _LARGEST_CHANNELS for chans in config.impala_chans):
+        problems.append(f"impala_chans must be from 1 to {_LARGEST_CHANNELS} each")
+    if any(side > _LARGEST_SIDE for side in config.img_shape):
+        problems.append(f"img_shape must be at most {_LARGEST_SIDE} pixels high and wide")
+    return problems
+
+
+def _shortly(number: float) -> str:
+    """A number that may have too many digits to be written out."""
+    return f"{number:g}" if abs(number) < 1e300 else "far more"
+
+
+def _parameters(config: VPTConfig) -> float:
+    """About how many numbers the network has: its matrices, without biases and norms."""
+    block = config.hidsize**2 * (4 + 2 * config.pointwise_ratio)
+    pixels = math.prod(config.img_shape[:2]) / 4 ** len(config.impala_chans)
+    image = pixels * config.channels[-1] * 256 + 5 * 9 * sum(c**2 for c in config.channels)
+    return config.n_recurrence_layers * block + image + config.hidsize * 9000.0
 
 
 def _image_problems(config: VPTConfig) -> list[str]:

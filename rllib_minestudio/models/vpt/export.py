@@ -7,15 +7,23 @@ import json
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
+from torch import Tensor
 
-from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.arguments import arguments_from_config
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
-from rllib_minestudio.models.vpt.checkpoint_files import NETWORK, TENSORS, WeightsSource
+from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_network
+from rllib_minestudio.models.vpt.checkpoint_files import (
+    NETWORK,
+    TENSORS,
+    WeightsSource,
+    find_checkpoint,
+)
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.whole_file import whole_file, write_whole
 
 
 def export_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
@@ -24,8 +32,7 @@ def export_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
     """
-    network = VPTNetwork(config_from_checkpoint(source))
-    load_weights(network, source)
+    network = load_network(source)
     return export_network(network, folder)
 
 
@@ -51,11 +58,8 @@ def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
         "policy_kwargs": arguments_from_config(network.config),
         "temperature": network.config.temperature,
     }
-    config_file.write_text(
-        json.dumps(description, indent=2, sort_keys=True) + "\n", encoding="utf-8"
-    )
     state = _tensors(network) | _joint_heads(network)
-    save_file(state, weights_file, metadata={"format": "pt"})
+    _write(weights_file, state, config_file, json.dumps(description, indent=2, sort_keys=True))
     return config_from_checkpoint(folder)
 
 
@@ -77,15 +81,26 @@ def save_checkpoint(
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
         InvalidOptionsError: It does not remember so many frames.
     """
-    network = VPTNetwork(config_from_checkpoint(source))
-    load_weights(network, source)
+    network = load_network(source)
     if memory is not None:
         network = with_shorter_memory(network, memory)
     config_file, weights_file = _new_files(folder, NETWORK)
     options = dataclasses.asdict(network.config)
-    config_file.write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
-    save_file(_tensors(network), weights_file, metadata={"format": "pt"})
+    _write(weights_file, _tensors(network), config_file, json.dumps(options, indent=2))
     return network.config
+
+
+def copy_plain(source: WeightsSource, folder: Path) -> None:
+    """Copies a checkpoint into a new folder without pickle, as it is and without building it.
+
+    Raises:
+        CheckpointError: The folder cannot be written.
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+    """
+    config = config_from_checkpoint(source)
+    state = {name: t.contiguous() for name, t in find_checkpoint(source).tensors().items()}
+    config_file, weights_file = _new_files(folder, NETWORK)
+    _write(weights_file, state, config_file, json.dumps(dataclasses.asdict(config), indent=2))
 
 
 def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:
@@ -127,6 +142,24 @@ def _new_files(folder: str | Path, description: str) -> tuple[Path, Path]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     return files
+
+
+def _write(weights: Path, state: dict[str, Tensor], description: Path, text: str) -> None:
+    """Write both files, the description last: without it the folder is no model.
+
+    Raises:
+        CheckpointError: They cannot be written; neither is there then.
+    """
+    try:
+        with whole_file(weights) as partial:
+            save_file(state, partial, metadata={"format": "pt"})
+        write_whole(description, text + "\n")
+    except (OSError, SafetensorError) as error:
+        weights.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{str(weights.parent)!r} cannot be written: {error}. Free space there, or name "
+            "another folder."
+        ) from error
 
 
 def _tensors(network: VPTNetwork) -> dict[str, torch.Tensor]:

@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.server import wire
 from rllib_minestudio.env.voxel.server.mission import read_mission, read_seed
 from rllib_minestudio.env.voxel.server.session import Session
 from rllib_minestudio.env.voxel.server.step_text import read_step
+from rllib_minestudio.env.voxel.server.turns import Client, Clients, Game, HungError
 from rllib_minestudio.env.voxel.server.wire import ProtocolError
 
 HOST = "127.0.0.1"
@@ -27,8 +28,17 @@ _STEP = re.compile(rb"<StepClient[02]>(.*)</StepClient[02] ?>", re.DOTALL)
 
 _SECONDS_TO_HELLO = 10.0
 _SECONDS_PER_MESSAGE = 30.0
-"""For a message that has begun, in either direction. Between messages a client may take as long as
-it likes: a learner may update for minutes."""
+"""For a message that has begun, in either direction."""
+
+SECONDS_PER_CALL = 120.0
+"""That the engine may take over one message. Then it counts as hanging: it is left to itself, with
+the thread that waits for it, and a new one takes its place."""
+
+SECONDS_IDLE = 3600.0
+"""Between two messages: a learner may update for minutes. When all places are taken, whoever has
+done nothing yet makes room at once, and whoever has been silent for `_SECONDS_SPARED` does."""
+
+_SECONDS_SPARED = 300.0
 
 _OK = struct.pack("!I", 1)
 _STEP_REPLY = struct.Struct("!dbb")
@@ -46,13 +56,18 @@ class Service:
         ended: Set once a client has asked the engine to exit.
     """
 
-    def __init__(self, session: Session, port: int, log: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        port: int,
+        log: Callable[[str], None],
+        seconds_per_call: float = SECONDS_PER_CALL,
+    ) -> None:
         """Listen on `port`, or on another one if it is taken (0 takes any)."""
         self.ended = threading.Event()
-        self._session = session
         self._log = log
-        self._game = threading.Lock()
-        self._connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._game = Game(session, seconds_per_call)
+        self._clients = Clients(MAX_CONNECTIONS, _SECONDS_SPARED)
         self._listener = _listen(port, log)
         self.port: int = self._listener.getsockname()[1]
 
@@ -65,11 +80,12 @@ class Service:
                 if self._listener.fileno() < 0:
                     return
                 continue
-            if not self._connections.acquire(blocking=False):
+            client = self._clients.admit(connection)
+            if client is None:
                 self._log(f"ERROR refused a connection: there are {MAX_CONNECTIONS} already")
                 connection.close()
                 continue
-            threading.Thread(target=self._handle, args=(connection,), daemon=True).start()
+            threading.Thread(target=self._handle, args=(client,), daemon=True).start()
 
     def close(self) -> None:
         """Stop listening; may be called twice, and from any thread."""
@@ -78,12 +94,15 @@ class Service:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes `serve`, which closing does not
         self._listener.close()
 
-    def _handle(self, connection: socket.socket) -> None:
+    def _handle(self, client: Client) -> None:
         """Serve one connection to its end; nothing that arrives on it ends the engine."""
-        with connection:
+        with client.connection as connection:
             try:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._converse(connection)
+                self._converse(client)
+            except HungError as error:
+                self._log(f"ERROR {error}; a new engine takes its place")
+                self._abandon(self._game)
             except ProtocolError as error:
                 self._log(f"ERROR closed a connection that sent {error}")
             except TimeoutError:
@@ -93,19 +112,23 @@ class Service:
             except Exception as error:
                 # The engine itself failed. The client sees its connection close, as after a crash.
                 self._log(f"ERROR the engine failed: {type(error).__name__}: {error}")
-                with self._game:
-                    self._session.quit()
+                with self._game.locked() as session:
+                    session.quit()
             finally:
-                self._connections.release()
+                self._clients.leave(client)
 
-    def _converse(self, connection: socket.socket) -> None:
+    def _converse(self, client: Client) -> None:
+        connection = client.connection
         hello = wire.receive(connection, _LONGEST_HELLO, _SECONDS_TO_HELLO, _SECONDS_TO_HELLO)
         if hello is None:
             return
         if not hello.startswith(_HELLO):
             raise ProtocolError("no greeting of MalmoEnv")
         while True:
-            message = wire.receive(connection, LARGEST_MESSAGE, None, _SECONDS_PER_MESSAGE)
+            with client.waiting():
+                message = wire.receive(
+                    connection, LARGEST_MESSAGE, SECONDS_IDLE, _SECONDS_PER_MESSAGE
+                )
             if message is None or message.startswith(b"<Disconnect"):
                 return
             replies = self._answer(connection, message)
@@ -125,15 +148,15 @@ class Service:
         if message.startswith(b"<StepServer"):
             return ()  # the second half of a tick in Minecraft; here StepClient plays all of it
         if message.startswith(b"<Peek"):
-            with self._game:
-                self._check_mission()
-                seen = self._session.observe()
+            with self._game.locked() as session:
+                _check_mission(session)
+                seen = session.observe()
             return seen.frame, seen.info, struct.pack("!b", seen.done)
         if message.startswith(b"<MissionInit"):
             return (self._begin(connection, message),)
         if message.startswith(b"<Quit"):
-            with self._game:
-                self._session.quit()
+            with self._game.locked() as session:
+                session.quit()
             return (_OK,)
         if message.startswith(b"<Find"):
             return (struct.pack("!I", self.port),)
@@ -150,8 +173,8 @@ class Service:
         if token is None:
             raise ProtocolError("a mission without its token")
         seed = read_seed(token)
-        with self._game:
-            self._session.begin(mission, seed)
+        with self._game.locked() as session:
+            session.begin(mission, seed)
         return _OK
 
     def _step(self, message: bytes) -> tuple[bytes, bytes, bytes]:
@@ -162,15 +185,23 @@ class Service:
             step = read_step(match[1].decode())
         except UnicodeDecodeError as error:
             raise ProtocolError("a step that is no UTF-8") from error
-        with self._game:
-            self._check_mission()
-            seen = self._session.step(step)
+        with self._game.locked() as session:
+            _check_mission(session)
+            seen = session.step(step)
         sent = 1
         return seen.frame, _STEP_REPLY.pack(_NO_REWARD, seen.done, sent), seen.info
 
-    def _check_mission(self) -> None:
-        if not self._session.is_playing:
-            raise ProtocolError("a step or peek without a mission")
+    def _abandon(self, game: Game) -> None:
+        """Go on with another engine in the place of one that hangs."""
+        self._clients.drop_thread(game.caller)
+        successor = game.successor(self._log)
+        if self._game is game:
+            self._game = successor
+
+
+def _check_mission(session: Session) -> None:
+    if not session.is_playing:
+        raise ProtocolError("a step or peek without a mission")
 
 
 def _listen(port: int, log: Callable[[str], None]) -> socket.socket:

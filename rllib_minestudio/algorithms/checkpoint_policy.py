@@ -1,0 +1,89 @@
+"""The policy inside a checkpoint as files that hold data only, beside RLlib's pickles.
+
+    policy/network.json         the network's options
+    policy/model.safetensors    its weights
+    policy/playing.yaml         the algorithm, its environment and what else playing depends on
+
+RLlib's own files are pickles and run what their writer wanted when they are read. Training goes on
+from those; evaluating and playing read these. `playing.yaml` is left out where an option is an
+object that no text can hold.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.identity import plain
+from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
+from rllib_minestudio.models.vpt.export import copy_plain
+from rllib_minestudio.small_files import SmallFileError, read_yaml
+from rllib_minestudio.whole_file import write_whole
+
+PLAYING_FILE = "playing.yaml"
+
+_OPTIONS = ("env_config", "num_envs_per_env_runner", "seed", "env_pool", "prior")
+"""Options that playing depends on, as far as an algorithm has them, besides `env`."""
+
+
+def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
+    """Copy the policy of a checkpoint that RLlib has just written; nothing if it is not VPT's."""
+    found = [checkpoint / part for part in MODULE_FOLDERS if (checkpoint / part).is_dir()]
+    modules = [folder for folder in found if (folder / MODULE_STATE).is_file()]
+    if not modules:
+        return
+    folder = checkpoint / POLICY_FOLDER
+    copy_plain(modules[0], folder)
+    options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
+    env = _name_of(config.env)
+    if env is not None and _is_plain(options):
+        facts = {"algorithm": _name_of(config.algo_class), "env": env, **plain(options)}
+        write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
+
+
+def read_playing(checkpoint: Path) -> dict[str, Any] | None:
+    """Return what `playing.yaml` says; None if the checkpoint has none.
+
+    Raises:
+        CheckpointMismatchError: It is damaged.
+    """
+    file = checkpoint / POLICY_FOLDER / PLAYING_FILE
+    if not file.is_file():
+        return None
+    try:
+        facts = read_yaml(file)
+    except (OSError, yaml.YAMLError, SmallFileError) as error:
+        raise CheckpointMismatchError(f"{str(file)!r} is damaged: {error}.") from error
+    expected = {"algorithm": str, "env": str, "env_config": Mapping}
+    if not isinstance(facts, dict) or any(
+        not isinstance(facts.get(name), kind) for name, kind in expected.items()
+    ):
+        raise CheckpointMismatchError(f"{str(file)!r} does not say what the policy played.")
+    return facts
+
+
+def _name_of(found: Any) -> str | None:
+    """Return a name by which a class can be found again; None if there is none."""
+    if found is None or isinstance(found, str):
+        return found
+    module, name = getattr(found, "__module__", ""), getattr(found, "__qualname__", "")
+    try:
+        known = getattr(importlib.import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+    return f"{module}.{name}" if known is found and module != "__main__" else None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value comes back from YAML as it was, but for tuples."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str | int) and _is_plain(part) for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)

@@ -1,0 +1,139 @@
+"""Checkpoints with a flipped bit, a file that is cut off or missing, or a record that lies."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import yaml
+from hostile_weights import network
+from judging import ACCEPTED, Case
+
+from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
+from rllib_minestudio.algorithms.checkpoint_policy import write_policy
+from rllib_minestudio.algorithms.checkpoint_record import RECORD_FILE, write_record
+from rllib_minestudio.evaluation.rollout import MODULE_PATH
+
+FLIPS = 60
+
+
+class Spaces:
+    """Stands for the objects that RLlib keeps beside a module's options."""
+
+
+@cache
+def _written() -> tempfile.TemporaryDirectory[str]:
+    """A checkpoint as a trial leaves it, without the training."""
+    place = tempfile.TemporaryDirectory()
+    folder = Path(place.name)
+    module = folder / MODULE_PATH
+    module.mkdir(parents=True)
+    options = dataclasses.asdict(network().config)
+    described = ((), {"model_config": options, "observation_space": Spaces()})
+    state = {name: tensor.numpy() for name, tensor in network().state_dict().items()}
+    config = MineStudioPPOConfig().environment(env_config={"obs_size": [16, 16]})
+    for file, content in (
+        (module / "class_and_ctor_args.pkl", {"class": Spaces, "ctor_args_and_kwargs": described}),
+        (module / "module_state.pkl", state),
+        (
+            folder / "class_and_ctor_args.pkl",
+            {"class": MineStudioPPO, "ctor_args_and_kwargs": ((config.get_state(),), {})},
+        ),
+        (folder / "algorithm_state.pkl", {"counters": {}}),
+    ):
+        file.write_bytes(pickle.dumps(content))
+    write_policy(folder, config)
+    write_record(folder, config, {"training_iteration": 1})
+    return place
+
+
+def load(folder: str) -> str:
+    from rllib_minestudio.evaluation.checkpoint import load_policy
+
+    return str(load_policy(folder).identity)
+
+
+def _changed(change: Callable[[Path], None]) -> Callable[[Path], str]:
+    def prepare(folder: Path) -> str:
+        shutil.copytree(_written().name, folder / "checkpoint")
+        change(folder / "checkpoint")
+        return str(folder / "checkpoint")
+
+    return prepare
+
+
+def _files() -> list[str]:
+    root = Path(_written().name)
+    return sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
+
+
+def _flipped(name: str, position: float, bit: int) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        content = bytearray((folder / name).read_bytes())
+        content[int(position * len(content))] ^= 1 << bit
+        (folder / name).write_bytes(content)
+
+    return change
+
+
+def _cut(name: str, share: float) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: int(share * len(content))])
+
+    return change
+
+
+def _record(**changes) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        record = yaml.safe_load((folder / RECORD_FILE).read_text())
+        (folder / RECORD_FILE).write_text(yaml.safe_dump({**record, **changes}))
+
+    return change
+
+
+def _as_before(folder: Path) -> None:
+    """What this package wrote before there were digests, and a policy without pickle."""
+    shutil.rmtree(folder / "policy")
+    record = yaml.safe_load((folder / RECORD_FILE).read_text())
+    del record["digests"]
+    record["files"] = {k: v for k, v in record["files"].items() if not k.startswith("policy")}
+    (folder / RECORD_FILE).write_text(yaml.safe_dump(record))
+
+
+def cases() -> Iterator[Case]:
+    yield Case("honest", _changed(lambda folder: None), load, ACCEPTED)
+    yield Case("of before", _changed(_as_before), load, ACCEPTED)
+    chance = random.Random(0)
+    for _ in range(FLIPS):
+        name, position, bit = chance.choice(_files()), chance.random(), chance.randrange(8)
+        case = f"bit {bit} at {position:.2f} of {name}"
+        yield Case(case, _changed(_flipped(name, position, bit)), load)
+    for name in _files():
+        for share in (0.0, 0.5, 0.99):
+            yield Case(f"{name} cut at {share}", _changed(_cut(name, share)), load)
+        if name != RECORD_FILE:
+            missing = _changed(lambda folder, name=name: (folder / name).unlink())
+            yield Case(f"{name} is missing", missing, load)
+            for share in (0.0, 0.5):
+
+                def old(folder: Path, name: str = name, share: float = share) -> None:
+                    _cut(name, share)(folder)
+                    (folder / RECORD_FILE).unlink()
+
+                if name != "algorithm_state.pkl" and "pkl" not in name:
+                    yield Case(f"no record, {name} cut at {share}", _changed(old), load)
+    for name, changes in {
+        "files of no size": {"files": {"a": "x"}},
+        "files elsewhere": {"files": {"../../etc/passwd": 5}},
+        "files no mapping": {"files": 5},
+        "one more field": {"x": 1},
+        "digests no mapping": {"digests": [1]},
+    }.items():
+        yield Case(f"record: {name}", _changed(_record(**changes)), load)

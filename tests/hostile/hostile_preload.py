@@ -1,0 +1,39 @@
+"""What the server of attacks imports once, so that no attack pays for it."""
+
+import ray.rllib.algorithms.algorithm  # noqa: F401
+
+import rllib_minestudio.algorithms
+import rllib_minestudio.algorithms.cloning
+import rllib_minestudio.cli.evaluate
+import rllib_minestudio.cli.main
+import rllib_minestudio.cli.plan
+import rllib_minestudio.cli.train
+import rllib_minestudio.demonstrations
+import rllib_minestudio.evaluation.checkpoint
+import rllib_minestudio.evaluation.report.page
+import rllib_minestudio.models.vpt.export
+import rllib_minestudio.models.vpt.summary  # noqa: F401
+
+
+def _warm_up() -> None:
+    """Load one honest file of each form: the first time, libraries import more of themselves."""
+    import tempfile
+    from pathlib import Path
+
+    import hostile_experiments
+    import hostile_weights
+    import yaml
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for case in hostile_weights.cases():
+            if case.expected == "accepted":
+                case.attack(case.prepare(folder))
+            else:
+                break
+        file = folder / "x.yaml"
+        file.write_text(yaml.safe_dump(hostile_experiments.HONEST))
+        hostile_experiments.plan(str(file))
+
+
+_warm_up()

@@ -1,0 +1,157 @@
+"""Lets an attack happen in a process of its own, and says what came of it.
+
+The processes are forked from a server that has everything imported, so that each takes a few
+hundredths of a second. Time is the processor's, so that a busy machine changes no verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+REFUSED, ACCEPTED = "refused", "accepted"
+TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
+
+MOST_SECONDS, MOST_BYTES = 2.0, 500 * 1024**2
+PATIENCE = 15.0
+"""Seconds of wall time after which an attack counts as hanging."""
+
+
+class Verdict(NamedTuple):
+    kind: str
+    message: str
+    seconds: float = 0.0
+    bytes: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.seconds:.1f} s, {self.bytes / 1e6:.0f} MB): {self.message}"
+
+
+class Case(NamedTuple):
+    """An attack: `prepare(folder)` makes the files and returns what `attack` gets."""
+
+    name: str
+    prepare: Callable[[Path], Any]
+    attack: Callable[[Any], str]
+    expected: str = REFUSED
+
+
+@cache
+def _server() -> subprocess.Popen[bytes]:
+    """Start the process that has everything imported and forks for each attack."""
+    package = Path(import_module("rllib_minestudio").__file__).parents[1]
+    folders = [str(Path(__file__).parent), str(package), os.environ.get("PYTHONPATH")]
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", "import judging; judging.serve()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+    )
+
+
+def serve() -> None:
+    """Read (attack, argument) from standard input, and write verdicts, until there are no more."""
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what an attack prints is no reply
+    import_module("hostile_preload")
+    while True:
+        try:
+            attack, argument = pickle.load(requests)
+        except EOFError:
+            return
+        pickle.dump(_endured(attack, argument), replies)
+        replies.flush()
+
+
+def judge(attack: Callable[[Any], str], argument: Any) -> Verdict:
+    """Run `attack(argument)`, which returns a message or raises, and say how it ended."""
+    server = _server()
+    pickle.dump((attack, argument), server.stdin)
+    server.stdin.flush()
+    verdict = Verdict(*pickle.load(server.stdout))
+    if verdict.bytes > MOST_BYTES:
+        return verdict._replace(kind=LARGE)
+    return verdict._replace(kind=SLOW) if verdict.seconds > MOST_SECONDS else verdict
+
+
+def _endured(attack: Callable[[Any], str], argument: Any) -> tuple[Any, ...]:
+    """Fork, and wait for the child's verdict or its end."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(receiver)
+        _suffer(sender, attack, argument)
+    os.close(sender)
+    try:
+        ready, _, _ = select.select([receiver], [], [], PATIENCE)
+        with os.fdopen(receiver, "rb") as stream:
+            data = stream.read() if ready else None
+    finally:
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if data is None:
+        return SLOW, f"still running after {PATIENCE:.0f} s"
+    return tuple(pickle.loads(data)) if data else (CRASH, f"ended with status {status}")
+
+
+def judged(cases: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Verdict]]:
+    """Judge all cases, each in a folder of its own."""
+    for number, case in enumerate(cases):
+        place = folder / f"{number:03d}"
+        place.mkdir(parents=True)
+        yield case, judge(case.attack, case.prepare(place))
+
+
+def failures(cases: Iterable[Case], folder: Path) -> list[str]:
+    """Say which cases did not end as they should."""
+    return [
+        f"{case.name}: {verdict}"
+        for case, verdict in judged(cases, folder)
+        if verdict.kind != case.expected
+    ]
+
+
+def count(cases: Iterable[Case], folder: Path) -> Counter[str]:
+    """Count the verdicts on what should be refused; for the numbers before and after a change."""
+    return Counter(v.kind for case, v in judged(cases, folder) if case.expected == REFUSED)
+
+
+def _suffer(sender: int, attack: Callable[[Any], str], argument: Any) -> None:
+    import faulthandler
+
+    from rllib_minestudio.errors import MineStudioError
+
+    faulthandler.disable()  # a crash is told by the exit code
+    limit = _used()[1] + 4 * 1024**3
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    seconds, size = _used()
+    try:
+        kind, message = ACCEPTED, str(attack(argument))
+        if message.startswith((REFUSED, TRACEBACK)):
+            kind, _, message = message.partition(": ")
+    except MineStudioError as error:
+        kind, message = REFUSED, str(error)
+    except BaseException:
+        kind, message = TRACEBACK, traceback.format_exc()[-1500:]
+    now, peak = _used()
+    with os.fdopen(sender, "wb") as stream:
+        pickle.dump((kind, message[:1500], now - seconds, max(0, peak - size)), stream)
+    os._exit(0)
+
+
+def _used() -> tuple[float, int]:
+    """Seconds of the processor, and the most bytes in memory so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024

@@ -1,0 +1,44 @@
+"""No file and no command line ends in a traceback, a crash, gigabytes, or accepted nonsense.
+
+`docs/hostile_files.md` says what is promised; `count.py` counts how many attacks end how.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge
+
+CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints")
+TRACE = Path("/tmp/rllib_minestudio_was_run")
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_what_should_be_refused_is_refused(category, tmp_path):
+    TRACE.unlink(missing_ok=True)
+    assert not failures(import_module(f"hostile_{category}").cases(), tmp_path)
+    assert not TRACE.exists()  # nothing that a file named has run
+
+
+def crash(_):
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def allocate(_):
+    return len(bytes(range(256)) * (3 * 1024**2))
+
+
+def loop(_):
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    "attack, expected",
+    [(str, ACCEPTED), (int, TRACEBACK), (crash, CRASH), (allocate, "large"), (loop, SLOW)],
+)
+def test_the_judge_tells_one_end_from_another(attack, expected, monkeypatch):
+    verdict = judge(attack, "x")
+    assert verdict.kind == expected != REFUSED
