@@ -43,13 +43,20 @@ def summarize(
         "trials": [_trial_facts(plan, result) for result in trials],
         "best": _trial_facts(plan, best),
         "curve": _draw_curve(plan, folder, best, random_mean),
-        "video": _record_video(plan, folder, best),
+        "video": None,
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str) + "\n")
+    _save(summary, folder)
+    if video := _record_video(plan, folder, best):  # may fail: the numbers are safe by now
+        summary["video"] = video
+        _save(summary, folder)
     if len(results) > 1:
         _print_trials(plan, trials)
     _print_best(plan, best, summary, random_mean, seconds)
     return 1 if results.errors else 0
+
+
+def _save(summary: dict[str, Any], folder: Path) -> None:
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str) + "\n")
 
 
 def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
@@ -138,9 +145,11 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     )
     with phase("recording the agent"), VideoWriter(path) as video:
         env = make_env(config)
-        policy = ModulePolicy(load_module(result.checkpoint.path))
-        play_episodes(env, policy, plan.summary.video_episodes, video=video)
-        env.close()
+        try:
+            policy = ModulePolicy(load_module(result.checkpoint.path))
+            play_episodes(env, policy, plan.summary.video_episodes, video=video)
+        finally:
+            env.close()
     return str(path)
 
 

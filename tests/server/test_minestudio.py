@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from rllib_minestudio.env.backend import VoxelBackend
+from rllib_minestudio.env.options import EnvOptions
 from rllib_minestudio.env.voxel import jitcache
 from rllib_minestudio.env.voxel.server import launcher
 
@@ -115,6 +117,38 @@ def test_vpt_plays_through_the_inference_pipeline(run, tmp_path):
     found = run("inference.py", tmp_path / "episodes")
     assert found["summary"] == {"num_yes": 2, "num_episodes": 2, "yes_rate": "100.00%"}
     assert found["files"] == [".mp4"] * 2 + [".pkl"] * 4
+
+
+COURSE = (
+    *("/give @p minecraft:iron_sword 1", "/give @p minecraft:dirt 3", "/effect @p 5 9999 255 true"),
+    *("/replaceitem entity @p armor.head minecraft:iron_helmet 1", "/summon cow ~ ~ ~2"),
+    *("/tp @p ~ ~ ~ 0 20", {"attack": 1}, {"camera": [3.0, -2.0]}, {"forward": 1, "sprint": 1}),
+    *({"jump": 1, "forward": 1}, {"hotbar.2": 1, "use": 1}, {"sneak": 1, "forward": 1}),
+    *({"voxels": [-1, 1, -1, 1, -1, 1]}, {"mobs": [-9, 9, -9, 9, -9, 9]}, {"chat": "/clear"}),
+    *("/weather rain", "/time set 13000", "/fill ~-1 ~3 ~-1 ~1 ~3 ~1 minecraft:stone"),
+    *("/teleportbiome @p desert 0 ~0 0", {"inventory": 1}, {}, {"inventory": 1}, {}),
+)
+"""Commands and actions; whatever MineStudio tells changes on the way."""
+
+
+def test_the_embedded_engine_tells_what_minestudio_tells_over_the_wire(run):
+    """Raw observation and info, entry by entry, in process as through MineStudio's own client."""
+    backend = VoxelBackend(
+        EnvOptions.from_mapping({"obs_size": [64, 64], "preferred_spawn_biome": "plains"})
+    )
+    backend.seed(3)
+    expected = [["reset", backend.reset(), {}]]
+    for what in COURSE:
+        if isinstance(what, str):
+            obs, _, _, info = backend.execute_cmd(what)
+        else:
+            obs, _, _, info = backend.step({**backend.noop_action(), **what})
+        expected.append([what, obs, info])
+    for _, obs, _ in expected:
+        del obs["pov"]
+    told = run("contract.py", json.dumps(COURSE))["told"]
+    for ours, theirs in zip(json.loads(json.dumps(expected)), told, strict=True):
+        assert ours == theirs, ours[0]
 
 
 def test_the_tasks_of_the_benchmark_load_and_can_be_played(run):
