@@ -189,7 +189,8 @@ def _unbound_names(config: Path) -> list[str]:
         tree = ast.parse(config.read_bytes())
     except (SyntaxError, ValueError):
         return []  # running it will say so
-    used, bound = set(), set(dir(builtins))
+    used: set[str] = set()
+    bound = set(dir(builtins))
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
