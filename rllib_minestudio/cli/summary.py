@@ -47,14 +47,18 @@ def summarize(
         "video": None,
     }
     # The numbers first: whatever goes wrong with a picture, they are there.
-    write_whole(folder / "summary.json", json.dumps(summary, indent=2, default=str) + "\n")
+    _save(summary, folder)
     summary["curve"] = _draw_curve(plan, folder, best, random_mean)
     summary["video"] = _record_video(plan, folder, best)
-    write_whole(folder / "summary.json", json.dumps(summary, indent=2, default=str) + "\n")
+    _save(summary, folder)
     if len(results) > 1:
         _print_trials(plan, trials)
     _print_best(plan, best, summary, random_mean, seconds)
     return 1 if results.errors else 0
+
+
+def _save(summary: dict[str, Any], folder: Path) -> None:
+    write_whole(folder / "summary.json", json.dumps(summary, indent=2, default=str) + "\n")
 
 
 def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
@@ -145,9 +149,11 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     )
     with phase("recording the agent"), VideoWriter(path) as video:
         env = make_env(config)
-        policy = ModulePolicy(load_module(result.checkpoint.path))
-        play_episodes(env, policy, plan.summary.video_episodes, video=video)
-        env.close()
+        try:
+            policy = ModulePolicy(load_module(result.checkpoint.path))
+            play_episodes(env, policy, plan.summary.video_episodes, video=video)
+        finally:
+            env.close()
     return str(path)
 
 

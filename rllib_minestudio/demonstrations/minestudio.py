@@ -1,10 +1,12 @@
 """Reads the episodes that MineStudio's inference workers write, as demonstrations.
 
-    action_<id>.pkl   list of N actions, {"buttons": (1,), "camera": (1,)}, torch tensors or arrays
+    action_<id>.pkl   list of N actions: {"attack": (), ..., "camera": (2,)}, keys and degrees; or
+                      {"buttons": (1,), "camera": (1,)}, tokens. Torch tensors or arrays
     video_<id>.mp4    N + 1 frames, or images_<id>/0.jpeg, 1.jpeg, ...
 
 Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in inference/generator/mine_generator.py.
-The pickle is read without running anything that it may contain (`safe_pickle`); torch's tensors
+Its simulator writes the keys over the tokens in the agent's own dict, so real files hold keys, and
+whatever callbacks asked the game for (`voxels`, `mobs`, `chat`). The pickle is read without running anything that it may contain (`safe_pickle`); torch's tensors
 are taken apart by hand, because torch's own way of unpickling them would unpickle all else.
 """  # noqa: E501
 
@@ -21,6 +23,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.actions import KEYS
 from rllib_minestudio.errors import CheckpointMismatchError, RecordingError
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 from rllib_minestudio.safe_pickle import PlainUnpickler, load_plain
@@ -36,7 +39,6 @@ class MineStudioRecording:
 
     Attributes:
         path: The file of actions.
-        meta: What a recording of our own would say about its actions and its video.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -57,25 +59,36 @@ class MineStudioRecording:
                 f"{str(self.path)!r} has neither {self._video.name} nor {self._pictures.name} "
                 "beside it."
             )
-        self.meta: dict[str, Any] = {"keys": None, "video": {}}
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What a recording of our own would say about its actions and its video.
+
+        Raises:
+            RecordingError: As `steps`.
+        """
+        return {"keys": None if "buttons" in self.steps else list(KEYS), "video": {}}
 
     def __len__(self) -> int:
         """Number of steps."""
-        return len(self.steps["buttons"])
+        return len(next(iter(self.steps.values())))
 
     @cached_property
     def steps(self) -> dict[str, NDArray]:
-        """The tokens, `buttons` and `camera`, (N,) int64 each.
+        """The actions.
+
+        Returns:
+            The tokens, `buttons` and `camera`, (N,) int64 each; or `keys`, (N, K) uint8 in the
+            order of `meta`, and `degrees`, (N, 2) float32, pitch and yaw.
 
         Raises:
             RecordingError: The file is damaged, or holds something else.
         """
         try:
             actions = load_plain(self.path, unpickler=_TensorUnpickler)
-            return {
-                name: np.array([int(np.asarray(action[name]).item()) for action in actions])
-                for name in ("buttons", "camera")
-            }
+            if not isinstance(actions, list):
+                raise TypeError(f"it holds a {type(actions).__name__}")
+            return _tokens(actions) if actions and "buttons" in actions[0] else _keys(actions)
         except (CheckpointMismatchError, KeyError, TypeError, ValueError) as error:
             raise RecordingError(
                 f"{str(self.path)!r} holds no list of MineStudio's actions: {error}"
@@ -110,6 +123,33 @@ class MineStudioRecording:
         # Their names have no leading zeros.
         pictures = sorted(self._pictures.iterdir(), key=lambda file: int(file.stem))
         return read_pictures(pictures, size)
+
+
+def _tokens(actions: list[Any]) -> dict[str, NDArray]:
+    return {
+        name: np.array([int(np.asarray(action[name]).item()) for action in actions])
+        for name in ("buttons", "camera")
+    }
+
+
+def _keys(actions: list[Any]) -> dict[str, NDArray]:
+    """Return `keys` and `degrees`; keys that an action lacks are not pressed.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is no list of environment actions.
+    """
+    pressed = np.zeros((len(actions), len(KEYS)), np.uint8)
+    degrees = np.zeros((len(actions), 2), np.float32)
+    for row, action in enumerate(actions):
+        degrees[row] = np.asarray(action["camera"], np.float64).reshape(2)
+        for column, key in enumerate(KEYS):
+            value = int(np.asarray(action.get(key, 0)).item())
+            if value not in (0, 1):
+                raise ValueError(f"the key {key} is {value}, not 0 or 1")
+            pressed[row, column] = value
+    if not np.isfinite(degrees).all():
+        raise ValueError("the camera turns by no finite number of degrees")
+    return {"keys": pressed, "degrees": degrees}
 
 
 class _TensorUnpickler(PlainUnpickler):

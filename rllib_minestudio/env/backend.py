@@ -14,6 +14,9 @@ import numpy as np
 from rllib_minestudio.env.actions import KEYS, EnvAction
 from rllib_minestudio.env.checks import Problems
 from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.env.voxel.boxes import Box, mobs_box, voxels_box
+from rllib_minestudio.env.voxel.statistics import COUNTED
+from rllib_minestudio.errors import InvalidActionError
 
 _NAMESPACE = "minecraft:"
 
@@ -23,9 +26,13 @@ _NOTHING_SELECTED = ("No entity was found", "No player was found")
 _logger = logging.getLogger(__name__)
 
 RawObs = dict[str, Any]
-"""What a backend observes: `pov`, the frame, uint8 (H, W, 3)."""
+"""What a backend observes: `pov`, the frame, uint8 (H, W, 3), and the entries of `OBSERVED`."""
 RawStep = tuple[RawObs, float, bool, dict[str, Any]]
 """Observation, reward (0 but for missions that pay), done (the player has died), info."""
+
+OBSERVED = frozenset({"inventory", "equipped_items", "player_pos", "is_gui_open", *COUNTED})
+"""What MineStudio's game tells in the raw observation, beside the frame; all else is in the raw
+info. `MinecraftSim` puts both into one info, but callbacks that step the game look here."""
 
 
 class KeySpace:
@@ -50,10 +57,18 @@ class Backend(Protocol):
         """Start a new world from the seed; statistics start at zero."""
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
-        """Play one game tick (1/20 s) with the given keys; a missing key is not pressed."""
+        """Play one game tick (1/20 s) with the given keys; a missing key is not pressed.
+
+        Beside keys and `camera`, an action may hold `chat`, a command to execute before the tick,
+        and `voxels` and `mobs`: x0, x1, y0, y1, z0, z1 of the box around the player, both ends
+        included, whose blocks or mobs the info is to tell.
+        """
 
     def execute_cmd(self, command: str) -> RawStep:
         """Send a chat command; takes one game tick without any key pressed."""
+
+    def noop_action(self) -> EnvAction:
+        """Return an action that does nothing."""
 
     def seed(self, seed: int) -> None:
         """Set what the worlds of the coming hard resets derive from."""
@@ -107,24 +122,30 @@ class VoxelBackend:
         self.engine.reset(self._seed, self._biome)
         for slot, item, quantity in self._inventory:
             self.engine.player.inventory.set(slot, item, quantity)
-        return {"pov": self.engine.render()}
+        return self._observe()[0]
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
-        """Play one tick; `drop` is not sent, as MineStudio's game never receives it."""
+        """Play one tick; `drop` is not sent, as MineStudio's game never receives it.
+
+        Raises:
+            InvalidActionError: If `voxels` or `mobs` is no box, or too large.
+        """
         keys = dict(action)
         keys.pop("drop", None)
+        command = keys.pop("chat", "")
+        voxels, mobs = _boxes(keys.pop("voxels", None), keys.pop("mobs", None))
+        if command:
+            self._execute(command)
         self.engine.tick(keys)
-        return self._observe()
+        return self._observe(voxels, mobs)
 
     def execute_cmd(self, command: str) -> RawStep:
         """Execute a command and play one tick; what it cannot do is logged, once per message."""
-        result = self.engine.execute(command)
-        if not result.ok and result.message not in _NOTHING_SELECTED:
-            self._complain("The command %r failed: %s", command, result.message)
-        if result.lacking:
-            self._complain("The command %r was executed, but %s", command, result.lacking)
-        self.engine.tick(self._idle)
-        return self._observe()
+        return self.step({**self._idle, "chat": command})
+
+    def noop_action(self) -> EnvAction:
+        """Return an action that does nothing, under MineStudio's name for it."""
+        return self.action_space.no_op()
 
     def seed(self, seed: int) -> None:
         """Set the seed of the coming worlds."""
@@ -150,9 +171,35 @@ class VoxelBackend:
             self._complaints.add(reason)
             _logger.warning(text, what, reason)
 
-    def _observe(self) -> RawStep:
+    def _execute(self, command: str) -> None:
+        result = self.engine.execute(command)
+        if not result.ok and result.message not in _NOTHING_SELECTED:
+            self._complain("The command %r failed: %s", command, result.message)
+        if result.lacking:
+            self._complain("The command %r was executed, but %s", command, result.lacking)
+
+    def _observe(self, voxels: Box | None = None, mobs: Box | None = None) -> RawStep:
         engine = self.engine
-        return {"pov": engine.render()}, 0.0, engine.player_dead, engine.info()
+        obs: RawObs = {"pov": engine.render()}
+        info = engine.info(voxels, mobs)
+        for name in OBSERVED:
+            obs[name] = info.pop(name)
+        return obs, 0.0, engine.player_dead, info
+
+
+def _boxes(voxels: Any, mobs: Any) -> tuple[Box | None, Box | None]:
+    """Check what an action asks for.
+
+    Raises:
+        InvalidActionError: If it is no box, or too large.
+    """
+    try:
+        return (
+            None if voxels is None else voxels_box(voxels),
+            None if mobs is None else mobs_box(mobs),
+        )
+    except ValueError as error:
+        raise InvalidActionError(f"{error}.") from error
 
 
 def _known_names(options: EnvOptions) -> tuple[str | None, list[tuple[int, int, int]]]:

@@ -9,6 +9,8 @@ MAX_REBUILDS = 3
 HEALTHY_STEPS = 200
 """Steps without a failure after which earlier ones no longer count."""
 _FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 4.0
+"""Before the last rebuild; it must fit into the deadline of a reset whatever happened before."""
 
 
 class FaultCounter:
@@ -35,9 +37,12 @@ class FaultCounter:
             self._failures = 0
 
     def before_rebuild(self) -> None:
-        """Wait 1, 2, 4, ... s after the second, third, ... failure in a row."""
+        """Wait 1, 2, 4, 4, ... s after the second, third, ... failure in a row.
+
+        There may be more than `MAX_REBUILDS`: whoever goes on after the error makes them so.
+        """
         if self._pauses and self._failures > 1:
-            time.sleep(_FIRST_PAUSE_S * 2 ** (self._failures - 2))
+            time.sleep(min(_FIRST_PAUSE_S * 2 ** (self._failures - 2), LONGEST_PAUSE_S))
 
     def note_failure(self, error: Exception) -> None:
         """Note a failure.

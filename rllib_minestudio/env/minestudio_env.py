@@ -41,7 +41,8 @@ class MineStudioEnv(gym.Env[Obs, Any]):
     Observations are `{"image": uint8 (H, W, 3)}`. Agent actions are `{"buttons": 0..8640,
     "camera": 0..120}`; each may be an int or an array of one element. Rewards, tasks and time
     limits come from callbacks. `info` holds the game's statistics and the player's state as plain
-    Python objects.
+    Python objects. What callbacks add to the observation is for other callbacks: it stays in
+    `sim.obs`.
 
     An episode terminates when the player dies and is truncated by a time limit. If the engine or a
     callback raises, the episode is truncated with the last observation and
@@ -82,7 +83,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         )
         width, height = self.options.obs_size
         image = spaces.Box(0, 255, (height, width, 3), np.uint8)
-        self.observation_space = spaces.Dict({"image": image})
+        self.observation_space: spaces.Dict = spaces.Dict({"image": image})
         self.action_space = _action_space(self.options)
         self.sim = self._build()
         self._last_obs: Obs = {"image": np.zeros((height, width, 3), np.uint8)}
@@ -199,7 +200,9 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._faults.note_failure(error)
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Remember the results, and strip the info of what is too large to pass on."""
+        """Remember the results, stripped of what is not in the space or too large to pass on."""
+        if len(obs) > 1:
+            obs = {name: obs[name] for name in self.observation_space.spaces}
         self._last_obs = obs
         self._last_info = {
             key: value

@@ -11,10 +11,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.env.actions import ActionMapper
+from rllib_minestudio.env.actions import KEYS, ActionMapper
 from rllib_minestudio.env.checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
+from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE, MineStudioDatasetWriter
 from rllib_minestudio.recordings.overlay import overlaid
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.recordings.writer import MEDIA, RecordingWriter, VideoOptions
@@ -32,7 +33,8 @@ EXTRAS = ("value", "kl")
 """Entries of an action that tell what the policy thought: of the frame, and how far from its prior
 (nats). The environment does not see them."""
 
-FORMATS = ("episodes", "minestudio")
+DATASET = "minestudio-dataset"
+FORMATS = ("episodes", "minestudio", DATASET)
 SOURCES = ("observation", "pov")
 PRESETS = (
     *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
@@ -50,13 +52,14 @@ class RecorderOptions:
 
     Attributes:
         folder: Where recordings go.
-        format: `episodes`, this package's (see `recordings`), or `minestudio`.
+        format: `episodes`, this package's (see `recordings`); `minestudio`, the files of its
+            inference, or `minestudio-dataset`, the source files of its datasets.
         source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
-            which the embedded engine renders in addition; MineStudio's format has no other.
+            which the embedded engine renders in addition; MineStudio's formats have no other.
         overlay: Whether to write actions, reward, return and what the policy thought (`EXTRAS`)
             onto the frames.
         media: `h264` or `jpeg`.
-        fps: Frames per second of playback; MineStudio's format has 30.
+        fps: Frames per second of playback; MineStudio's inference files have 30, its datasets 20.
         crf: x264's constant rate factor: 0 lossless, 23 good, 51 worst.
         preset: x264's trade of speed for size.
     """
@@ -73,7 +76,12 @@ class RecorderOptions:
     @property
     def shows_pov(self) -> bool:
         """Whether frames are rendered at `render_size`."""
-        return self.source == "pov" or self.format == "minestudio"
+        return self.source == "pov" or self.is_minestudios
+
+    @property
+    def is_minestudios(self) -> bool:
+        """Whether it is a format of MineStudio's, which hold keys and degrees only."""
+        return self.format != "episodes"
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> RecorderOptions:
@@ -96,6 +104,8 @@ class RecorderOptions:
         problems.choice("source", checked.source, SOURCES)
         problems.choice("media", checked.media, MEDIA)
         problems.choice("preset", checked.preset, PRESETS)
+        if checked.format == DATASET and checked.media != "h264":
+            problems.add("media", checked.media, f"must be h264 with format {DATASET}")
         if not isinstance(checked.overlay, bool):
             problems.add("overlay", checked.overlay, "must be true or false")
         if not is_integer(checked.fps) or not 1 <= checked.fps <= 240:
@@ -134,7 +144,7 @@ class EpisodeRecorder(gym.Wrapper):
         super().__init__(env)
         self._given = options
         self._options = options or RecorderOptions("")
-        self._writer: RecordingWriter | MineStudioWriter | None = None
+        self._writer: RecordingWriter | MineStudioWriter | MineStudioDatasetWriter | None = None
         self._facts: dict[str, Any] = {}
         self._count = 0
         self.failures: list[str] = []
@@ -193,6 +203,8 @@ class EpisodeRecorder(gym.Wrapper):
         folder = Path(self._options.folder)
         if self._options.format == "minestudio":
             self._writer = MineStudioWriter(folder, name, self._options.media)
+        elif self._options.format == DATASET:
+            self._writer = MineStudioDatasetWriter(folder, name)
         else:
             options = self._options
             video = VideoOptions(options.media, options.fps, options.crf, options.preset)
@@ -211,6 +223,8 @@ class EpisodeRecorder(gym.Wrapper):
         assert self._writer is not None
         action, reward, terminated, truncated = outcome
         self._steps += 1
+        if self._options.is_minestudios:
+            action = self._keys(action)
         lines = self._lines(action, reward, extras) if self._options.overlay else None
         self._writer.add(
             action,
@@ -263,9 +277,7 @@ class EpisodeRecorder(gym.Wrapper):
 
     def _lines(self, action: Any, reward: float, extras: dict[str, float]) -> list[str]:
         """What the overlay says about the step that led to the frame."""
-        keys = action
-        if "buttons" in action:
-            keys = self._mapper.to_env(*self._mapper.parse(action))
+        keys = self._keys(action)
         pitch, yaw = keys.get("camera", (0.0, 0.0))
         pressed = [name for name, value in keys.items() if name != "camera" and value]
         return [
@@ -275,6 +287,12 @@ class EpisodeRecorder(gym.Wrapper):
             *(f"{name} {value:.3f}" for name, value in extras.items()),
         ]
 
+    def _keys(self, action: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the game was told: every key, and the camera."""
+        if "buttons" in action:
+            return self._mapper.to_env(*self._mapper.parse(action))
+        return {**dict.fromkeys(KEYS, 0), "camera": np.zeros(2), **action}
+
     def _check_size(self) -> None:
         options = getattr(self.env.unwrapped, "options", None)
         if self._options.media != "h264" or self._options.overlay:
@@ -283,6 +301,11 @@ class EpisodeRecorder(gym.Wrapper):
             width, height = options.render_size
         else:
             height, width = self.env.observation_space["image"].shape[:2]
+        if self._options.format == DATASET and (width, height) != FRAME_SIZE:
+            raise InvalidOptionsError(
+                f"recorder: format {DATASET} has frames of {FRAME_SIZE[0]}x{FRAME_SIZE[1]}, as "
+                f"MineStudio's converter skips all others; got {width}x{height}. Set render_size."
+            )
         if width % 2 or height % 2:
             raise InvalidOptionsError(
                 f"recorder: H.264 stores frames of even width and height only; got "

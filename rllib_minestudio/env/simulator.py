@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from rllib_minestudio.env.actions import ActionMapper, EnvAction, check_env_acti
 from rllib_minestudio.env.backend import Backend, make_backend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
 from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.errors import EngineError
 
 _MAX_WORLD_SEED = 2**31
 
@@ -76,6 +78,9 @@ class MinecraftSim:
 
         Returns:
             Observation, reward, terminated (the player died), truncated, info.
+
+        Raises:
+            EngineError: If the reward is not finite: a policy that learnt from it would be lost.
         """
         for hook in self._hooks["before_step"]:
             env_action = hook(self, env_action)
@@ -87,6 +92,10 @@ class MinecraftSim:
                 self, obs, reward, terminated, truncated, info
             )
             self.obs, self.info = obs, info
+        if not math.isfinite(reward):
+            raise EngineError(
+                f"The game or a callback gave the reward {reward}: it must be finite."
+            )
         if done:
             # A dead player can start over only in a new world: commands do not revive in Minecraft.
             self.already_reset = False

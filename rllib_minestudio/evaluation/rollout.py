@@ -73,6 +73,7 @@ class ModulePolicy:
             deterministic: Take the most likely action instead of sampling. Sampling is what
                 the agent did in training, and what its returns were measured with.
         """
+        self._seen = list(module.observation_space)
         self._forward = module.forward_inference if deterministic else module.forward_exploration
         self._initial = {
             name: torch.as_tensor(value)[None] for name, value in module.get_initial_state().items()
@@ -85,11 +86,11 @@ class ModulePolicy:
         self._first = True
 
     def act(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the action for one observation of one environment."""
+        """Return the action for one environment's observation; what the module lacks is unused."""
         batch = {
             Columns.OBS: {
-                key: torch.from_numpy(np.array(value))[None, None]  # [...] -> [1, 1, ...]
-                for key, value in observation.items()
+                key: torch.from_numpy(np.array(observation[key]))[None, None]  # -> [1, 1, ...]
+                for key in self._seen
             },
             Columns.STATE_IN: self._state,
             "first": torch.tensor([[self._first]]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,11 @@ from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.evaluation.summary import Summary
 
 FOLDER = "evaluation"
-"""Below a trial's folder: summaries and recordings, one folder per evaluation."""
+"""Below a trial's folder, or an algorithm's `logdir` where no experiment runs it: summaries and
+recordings, one folder per evaluation."""
+
+_LOCAL = "local"
+"""What pyarrow calls file systems that have ordinary paths."""
 
 NO_FILE = (
     "evaluation: kl_to is 'prior', but no file holds this run's prior, which is drawn at random or "
@@ -107,7 +112,9 @@ def _evaluate(
     algorithm: Any, group: EnvRunnerGroup, state: dict[str, Any]
 ) -> tuple[dict[str, Any], int, int]:
     """Evaluate a learner's state, report it, and save what is to be read."""
-    folder = Path(algorithm.logdir) / FOLDER / f"iteration_{algorithm.iteration + 1:06d}"
+    folder = _results_of(algorithm) / FOLDER / f"iteration_{algorithm.iteration + 1:06d}"
+    # An attempt at this iteration that a crash undid may have recorded other episodes.
+    shutil.rmtree(folder, ignore_errors=True)
     options = _options(algorithm.config, folder)
     module = state[COMPONENT_RL_MODULE]
     summary = evaluate(
@@ -128,6 +135,18 @@ def _evaluate(
         metrics.log_value(name, value, window=1)
     algorithm.metrics.aggregate([metrics.reduce()], key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
     return reported(summary), steps, steps
+
+
+def _results_of(algorithm: Any) -> Path:
+    """Where what an algorithm leaves behind belongs, and stays when it is resumed.
+
+    Under Tune that is the trial's folder among the results, where its checkpoints are, and not
+    the `logdir`, which ends with Ray's session.
+    """
+    storage = getattr(algorithm, "_storage", None)
+    if storage is None or storage.storage_filesystem.type_name != _LOCAL:
+        return Path(algorithm.logdir)
+    return Path(storage.trial_fs_path)
 
 
 def reported(summary: Summary) -> dict[str, float]:

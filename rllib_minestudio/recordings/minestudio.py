@@ -3,12 +3,13 @@
 The layout is that of `Worker.save_to_file` in MineStudio 1.1.6 (inference/generator):
 
     info_<id>.pkl     list of N + 1 infos, without the frame
-    action_<id>.pkl   list of N actions, {"buttons": (1,), "camera": (1,)}
+    action_<id>.pkl   list of N environment actions, {"attack": (), ..., "camera": (2,)}
     video_<id>.mp4    N + 1 frames at 30 a second, or images_<id>/0.jpeg, 1.jpeg, ...
 
-Theirs holds everything in memory until the end; this one streams. Their actions are torch tensors
-on whatever device they were computed on; these are NumPy arrays, which load without torch. Pickle
-is MineStudio's choice: load such files only if you trust where they come from.
+The actions are keys and degrees whatever the agent gave: MineStudio's simulator writes them over
+the tokens in the agent's own dict, before its worker saves that. Theirs holds everything in memory
+until the end; this one streams. Pickle is MineStudio's choice: load such files only if you trust
+where they come from. What MineStudio's dataset tools read is in `minestudio_dataset`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.video import Frame, FrameSink, PictureFolder, VideoWriter
 
 FRAMES_PER_SECOND = 30
-_PROTOCOL = 2
+PROTOCOL = 2
 """The newest pickle protocol whose memo is addressed by number: an object pickled alone can be
 put into a list under way, where it numbers its memo from 0 again."""
 
-_HEADER = pickle.PROTO + bytes([_PROTOCOL])
+_HEADER = pickle.PROTO + bytes([PROTOCOL])
 
 
 class PickledList:
@@ -48,7 +49,7 @@ class PickledList:
 
     def append(self, element: Any) -> None:
         """Append one element."""
-        pickled = pickle.dumps(element, _PROTOCOL)
+        pickled = pickle.dumps(element, PROTOCOL)
         self._file.write(pickled[len(_HEADER) : -len(pickle.STOP)] + pickle.APPEND)
 
     def close(self) -> None:
@@ -110,7 +111,7 @@ class MineStudioWriter:
     ) -> None:
         """Write one step; MineStudio keeps neither reward nor value nor divergence."""
         with reporting(self._folder, self.discard):
-            self._actions.append({name: np.atleast_1d(np.asarray(v)) for name, v in action.items()})
+            self._actions.append({name: np.asarray(value) for name, value in action.items()})
             self._frames.add(frame)
             self._infos.append(dict(info))
 
@@ -144,5 +145,7 @@ class MineStudioWriter:
 
 def files_of(info_file: Path) -> list[Path]:
     """Return the existing files of the episode whose infos are in `info_file`, that included."""
-    episode_id = info_file.stem.removeprefix("info_")
-    return sorted(info_file.parent.glob(f"*_{episode_id}*"))
+    if info_file.stem.startswith("info_"):
+        episode_id = info_file.stem.removeprefix("info_")
+        return sorted(info_file.parent.glob(f"*_{episode_id}*"))
+    return sorted(info_file.parents[1].glob(f"*/{info_file.stem}.*"))  # of a dataset

@@ -242,3 +242,105 @@ def test_a_file_that_raises_or_is_missing_is_refused(tmp_path, capsys):
     assert main(["convert", str(file)]) == BAD_INPUT
     assert "RuntimeError: not today" in capsys.readouterr().err
     assert main(["convert", str(tmp_path / "none.py")]) == BAD_INPUT
+
+
+def test_numpy_values_become_lists_and_numbers(tmp_path, capsys):
+    file = tmp_path / "config.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from pathlib import Path\n"
+        "from minestudio.simulator import MinecraftSim\n"
+        "from minestudio.simulator.callbacks import MaskActionsCallback\n"
+        "from minestudio.models import load_vpt_policy\n"
+        "online_dict = {'train_config': {'learning_rate': np.float32(0.5),\n"
+        "    'num_iterations': np.int64(40), 'anneal_lr_linearly': np.bool_(True)}}\n"
+        "def env_generator():\n"
+        "    masks = MaskActionsCallback(inventory=0, camera=np.array([0., 0.]))\n"
+        "    return MinecraftSim(obs_size=np.array([128, 128]), callbacks=[masks])\n"
+        "def policy_generator():\n"
+        "    return load_vpt_policy(Path('2x.model'), 'rl.weights')\n"
+    )
+    assert main(["convert", str(file)]) == 0
+    config = yaml.safe_load(capsys.readouterr().out)["config"]["config"]
+    assert config["env_config"]["obs_size"] == [128, 128]
+    masks = {"MaskActions": {"inventory": 0, "camera": [0.0, 0.0]}}
+    assert config["env_config"]["callbacks"] == [masks]
+    assert (config["lr"], config["lr_annealing_iterations"]) == (0.5, 40)
+    assert config["model"] == {"weights": ["2x.model", "rl.weights"]}
+
+
+SIMULATOR = "from minestudio.simulator import MinecraftSim\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from minestudio.simulator import *\nfrom minestudio.simulator.callbacks import *\n"
+        "def env_generator(): return MinecraftSim(callbacks=[JudgeResetCallback(3)])",
+        f"{SIMULATOR}from minestudio.simulator.callbacks import JudgeResetCallback\n"
+        "def env_generator():\n    sim = MinecraftSim()\n"
+        "    sim.callbacks.append(JudgeResetCallback(3))\n    return sim",
+        f"{SIMULATOR}from minestudio.simulator.callbacks import JudgeResetCallback\n"
+        "def env_generator():\n    sim = MinecraftSim('agent')\n"
+        "    sim.callbacks = [JudgeResetCallback(time_limit=3)]\n    return sim",
+        "from beside import env_generator",
+    ],
+    ids=["star", "append", "assigned", "module beside it"],
+)
+def test_callbacks_arrive_however_they_are_written(tmp_path, text):
+    (tmp_path / "beside.py").write_text(
+        f"{SIMULATOR}from minestudio.simulator.callbacks import JudgeResetCallback\n"
+        "def env_generator(): return MinecraftSim(callbacks=[JudgeResetCallback(3)])"
+    )
+    translation = translate(tmp_path, text)
+    assert translation.experiment["config"]["env_config"]["callbacks"] == [
+        {"JudgeReset": {"time_limit": 3}}
+    ]
+    assert not any("env_generator" in sentence for sentence in translation.left_out)
+    assert "beside" not in sys.modules
+
+
+def test_options_of_a_module_beside_the_config_arrive(tmp_path):
+    (tmp_path / "common.py").write_text("online_dict = {'train_config': {'learning_rate': 0.5}}")
+    text = "from common import online_dict\nonline_dict['train_config']['discount'] = 0.9"
+    config = translate(tmp_path, text).experiment["config"]
+    assert (config["lr"], config["gamma"]) == (0.5, 0.9)
+
+
+@pytest.mark.skipif(MINESTUDIO is None, reason="MineStudio is not installed")
+def test_options_of_minestudios_own_configs_arrive(tmp_path):
+    text = "from minestudio.online.run.config.gate import online_dict, env_generator"
+    translation = translate(tmp_path, text)
+    assert translation.experiment["config"]["gamma"] == 0.999
+    assert translation.experiment["config"]["env_config"]["callbacks"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("from no_such_package import online_dict", "online_dict comes from a module that is not"),
+        ("online_dict = {}", "online_dict is empty"),
+        ("def env_generator(): pass", "env_generator() returns None"),
+        ("def env_generator(): raise SystemExit(0)", "env_generator() raised SystemExit"),
+        (f"{SIMULATOR}def env_generator(): return MinecraftSim(callbacks=None)", "callbacks is a"),
+        (
+            "online_dict = {'train_config': {'batches_per_iteration': 'many', 'num_workers': 'x'}}",
+            "batches_per_iteration='many': the value is none",
+        ),
+        ("online_dict = {'train_config': {'clip_vloss': {1: open}}}", "cannot be written as YAML"),
+    ],
+)
+def test_what_makes_no_sense_is_said(tmp_path, capsys, text, complaint):
+    file = tmp_path / "config.py"
+    file.write_text(text)
+    assert main(["convert", str(file)]) == convert.INCOMPLETE
+    captured = capsys.readouterr()
+    assert complaint in captured.err
+    assert "{}" not in captured.out
+
+
+def test_a_config_that_exits_is_refused(tmp_path, capsys):
+    file = tmp_path / "config.py"
+    file.write_text("raise SystemExit(0)")
+    assert main(["convert", str(file)]) == BAD_INPUT
+    assert "SystemExit" in capsys.readouterr().err

@@ -3,6 +3,9 @@
 import json
 from types import SimpleNamespace
 
+import pytest
+
+from rllib_minestudio.cli import summary
 from rllib_minestudio.cli.summary import _last_return, read_history
 
 
@@ -30,3 +33,20 @@ def test_the_last_return_is_the_newest_that_was_measured(tmp_path):
     ]
     (tmp_path / "result.json").write_text("\n".join(map(json.dumps, lines)))
     assert _last_return(SimpleNamespace(path=tmp_path)) == 3.5
+
+
+def test_a_video_that_cannot_be_made_costs_no_number(tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no film today")
+
+    monkeypatch.setattr(summary, "_record_video", fail)
+    lines = {"training_iteration": 1, "num_env_steps_sampled_lifetime": 64}
+    trial = SimpleNamespace(
+        path=tmp_path, error=None, metrics=lines, config={}, checkpoint=None, errors=[]
+    )
+    plan = SimpleNamespace(name="tiny", searched=[])
+    with pytest.raises(RuntimeError, match="no film today"):
+        summary.summarize(plan, tmp_path, [trial], [1.0, 3.0], 5.0)
+    saved = json.loads((tmp_path / "summary.json").read_text())
+    assert saved["random_policy"]["mean_return"] == 2.0
+    assert saved["video"] is None

@@ -1,6 +1,7 @@
 """Episodes as MineStudio's inference workers write them, read without unpickling what they hold."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from PIL import Image
 
 from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_episode, windows
+from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.video import VideoWriter
@@ -62,6 +64,52 @@ def test_what_our_own_recorder_writes_for_minestudio_is_read(tmp_path):
     episode = open_episode(*find_episodes(tmp_path))
     assert episode.steps["buttons"].tolist() == BUTTONS
     assert len(list(episode.frames())) == len(episode) + 1 == 4
+
+
+def test_a_real_one_holds_keys_and_degrees():
+    """Written by MineStudio's own MineGenerator; see the README beside it."""
+    (path,) = find_episodes(Path(__file__).parent / "minestudio")
+    episode = open_episode(path)
+    with open(path, "rb") as file:
+        real = pickle.load(file)  # we made it ourselves
+    assert len(episode) == len(real) == 12
+    keys = episode.meta["keys"]
+    assert {*keys, "camera"} == set(real[0])
+    for row, action in enumerate(real):
+        assert episode.steps["keys"][row].tolist() == [action[key].item() for key in keys]
+        np.testing.assert_allclose(episode.steps["degrees"][row], action["camera"], rtol=1e-6)
+    (window,) = windows(episode, WindowOptions(12, 0, size=(64, 64)))
+    assert window.weight.sum() == 12
+    assert len(set(window.buttons.tolist())) > 1
+    mapper = ActionMapper()
+    for buttons, camera, action in zip(window.buttons, window.camera, real, strict=True):
+        told = mapper.to_env(int(buttons), int(camera))
+        np.testing.assert_allclose(told["camera"], action["camera"], rtol=1e-6)
+        assert [told[key] for key in keys] == [action[key].item() for key in keys]
+    assert 20 < window.image.mean() < 235
+
+
+def test_what_callbacks_asked_the_game_for_is_passed_over(tmp_path):
+    action = {"attack": np.array(1), "camera": np.array([[0.0, 10.0]]), "voxels": [-1, 1] * 3}
+    write(tmp_path, [action, {**action, "chat": "/kill", "forward": 1}])
+    episode = open_episode(*find_episodes(tmp_path))
+    assert episode.steps["keys"].sum(axis=1).tolist() == [1, 2]
+    assert episode.steps["degrees"].tolist() == [[0.0, 10.0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"attack": 2}, "the key attack is 2"),
+        ({"camera": [0.0, float("nan")]}, "no finite number"),
+        ({"camera": [0.0]}, "holds no list"),
+        ({"camera": "east"}, "holds no list"),
+    ],
+)
+def test_keys_that_are_none_are_refused(tmp_path, change, complaint):
+    write(tmp_path, [{"attack": 1, "camera": [0.0, 1.0], **change}])
+    with pytest.raises(RecordingError, match=complaint):
+        open_episode(*find_episodes(tmp_path)).steps  # noqa: B018
 
 
 class Harmful:

@@ -1,9 +1,11 @@
 """What happens when the engine or a callback raises."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
-from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv
+from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv, faults
 from rllib_minestudio.env.faults import HEALTHY_STEPS, MAX_REBUILDS
 from rllib_minestudio.errors import EngineError
 
@@ -126,3 +128,28 @@ def test_long_healthy_stretches_count_too(bomb):
         bomb.armed = "after_step"
         env.step(IDLE)
         bomb.armed = ""
+
+
+def test_the_pause_before_a_rebuild_is_bounded_however_often_it_fails(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(faults.time, "sleep", pauses.append)
+    counter = faults.FaultCounter(pauses=True)
+    for _ in range(40):
+        with contextlib.suppress(EngineError):  # whoever goes on after it
+            counter.note_failure(RuntimeError("again"))
+        counter.before_rebuild()
+    assert pauses[:4] == [1.0, 2.0, 4.0, 4.0]
+    assert max(pauses) == faults.LONGEST_PAUSE_S
+
+
+@pytest.mark.parametrize("reward", [float("nan"), float("inf")])
+def test_a_reward_that_is_no_number_ends_the_episode(reward):
+    class Pays:
+        def after_step(self, sim, obs, _, terminated, truncated, info):
+            return obs, reward, terminated, truncated, info
+
+    env = MineStudioEnv(SMALL, callbacks=[Pays()])
+    env.reset()
+    _, earned, terminated, truncated, info = env.step(IDLE)
+    assert (earned, terminated, truncated) == (0.0, False, True)
+    assert f"the reward {reward}: it must be finite" in info[ENGINE_ERROR]

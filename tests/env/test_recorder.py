@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import os
 import pickle
+from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 
 from rllib_minestudio import MineStudioEnv
+from rllib_minestudio.env.actions import KEYS
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.keep import remove_recording
 from rllib_minestudio.recordings import Recording, find_recordings
 
 STEPS = 24
@@ -127,13 +130,44 @@ def test_minestudios_files_hold_what_its_worker_writes(tmp_path):
         actions = pickle.load(file)
     assert len(infos) == STEPS + 1 and len(actions) == STEPS
     assert infos[-1]["player_pos"] == info["player_pos"] and "pov" not in infos[0]
-    assert set(actions[0]) == {"buttons", "camera"} and actions[0]["buttons"].shape == (1,)
+    assert set(actions[0]) == {*KEYS, "camera"}  # as in a real one: see tests/demonstrations
+    assert actions[0]["attack"].shape == () and actions[0]["camera"].shape == (2,)
     video = info["recording"].replace("info_", "video_").replace(".pkl", ".mp4")
     with av.open(video) as container:
         stream = container.streams.video[0]
         assert (stream.width, stream.height, stream.average_rate) == (160, 90, 30)
         assert sum(1 for _ in container.decode(stream)) == STEPS + 1
     assert len(os.listdir(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("action_type", ["agent", "env"])
+def test_source_files_of_minestudios_datasets(tmp_path, action_type):
+    options = RecorderOptions(str(tmp_path), format="minestudio-dataset")
+    limit = {"JudgeReset": {"time_limit": 3}}
+    env = MineStudioEnv(obs_size=(64, 64), callbacks=[limit], action_type=action_type)
+    recorder = EpisodeRecorder(env, options)
+    recorder.action_space.seed(3)
+    recorder.reset(seed=1)
+    truncated, done = False, []
+    while not truncated:
+        done.append(recorder.action_space.sample())
+        *_, truncated, info = recorder.step(done[-1])
+    if action_type == "agent":
+        done = [env.sim.agent_action_to_env_action(action) for action in done]
+    columns = pickle.loads(next(tmp_path.glob("actions/*.pkl")).read_bytes())
+    assert set(columns) == {*KEYS, "camera"}
+    assert columns["attack"].tolist() == [action["attack"] for action in done]
+    np.testing.assert_allclose(columns["camera"], [a["camera"] for a in done], rtol=1e-6)
+    infos = pickle.loads(Path(info["recording"]).read_bytes())
+    assert len(infos) == len(columns["attack"]) == 3  # what was seen last had no action
+    with av.open(str(next(tmp_path.glob("videos/*.mp4")))) as container:
+        assert sum(1 for _ in container.decode(video=0)) == 3
+    names = {path.stem for path in tmp_path.glob("*/*")}
+    assert len(names) == 1 and names.pop().endswith("-0")
+    remove_recording(info["recording"])
+    assert not list(tmp_path.glob("*/*"))
+    with pytest.raises(InvalidOptionsError, match="640x360"):
+        EpisodeRecorder(MineStudioEnv(render_size=(64, 36)), options)
 
 
 def test_minestudios_pictures(tmp_path):

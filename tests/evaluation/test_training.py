@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
+from ray.train._internal.storage import StorageContext
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.training import FOLDER
+from rllib_minestudio.evaluation.training import FOLDER, _results_of
 from rllib_minestudio.recordings import find_recordings
 
 
@@ -42,6 +46,13 @@ def test_every_second_iteration_reports_a_rate_and_leaves_a_page(small, local_ra
     recorded = list(find_recordings(folder))
     assert len(recorded) == summary.rate.num_yes > 0
     assert all(len(recording) == 3 for recording in recorded)
+
+
+def test_under_tune_they_lie_among_the_results(tmp_path):
+    storage = StorageContext(tmp_path, "run", trial_dir_name="trial")
+    trial = SimpleNamespace(logdir="/tmp/ray/session", _storage=storage)
+    assert _results_of(trial) == tmp_path / "run" / "trial"
+    assert _results_of(SimpleNamespace(logdir="/there")) == Path("/there")
 
 
 @pytest.mark.slow

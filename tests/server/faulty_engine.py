@@ -12,7 +12,7 @@ Environment variables, read at start:
     freeze        the process stops (SIGSTOP), as a Java virtual machine that swaps
     slow          takes `seconds` longer
     done          reports the player's death            (peek, step)
-    short_frame long_frame garbage_json                 (peek, step)
+    short_frame long_frame garbage_json no_health       (peek, step)
 `count` such events go well first (default 0; all later ones are faulty); `launches` says in which
 starts of the engine, from 0, the fault is there (default: all).
 """
@@ -79,6 +79,9 @@ class Faults:
             return seen._replace(frame=seen.frame + b"1234567")
         if kind == "garbage_json":
             return seen._replace(info=b'{"inventory": [')
+        if kind == "no_health":
+            info = {**json.loads(seen.info), "health": float("nan")}
+            return seen._replace(info=json.dumps(info).encode())
         return seen
 
 

@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_episode, windows
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.backend import VoxelBackend
+from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.env.voxel import jitcache
 from rllib_minestudio.env.voxel.server import launcher
 
@@ -115,6 +120,72 @@ def test_vpt_plays_through_the_inference_pipeline(run, tmp_path):
     found = run("inference.py", tmp_path / "episodes")
     assert found["summary"] == {"num_yes": 2, "num_episodes": 2, "yes_rate": "100.00%"}
     assert found["files"] == [".mp4"] * 2 + [".pkl"] * 4
+
+
+COURSE = (
+    *("/give @p minecraft:iron_sword 1", "/give @p minecraft:dirt 3", "/effect @p 5 9999 255 true"),
+    *("/replaceitem entity @p armor.head minecraft:iron_helmet 1", "/summon cow ~ ~ ~2"),
+    *("/tp @p ~ ~ ~ 0 20", {"attack": 1}, {"camera": [3.0, -2.0]}, {"forward": 1, "sprint": 1}),
+    *({"jump": 1, "forward": 1}, {"hotbar.2": 1, "use": 1}, {"sneak": 1, "forward": 1}),
+    *({"voxels": [-1, 1, -1, 1, -1, 1]}, {"mobs": [-9, 9, -9, 9, -9, 9]}, {"chat": "/clear"}),
+    *("/weather rain", "/time set 13000", "/fill ~-1 ~3 ~-1 ~1 ~3 ~1 minecraft:stone"),
+    *("/teleportbiome @p desert 0 ~0 0", {"inventory": 1}, {}, {"inventory": 1}, {}),
+)
+"""Commands and actions; whatever MineStudio tells changes on the way."""
+
+
+def test_the_embedded_engine_tells_what_minestudio_tells_over_the_wire(run):
+    """Raw observation and info, entry by entry, in process as through MineStudio's own client."""
+    backend = VoxelBackend(
+        EnvOptions.from_mapping({"obs_size": [64, 64], "preferred_spawn_biome": "plains"})
+    )
+    backend.seed(3)
+    expected = [["reset", backend.reset(), {}]]
+    for what in COURSE:
+        if isinstance(what, str):
+            obs, _, _, info = backend.execute_cmd(what)
+        else:
+            obs, _, _, info = backend.step({**backend.noop_action(), **what})
+        expected.append([what, obs, info])
+    for _, obs, _ in expected:
+        del obs["pov"]
+    told = run("contract.py", json.dumps(COURSE))["told"]
+    for ours, theirs in zip(json.loads(json.dumps(expected)), told, strict=True):
+        assert ours == theirs, ours[0]
+
+
+def test_recordings_of_minestudio_can_be_imitated(run, tmp_path):
+    found = run("generate.py", tmp_path / "episodes", "jpeg")
+    (path,) = find_episodes(tmp_path / "episodes")
+    episode = open_episode(path)
+    assert len(episode) == found["steps"]
+    (window,) = windows(episode, WindowOptions(found["steps"], 0, size=(64, 64)))
+    assert window.weight.all()
+    assert len(set(window.buttons.tolist())) > 1
+
+
+@pytest.mark.parametrize("action_type", ["agent", "env"])
+def test_minestudios_dataset_tools_read_our_recordings(run, tmp_path, action_type):
+    pytest.importorskip("lmdb")
+    options = RecorderOptions(str(tmp_path / "source"), format="minestudio-dataset")
+    limit = {"JudgeReset": {"time_limit": 15}}  # with the frame that has no action: two chunks
+    env = MineStudioEnv(obs_size=(64, 64), callbacks=[limit], action_type=action_type)
+    recorder = EpisodeRecorder(env, options)
+    recorder.action_space.seed(3)
+    recorder.reset(seed=1)
+    truncated, tokens = False, []
+    while not truncated:
+        action = recorder.action_space.sample()
+        keys = env.sim.to_env_action(action)
+        tokens.append(env.sim.env_action_to_agent_action(keys))
+        *_, truncated, _ = recorder.step(action)
+    read = run("dataset.py", tmp_path / "source", tmp_path / "lmdb")["episodes"]
+    (episode,) = read.values()
+    assert (episode["length"], episode["images"]) == (8, [8, 36, 64, 3])
+    assert episode["buttons"] == [int(token["buttons"][0]) for token in tokens[:8]]
+    assert episode["camera"] == [int(token["camera"][0]) for token in tokens[:8]]
+    assert all(20 < brightness < 235 for brightness in episode["brightness"])
+    assert len(episode["places"]) == 8
 
 
 def test_the_tasks_of_the_benchmark_load_and_can_be_played(run):

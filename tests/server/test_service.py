@@ -63,6 +63,7 @@ def test_the_game_is_the_embedded_backends_bit_by_bit(client):
             obs, _, done, info = backend.step(action)
         np.testing.assert_array_equal(image(seen.frame, 96, 64), obs["pov"])
         assert seen.done == done
+        info |= obs
         for group in ("use_item", "pickup", "mine_block", "damage_dealt", "custom", "kill_entity"):
             assert seen.info[group] == info[group]
         position = {"x": seen.info["xpos"], "y": seen.info["ypos"], "z": seen.info["zpos"]}

@@ -10,6 +10,7 @@ from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
+    EVALUATION_RESULTS,
     LEARNER_RESULTS,
     LEARNER_UPDATE_TIMER,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
@@ -38,6 +39,22 @@ class MineStudioBC(BC):
     def _should_create_evaluation_env_runners(cls, eval_config: Any) -> bool:
         """Never: clones are played in the driver, see `evaluate`."""
         return False
+
+    def step(self) -> dict[str, Any]:
+        """One iteration; the result of one that evaluates holds that evaluation.
+
+        Returns:
+            RLlib's result. `evaluate` is called when the training's part of it is made already,
+            which would show what was evaluated the time before.
+        """
+        result: dict[str, Any] = super().step()
+        evaluated = result.get(EVALUATION_RESULTS, {}).get(ENV_RUNNER_RESULTS)
+        if evaluated:
+            lifetime = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_EPISODES_LIFETIME))
+            result.setdefault(ENV_RUNNER_RESULTS, {}).update(
+                evaluated, **{NUM_EPISODES_LIFETIME: lifetime}
+            )
+        return result
 
     def training_step(self) -> None:
         """`dataset_num_iters_per_learner` batches; RLlib collects the metrics."""

@@ -7,17 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllib_minestudio.cli.convert.online_dict import Translation
-from rllib_minestudio.cli.convert.stand_ins import StandIn
+from rllib_minestudio.cli.convert.stand_ins import SIMULATOR, SIMULATOR_PARAMETERS, StandIn
+from rllib_minestudio.cli.convert.values import NotPlainError, plain
 from rllib_minestudio.env.callbacks.builder import CALLBACKS
 
 _RANDOM_EPISODES = 5
 """Of the random policy, for the summary: at the real game's speed 20 would take minutes."""
-_SIMULATOR = "MinecraftSim"
-_SIMULATOR_PARAMETERS = (
-    *("action_type", "obs_size", "render_size", "seed", "inventory", "preferred_spawn_biome"),
-    *("num_empty_frames", "callbacks", "camera_config"),
-)
-"""In MineStudio's order; ours have the same names."""
 _CAMERA_PARAMETERS = (
     *("camera_binsize", "camera_maxval", "camera_mu", "camera_quantization_scheme"),
 )
@@ -31,21 +26,19 @@ _POLICY_LOADERS = {
 
 def translate_env(translation: Translation, env: Any) -> None:
     """Translate the simulator that `env_generator` returned."""
-    if not isinstance(env, StandIn) or env.name != _SIMULATOR or not env.is_minestudios:
+    if not isinstance(env, StandIn) or env.name != SIMULATOR or not env.is_minestudios:
         translation.left_out.append(
             f"env_generator() returns {_shown(env)}; only MineStudio's MinecraftSim is translated"
         )
         return
     translation.set("config.env_config.engine", "minecraft")
     translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
-    for name, value in _by_name(env, _SIMULATOR_PARAMETERS).items():
-        if name not in _SIMULATOR_PARAMETERS:
+    for name, value in _by_name(env, SIMULATOR_PARAMETERS).items():
+        if name not in SIMULATOR_PARAMETERS:
             translation.left_out.append(f"MinecraftSim({name}=...): MineStudio ignores it too")
         elif name == "callbacks":
-            specs = [_callback(translation, callback) for callback in value]
-            translation.set(
-                "config.env_config.callbacks", [spec for spec in specs if spec is not None]
-            )
+            if specs := _callbacks(translation, value):
+                translation.set("config.env_config.callbacks", specs)
         elif name == "camera_config" and isinstance(value, StandIn):
             settings = _by_name(value, _CAMERA_PARAMETERS)
             translation.set("config.env_config.camera_config", _plain(translation, name, settings))
@@ -63,13 +56,23 @@ def translate_policy(translation: Translation, policy: Any) -> None:
         weights = [arguments[name] for name in parameters if arguments.get(name) is not None]
         if weights:
             # The sizes follow from what the weights say of themselves.
-            translation.set("config.model.weights", weights[0] if len(weights) == 1 else weights)
+            places = [_plain(translation, policy.name, place) for place in weights]
+            translation.set("config.model.weights", places[0] if len(places) == 1 else places)
             translation.set("config.prior", "initial")
             return
     translation.left_out.append(
         f"policy_generator() returns {_shown(policy)}; translated are load_vpt_policy and "
         "VPTPolicy.from_pretrained with weights. Set model.preset or model.weights"
     )
+
+
+def _callbacks(translation: Translation, callbacks: Any) -> list[Any]:
+    """The callbacks that can be translated; the others are named."""
+    if not isinstance(callbacks, list | tuple):
+        translation.left_out.append(f"callbacks is {_shown(callbacks)}, no list")
+        return []
+    specs = [_callback(translation, callback) for callback in callbacks]
+    return [spec for spec in specs if spec is not None]
 
 
 def _callback(translation: Translation, callback: Any) -> Any:
@@ -93,8 +96,7 @@ def _callback(translation: Translation, callback: Any) -> Any:
     elif arguments:
         return {name: _plain(translation, name, arguments[0])}
     if short == "Compose" and "callbacks" in keywords:
-        inner = [_callback(translation, each) for each in keywords["callbacks"]]
-        keywords["callbacks"] = [spec for spec in inner if spec is not None]
+        keywords["callbacks"] = _callbacks(translation, keywords["callbacks"])
     return {name: _plain(translation, name, keywords)} if keywords else name
 
 
@@ -103,17 +105,12 @@ def _by_name(call: StandIn, parameters: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(translation: Translation, name: str, value: Any) -> Any:
-    """A value as YAML can hold it; what it cannot is left out and said so."""
-    if isinstance(value, Mapping):
-        return {key: _plain(translation, name, each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(translation, name, each) for each in value]
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if hasattr(value, "item"):
-        return value.item()
-    translation.left_out.append(f"{name}: {value!r} cannot be written as YAML")
-    return None
+    """A value as YAML can hold it; one that it cannot is left out and said so."""
+    try:
+        return plain(value)
+    except NotPlainError as error:
+        translation.left_out.append(f"{name}: {error}")
+        return None
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllib_minestudio.cli.convert.stand_ins import StandIn
+from rllib_minestudio.cli.convert.values import NotPlainError, plain
 
 
 @dataclass
@@ -205,14 +206,28 @@ def flattened(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def translate_options(translation: Translation, online_dict: Any) -> None:
     """Translate `online_dict`; keys that MineStudio does not have either are left out."""
+    if isinstance(online_dict, type | StandIn):
+        translation.left_out.append(
+            "online_dict comes from a module that is not installed here: install it, or copy the "
+            "mapping into the file"
+        )
+        return
     if not isinstance(online_dict, Mapping):
         translation.left_out.append(f"online_dict is {type(online_dict).__name__}, no mapping")
         return
-    options = flattened(online_dict)
+    if not online_dict:
+        translation.left_out.append("online_dict is empty")
+    options: dict[str, Any] = {}
+    for path, value in flattened(online_dict).items():
+        try:
+            options[path] = plain(value)
+        except NotPlainError as error:
+            translation.left_out.append(f"{path}: {error}")
     for path, value in options.items():
-        if isinstance(value, type | StandIn):
-            translation.left_out.append(f"{path}: {value!r} cannot be written as YAML")
-        elif path in RULES:
-            RULES[path](translation, path, value, options)
-        else:
+        if path not in RULES:
             translation.left_out.append(f"{path}={value!r}: unknown key of online_dict")
+            continue
+        try:
+            RULES[path](translation, path, value, options)
+        except (TypeError, ValueError, ArithmeticError):  # rules that calculate
+            translation.left_out.append(f"{path}={value!r}: the value is none that it can have")

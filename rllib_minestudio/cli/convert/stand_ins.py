@@ -7,6 +7,8 @@ not installed, are stand-ins, so that running both costs nothing and shows what 
 
 from __future__ import annotations
 
+import ast
+import builtins
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -22,6 +24,15 @@ from rllib_minestudio.errors import ExperimentFileError
 
 MINESTUDIO = "minestudio"
 _RUN_NAME = "__rllib_convert__"
+_CONFIGS = "minestudio.online.run.config"
+"""MineStudio's own configs, which others take their `online_dict` from: run, not replaced."""
+
+SIMULATOR = "MinecraftSim"
+SIMULATOR_PARAMETERS = (
+    *("action_type", "obs_size", "render_size", "seed", "inventory", "preferred_spawn_biome"),
+    *("num_empty_frames", "callbacks", "camera_config"),
+)
+"""In MineStudio's order; ours have the same names."""
 
 
 class _Noting(type):
@@ -53,15 +64,27 @@ class StandIn(metaclass=_Noting):
         StandIn.used.update(_package(base) for base in cls.__mro__[1:] if base is not StandIn)
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        """Note the arguments."""
-        self.arguments = arguments
-        self.keywords = keywords
+        """Note the arguments; the simulator's by name, as they are its attributes too."""
+        if type(self).__qualname__ == SIMULATOR and self.is_minestudios:
+            keywords = {**dict(zip(SIMULATOR_PARAMETERS, arguments, strict=False)), **keywords}
+            keywords.setdefault("callbacks", [])
+            arguments = arguments[len(SIMULATOR_PARAMETERS) :]
+        vars(self).update(arguments=arguments, keywords=keywords)
 
     def __getattr__(self, name: str) -> Any:
-        """Any method returns the object itself, as `policy.to(device)` does."""
+        """An argument, as in `sim.callbacks`; any method returns the object itself.
+
+        The latter is what `policy.to(device)` does.
+        """
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in self.keywords:
+            return self.keywords[name]
         return lambda *_, **__: self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Note it as an argument, as in `sim.callbacks = [...]`."""
+        self.keywords[name] = value
 
     @property
     def name(self) -> str:
@@ -85,9 +108,10 @@ def _stand_in(name: str, module: str) -> type[StandIn]:
 class _StandInModule(ModuleType):
     """A module that has whatever name one asks it for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, star: list[str]) -> None:
         super().__init__(name)
         self.__path__ = []
+        self.__all__ = star
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -100,8 +124,10 @@ class _StandInModule(ModuleType):
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds stand-ins for MineStudio's modules, and for what the config imports in vain."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Path) -> None:
         self.missing: set[str] = set()
+        self._folder = config.resolve().parent
+        self._star = _unbound_names(config)
         self._searching = False
 
     def find_spec(
@@ -110,10 +136,20 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package = fullname.partition(".")[0]
         if package != MINESTUDIO and package not in self.missing:
             # Libraries try optional imports of their own, which have to fail.
-            if self._searching or not _asked_by_the_config() or self._is_installed(package):
+            if self._searching or not self._asked_by_the_config() or self._is_installed(package):
                 return None
             self.missing.add(package)
+        if fullname.startswith(f"{_CONFIGS}.") and (real := self._real_config(fullname)):
+            return real
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def _real_config(self, fullname: str) -> importlib.machinery.ModuleSpec | None:
+        """One of MineStudio's own configs, if MineStudio is installed; it need not be imported."""
+        for folder in sys.path:
+            file = Path(folder or ".").joinpath(*fullname.split(".")).with_suffix(".py")
+            if file.is_file():
+                return importlib.util.spec_from_file_location(fullname, file)
+        return None
 
     def _is_installed(self, package: str) -> bool:
         self._searching = True
@@ -124,38 +160,66 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         finally:
             self._searching = False
 
+    def _asked_by_the_config(self) -> bool:
+        """Whether the import under way stands in the config module, or a module beside it."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            name = str(frame.f_globals.get("__name__"))
+            if name == _RUN_NAME or self.is_beside(frame.f_globals.get("__file__")):
+                return True
+            if name != __name__ and not name.startswith("importlib"):
+                return False
+            frame = frame.f_back  # type: ignore[assignment]
+        return False
+
+    def is_beside(self, file: Any) -> bool:
+        """Whether a module's file lies in the config's folder."""
+        return isinstance(file, str) and Path(file).resolve().parent == self._folder
+
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return _StandInModule(spec.name)
+        return _StandInModule(spec.name, self._star)
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to execute."""
 
 
-def _asked_by_the_config() -> bool:
-    """Whether the import under way stands in the config module itself."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != _RUN_NAME:
-        name = str(frame.f_globals.get("__name__"))
-        if name != __name__ and not name.startswith("importlib"):
-            return False
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+def _unbound_names(config: Path) -> list[str]:
+    """What a config uses and never binds: what it gets from `from ... import *`."""
+    try:
+        tree = ast.parse(config.read_bytes())
+    except (SyntaxError, ValueError):
+        return []  # running it will say so
+    used: set[str] = set()
+    bound = set(dir(builtins))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+    return sorted(name for name in used - bound if not name.startswith("__"))
 
 
 @contextmanager
-def _installed(finder: _Finder) -> Iterator[None]:
-    """Let imports find stand-ins first; afterwards everything is as it was."""
+def _installed(finder: _Finder, folder: Path) -> Iterator[None]:
+    """Let imports find stand-ins, and the modules of a folder; afterwards all is as it was."""
     before = dict(sys.modules)
     StandIn.used.clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == MINESTUDIO]:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
+    sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
+        sys.path.remove(str(folder))
         for name, module in list(sys.modules.items()):
-            if isinstance(module, _StandInModule):
+            is_beside = name not in before and finder.is_beside(getattr(module, "__file__", None))
+            if isinstance(module, _StandInModule) or is_beside or name.startswith(f"{_CONFIGS}."):
                 del sys.modules[name]
         sys.modules.update(before)
 
@@ -179,12 +243,12 @@ class ConfigModule:
         """
         if not path.is_file():
             raise ExperimentFileError(f"There is no file {str(path)!r}.")
-        finder = _Finder()
+        finder = _Finder(path)
         self.problems: list[str] = []
-        with _installed(finder):
+        with _installed(finder, path.resolve().parent):
             try:
                 names = runpy.run_path(str(path), run_name=_RUN_NAME)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise ExperimentFileError(
                     f"{path}: running it raised {type(error).__name__}: {error}"
                 ) from error
@@ -198,7 +262,10 @@ class ConfigModule:
             self.problems.append(f"there is no {generator}()")
             return None
         try:
-            return names[generator]()
-        except Exception as error:
+            generated = names[generator]()
+        except (Exception, SystemExit) as error:
             self.problems.append(f"{generator}() raised {type(error).__name__}: {error}")
             return None
+        if generated is None:
+            self.problems.append(f"{generator}() returns None")
+        return generated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -40,6 +41,15 @@ def as_yaml(translation: Translation, source: Path) -> str:
             lines += ["#", f"# {title}"]
             lines += [f"# - {' '.join(sentence.split())}" for sentence in sentences]
     name = re.sub(r"\W+", "_", source.stem)
-    experiment = {key: value for key, value in translation.experiment.items() if value != {}}
+    experiment = _without_empty_sections(translation.experiment)
     body = yaml.safe_dump({name: experiment}, sort_keys=False, width=100, allow_unicode=True)
     return "\n".join([*lines, "", body])
+
+
+def _without_empty_sections(section: dict[str, Any]) -> dict[str, Any]:
+    """Leave out mappings that say nothing, at any depth."""
+    kept = {
+        key: _without_empty_sections(value) if isinstance(value, dict) else value
+        for key, value in section.items()
+    }
+    return {key: value for key, value in kept.items() if value != {}}

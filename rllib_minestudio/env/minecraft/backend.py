@@ -77,6 +77,8 @@ class MinecraftBackend:
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
         """Play one tick; `drop` is not sent, as in MineStudio."""
+        if command := action.get("chat"):
+            action = {**action, "chat": modern(command)}
         try:
             raw_obs, reward, done, info = self._session.play(action, self._minecraft.step_timeout_s)
         except EngineError as error:
@@ -86,7 +88,7 @@ class MinecraftBackend:
 
     def execute_cmd(self, command: str) -> RawStep:
         """Send a chat command; takes one tick without any key pressed."""
-        return self.step({**self.action_space.no_op(), "chat": modern(command)})
+        return self.step({**self.action_space.no_op(), "chat": command})
 
     def noop_action(self) -> dict[str, Any]:
         """Return an action that does nothing, under MineStudio's name for it."""
@@ -108,8 +110,8 @@ class MinecraftBackend:
         """Return the mobs within `radius` blocks; takes one tick, as the game tells no sooner."""
         reach = int(radius) + 1
         box = [-reach, reach] * 3
-        *_, info = self.step({**self.action_space.no_op(), "mobs": box})
-        x, y, z = (info["player_pos"][axis] for axis in "xyz")
+        obs, _, _, info = self.step({**self.action_space.no_op(), "mobs": box})
+        x, y, z = (obs["player_pos"][axis] for axis in "xyz")
         found = []
         for mob in info.get("mobs", []):
             offset = (mob["x"] - x, mob["y"] - y, mob["z"] - z)

@@ -6,6 +6,7 @@ does with the connection and with processes is overridden or never called.
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 import uuid
@@ -17,6 +18,7 @@ from lxml import etree
 from minestudio.simulator.minerl.env._singleagent import _SingleAgentEnv
 from minestudio.simulator.minerl.herobraine.env_specs.human_survival_specs import HumanSurvival
 
+from rllib_minestudio.env.checks import is_number
 from rllib_minestudio.env.minecraft.connection import Connection
 from rllib_minestudio.env.minecraft.info import plain
 from rllib_minestudio.env.options import EnvOptions
@@ -68,7 +70,7 @@ class Session(_SingleAgentEnv):
             timeout_s: Seconds that all of it may take.
 
         Returns:
-            Observation (`pov`) and info of the moment before the first tick.
+            Observation and info of the moment before the first tick.
 
         Raises:
             EngineError: If the game fails or is too slow.
@@ -101,7 +103,7 @@ class Session(_SingleAgentEnv):
             timeout_s: Seconds that it may take.
 
         Returns:
-            Observation (`pov`), reward, whether the game says that the mission is over, info.
+            Observation, reward, whether the game says that the mission is over, info.
 
         Raises:
             EngineError: If the game fails, is too slow, or has no mission.
@@ -116,6 +118,8 @@ class Session(_SingleAgentEnv):
         if frame is None:
             raise EngineError("The game sent no frame.")
         reward, done, _ = connection.receive_struct(_STEP_REPLY)
+        if not math.isfinite(reward):
+            raise EngineError(f"The game gave the reward {reward}: it must be finite.")
         observation, info = self._understand(frame, connection.receive())
         # Lets the world outside the player advance; there is no answer.
         connection.send(b"<StepServer></StepServer>")
@@ -148,9 +152,21 @@ class Session(_SingleAgentEnv):
         """Have MineStudio's handlers read an answer, and return plain objects."""
         try:
             seen, monitored = self._process_observation(_AGENT, frame.reshape(-1), text.decode())
+            _refuse_nonsense({**seen["player_pos"], **monitored})
         except (ValueError, LookupError, TypeError, AssertionError, AttributeError) as error:
             raise EngineError(
                 f"The game's info cannot be read ({type(error).__name__}: {error}): {text[:200]!r}"
             ) from error
-        pov = seen.pop("pov")
-        return {"pov": pov}, plain({**seen, **monitored})
+        return plain(seen), plain(monitored)
+
+
+def _refuse_nonsense(told: Mapping[str, Any]) -> None:
+    """Check the numbers on which the end of an episode, or an agent, depends.
+
+    Raises:
+        ValueError: If the place, the health or the food is no finite number.
+    """
+    for name in ("x", "y", "z", "pitch", "yaw", "health", "food_level"):
+        value = told.get(name, 0.0)
+        if not is_number(value):
+            raise ValueError(f"{name} is {value!r}, which is no finite number")

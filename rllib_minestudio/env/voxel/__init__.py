@@ -4,6 +4,7 @@
 
     engine                      facade: reset, tick, execute, render, info
     commands/  renderer         chat commands; pictures (renderer and render/)
+    surroundings                light, sky and biome where the player is
     game                        the course of a game: begin, tick
     building consequences places    what keys, events and deaths do
     state                       everything a game consists of
@@ -11,6 +12,6 @@
     combat mining locomotion hunger raycast physics    kernels: the rules
     world  worldgen  accel      blocks, terrain, and the box field for rays
     player inventory entities   records and containers
-    blocks items tools          tables
+    blocks items tools boxes    tables; what a step may ask for
     kernels jitcache rehearsal  how kernels are compiled, once per machine
 """

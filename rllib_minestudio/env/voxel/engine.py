@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import commands, jitcache
 from rllib_minestudio.env.voxel.blocks import BLOCKS
+from rllib_minestudio.env.voxel.boxes import Box
 from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.entities import MOB_KINDS
 from rllib_minestudio.env.voxel.game import Game
 from rllib_minestudio.env.voxel.player import Player
 from rllib_minestudio.env.voxel.renderer import Renderer
+from rllib_minestudio.env.voxel.surroundings import location_stats
 from rllib_minestudio.env.voxel.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
-_SEA_LEVEL = 63
+_PLACE = (("x", "xpos"), ("y", "ypos"), ("z", "zpos"), ("pitch", "pitch"), ("yaw", "yaw"))
+"""Entries of `player_pos`, and those of `location_stats` that say the same."""
+_DISTANCE_OF_MOBS = 1800.0
+"""Radius, in blocks, around the largest box of mobs that a step can ask for."""
 
 
 class VoxelEngine:
@@ -123,37 +128,31 @@ class VoxelEngine:
             out,
         )
 
-    def info(self, mobs_within: float | None = None) -> dict[str, Any]:
+    def info(self, voxels: Box | None = None, mobs: Box | None = None) -> dict[str, Any]:
         """What MineStudio tells beside the frame, as fresh plain objects.
 
         Args:
-            mobs_within: Also list the mobs within so many blocks, under "mobs".
+            voxels: Also tell the blocks of this box, under "voxels".
+            mobs: Also tell the mobs of this box, under "mobs".
         """
         state = self._game.state
         player = state.player
-        x, y, z = player.position.tolist()
-        yaw, pitch = player.yaw, player.pitch
+        location = location_stats(state)
         info: dict[str, Any] = {
             "inventory": player.inventory.describe(),
             "equipped_items": player.inventory.equipment(player.selected),
             **self._statistics(),
-            "location_stats": {
-                "xpos": x,
-                "ypos": y,
-                "zpos": z,
-                "yaw": yaw,
-                "pitch": pitch,
-                "sea_level": _SEA_LEVEL,
-                "is_raining": state.raining,
-            },
-            "player_pos": {"x": x, "y": y, "z": z, "pitch": pitch, "yaw": yaw},
+            "location_stats": location,
+            "player_pos": {name: location[key] for name, key in _PLACE},
             "isGuiOpen": state.gui_open,
             "is_gui_open": state.gui_open,
             "health": player.health,
             "food_level": player.food,
         }
-        if mobs_within is not None:
-            info["mobs"] = self.mobs_near(mobs_within)
+        if voxels is not None:
+            info["voxels"] = self.blocks_within(voxels)
+        if mobs is not None:
+            info["mobs"] = self.mobs_within(mobs)
         return info
 
     def biome(self) -> str:
@@ -187,12 +186,21 @@ class VoxelEngine:
                 )
         return sorted(found, key=lambda mob: mob["distance"])
 
-    def blocks_within(self, box: tuple[int, int, int, int, int, int]) -> list[dict[str, Any]]:
+    def mobs_within(self, box: Box) -> list[dict[str, Any]]:
+        """The living mobs whose feet are in a box around the player's; as `mobs_near`."""
+        x0, x1, y0, y1, z0, z1 = box
+        x, y, z = self.player.position.tolist()
+        return [
+            mob
+            for mob in self.mobs_near(_DISTANCE_OF_MOBS)
+            if x0 <= mob["x"] - x <= x1 and y0 <= mob["y"] - y <= y1 and z0 <= mob["z"] - z <= z1
+        ]
+
+    def blocks_within(self, box: Box) -> list[dict[str, Any]]:
         """The blocks of a box around the player, air included.
 
         Args:
-            box: x0, x1, y0, y1, z0, z1 relative to the block that the feet are in, both ends
-                included.
+            box: Relative to the block that the feet are in.
 
         Returns:
             Dictionaries with type (a block's name) and x, y, z (its place in the world).

@@ -42,6 +42,8 @@ def _simulation() -> None:
     engine.tick({"jump": 1, "use": 1})
     engine.mobs_near(20.0)
     engine.info()
+    engine.execute("/setblock ~ ~3 ~ stone")
+    engine.info()
     engine.biome()
 
 

@@ -7,10 +7,11 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from rllib_minestudio.env.voxel.boxes import Box
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.server.mission import Mission
-from rllib_minestudio.env.voxel.server.step_text import Box, Step
+from rllib_minestudio.env.voxel.server.step_text import Step
 from rllib_minestudio.env.voxel.worldgen import BIOMES
 
 _NAMESPACE = "minecraft:"
@@ -20,8 +21,6 @@ _NOTHING_SELECTED = ("No entity was found", "No player was found")
 """Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
 _MOST_COMPLAINTS = 200
 _LONGEST_SHOWN = 200
-_DISTANCE_OF_MOBS = 1800.0
-"""Radius, in blocks, around the largest box of mobs that a step can ask for."""
 
 
 class Observation(NamedTuple):
@@ -98,11 +97,7 @@ class Session:
 
     def observe(self, voxels: Box | None = None, mobs: Box | None = None) -> Observation:
         """Show the game as it is, with the blocks and mobs of the given boxes."""
-        info = _for_minestudio(self._engine.info())
-        if voxels is not None:
-            info["voxels"] = self._engine.blocks_within(voxels)
-        if mobs is not None:
-            info["mobs"] = _within(self._engine, mobs)
+        info = _for_minestudio(self._engine.info(voxels, mobs))
         frame = self._engine.render()[::-1].tobytes()
         return Observation(frame, json.dumps(info).encode(), self._done)
 
@@ -146,14 +141,3 @@ def _for_minestudio(info: dict[str, Any]) -> dict[str, Any]:
         "inventory": [{"slot_id": slot, **stack} for slot, stack in inventory.items()],
         "equipped_items": {place: json.dumps(item) for place, item in equipped.items()},
     }
-
-
-def _within(engine: VoxelEngine, box: Box) -> list[dict[str, Any]]:
-    """The mobs whose feet are in a box around the player's."""
-    x0, x1, y0, y1, z0, z1 = box
-    x, y, z = engine.player.position.tolist()
-    return [
-        mob
-        for mob in engine.mobs_near(_DISTANCE_OF_MOBS)
-        if x0 <= mob["x"] - x <= x1 and y0 <= mob["y"] - y <= y1 and z0 <= mob["z"] - z <= z1
-    ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllib_minestudio.env.voxel.boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.env.voxel.server.wire import ProtocolError
 
 KEYS = frozenset(
@@ -15,16 +17,8 @@ KEYS = frozenset(
 """Keys that the game has; MineStudio's `pickItem` does nothing in survival."""
 
 _IGNORED_KEYS = frozenset(["pickItem", "drop", "swapHands"])
-_LARGEST_REACH = 50
-"""Farthest block, from the player, that MineStudio's action space lets a step ask for."""
-_LARGEST_VOLUME = 32768
-"""Most blocks that a step may ask for, as many as `/fill` may change."""
-_FARTHEST_MOB = 1000
 _LONGEST_CHAT = 32500
 """Longest command in characters, as in Minecraft's command blocks."""
-
-Box = tuple[int, int, int, int, int, int]
-"""x0, x1, y0, y1, z0, z1 relative to the player, in blocks, both ends included."""
 
 
 @dataclass
@@ -67,11 +61,9 @@ def read_step(text: str) -> Step:
                 raise ProtocolError("a step has more than one chat message")
             step.chat = value
         elif key == "voxels":
-            step.voxels = _box(key, value, _LARGEST_REACH)
-            if step.voxels is not None and _volume(step.voxels) > _LARGEST_VOLUME:
-                raise ProtocolError(f"voxels may ask for {_LARGEST_VOLUME} blocks; got {value!r}")
+            step.voxels = _box(voxels_box, key, value)
         elif key == "mobs":
-            step.mobs = _box(key, value, _FARTHEST_MOB)
+            step.mobs = _box(mobs_box, key, value)
         elif line.strip() and key not in _IGNORED_KEYS:
             raise ProtocolError(f"a step has the unknown line {line[:80]!r}")
     return step
@@ -91,20 +83,11 @@ def _number(key: str, word: str) -> float:
     return number
 
 
-def _box(key: str, value: str, reach: int) -> Box | None:
-    """Six bounds, in order; None where all are zero, as in an action that asks for nothing."""
+def _box(read: Callable[[list[float]], Box | None], key: str, value: str) -> Box | None:
     words = value.split(",")
     if len(words) != 6:
         raise ProtocolError(f"{key} needs six bounds; got {value[:80]!r}")
-    x0, x1, y0, y1, z0, z1 = (int(_number(key, word)) for word in words)
-    if not any((x0, x1, y0, y1, z0, z1)):
-        return None
-    if max(map(abs, (x0, x1, y0, y1, z0, z1))) > reach or x0 > x1 or y0 > y1 or z0 > z1:
-        rule = f"must be x0,x1,y0,y1,z0,z1 in order, at most {reach} blocks away"
-        raise ProtocolError(f"{key} {rule}; got {value[:80]!r}")
-    return x0, x1, y0, y1, z0, z1
-
-
-def _volume(box: Box) -> int:
-    x0, x1, y0, y1, z0, z1 = box
-    return (x1 - x0 + 1) * (y1 - y0 + 1) * (z1 - z0 + 1)
+    try:
+        return read([_number(key, word) for word in words])
+    except ValueError as error:
+        raise ProtocolError(str(error)) from error
