@@ -91,7 +91,9 @@ def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
         "--only", default="all", help="keep recordings of: all, success, failure, best_K"
     )
     parser.add_argument(
-        "--format", default="episodes", help="episodes, or minestudio for MineStudio's files"
+        "--format",
+        default="episodes",
+        help="episodes, or for MineStudio: minestudio (as its inference) or minestudio-dataset",
     )
     parser.add_argument("--pov", action="store_true", help="record at render_size")
     parser.add_argument("--overlay", action="store_true", help="write actions and rewards on it")

@@ -6,7 +6,9 @@
 
 Source of the layout: MineStudio 1.1.6, `Worker.save_to_file` in inference/generator/mine_generator.py.
 Its simulator writes the keys over the tokens in the agent's own dict, so real files hold keys, and
-whatever callbacks asked the game for (`voxels`, `mobs`, `chat`). The pickle is read without running anything that it may contain (`safe_pickle`); torch's tensors
+whatever callbacks asked the game for (`voxels`, `mobs`, `chat`), which is passed over.
+
+The pickle is read without running anything that it may contain (`safe_pickle`); torch's tensors
 are taken apart by hand, because torch's own way of unpickling them would unpickle all else.
 """  # noqa: E501
 
@@ -29,6 +31,9 @@ from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 from rllib_minestudio.safe_pickle import PlainUnpickler, load_plain
 
 PREFIX, SUFFIX = "action_", ".pkl"
+
+_MALFORMED = (AttributeError, OverflowError, TypeError, ValueError)
+"""What an action that is none makes Python and NumPy raise."""
 
 _STORAGES = {"LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16}
 """Names of torch's storages of integers, and what they hold."""
@@ -89,7 +94,7 @@ class MineStudioRecording:
             if not isinstance(actions, list):
                 raise TypeError(f"it holds a {type(actions).__name__}")
             return _tokens(actions) if actions and "buttons" in actions[0] else _keys(actions)
-        except (CheckpointMismatchError, KeyError, TypeError, ValueError) as error:
+        except (CheckpointMismatchError, KeyError, *_MALFORMED) as error:
             raise RecordingError(
                 f"{str(self.path)!r} holds no list of MineStudio's actions: {error}"
             ) from error

@@ -80,7 +80,7 @@ class RecorderOptions:
 
     @property
     def is_minestudios(self) -> bool:
-        """Whether it is a format of MineStudio's, which hold keys and degrees only."""
+        """Whether actions are written as keys and degrees, whatever the agent gives."""
         return self.format != "episodes"
 
     @classmethod
@@ -226,15 +226,8 @@ class EpisodeRecorder(gym.Wrapper):
         if self._options.is_minestudios:
             action = self._keys(action)
         lines = self._lines(action, reward, extras) if self._options.overlay else None
-        self._writer.add(
-            action,
-            reward,
-            terminated,
-            truncated,
-            frame=self._frame(obs, lines),
-            info=info,
-            **extras,
-        )
+        frame = self._frame(obs, lines)
+        self._writer.add(action, reward, terminated, truncated, frame=frame, info=info, **extras)
 
     def _end(self, info: Mapping[str, Any]) -> dict[str, str]:
         """Complete the recording; return what the last info is to say about it."""
@@ -302,9 +295,10 @@ class EpisodeRecorder(gym.Wrapper):
         else:
             height, width = self.env.observation_space["image"].shape[:2]
         if self._options.format == DATASET and (width, height) != FRAME_SIZE:
+            size = "x".join(map(str, FRAME_SIZE))
             raise InvalidOptionsError(
-                f"recorder: format {DATASET} has frames of {FRAME_SIZE[0]}x{FRAME_SIZE[1]}, as "
-                f"MineStudio's converter skips all others; got {width}x{height}. Set render_size."
+                f"recorder: format {DATASET} has frames of {size}; got {width}x{height}. Set "
+                "render_size: MineStudio's converter skips all others."
             )
         if width % 2 or height % 2:
             raise InvalidOptionsError(

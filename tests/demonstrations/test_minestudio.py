@@ -104,6 +104,7 @@ def test_what_callbacks_asked_the_game_for_is_passed_over(tmp_path):
         ({"camera": [0.0, float("nan")]}, "no finite number"),
         ({"camera": [0.0]}, "holds no list"),
         ({"camera": "east"}, "holds no list"),
+        ({"attack": float("inf")}, "holds no list"),
     ],
 )
 def test_keys_that_are_none_are_refused(tmp_path, change, complaint):
