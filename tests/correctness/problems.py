@@ -11,11 +11,16 @@ from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE
 
 
 class Problem(gym.Env):
-    """Base: spaces of VPT, images of one colour."""
+    """Base: spaces of VPT, images of one colour.
+
+    Config:
+        size: Of the images, in pixels.
+    """
 
     def __init__(self, config: Any = None) -> None:
         self.config = dict(config or {})
-        shape = (IMAGE_SIZE, IMAGE_SIZE, 3)
+        size = self.config.get("size", IMAGE_SIZE)
+        shape = (size, size, 3)
         self.observation_space = gym.spaces.Dict(image=gym.spaces.Box(0, 255, shape, np.uint8))
         self.action_space = gym.spaces.Dict(
             buttons=gym.spaces.MultiDiscrete([8641]), camera=gym.spaces.MultiDiscrete([121])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
-from tests.algorithms.toy_envs import tiny_model
 from tests.correctness.problems import Noise, RewardOne
 
 
@@ -87,15 +86,19 @@ def test_the_end_of_a_warmup_makes_nothing_stale(make_harness):
 
 
 @pytest.mark.parametrize(
-    ("precision", "mean", "most"), [("float32", 1e-5, 1e-3), ("bfloat16", 0.08, 0.6)]
+    ("precision", "mean", "most"), [("float32", 1e-5, 1e-3), ("bfloat16", 0.1, 0.6)]
 )
 def test_learner_and_runner_agree_about_what_was_done(make_harness, precision, mean, most):
-    """Over episodes' starts. In bfloat16 they round differently, which docs/learning.md tells."""
+    """A trained policy, over episodes' starts. In bfloat16 they round differently.
+
+    docs/learning.md tells by how much, and what that costs.
+    """
     harness = make_harness(
         Noise,
-        {"length": 21},
+        {"length": 21, "size": 64},
         fragment_length=32,
-        model=tiny_model(precision=precision, n_recurrence_layers=2),
+        context_length=32,
+        model={"preset": "nano", "weights": "package:hunter_nano", "precision": precision},
     )
     fragments = harness.play(2)
     harness.learner._is_published = False
