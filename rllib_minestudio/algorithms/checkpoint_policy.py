@@ -28,6 +28,9 @@ from rllib_minestudio.whole_file import write_whole
 
 PLAYING_FILE = "playing.yaml"
 
+_END = "whole"
+"""Key of the last line, true: a file that was cut short lacks it, and options with it."""
+
 _OPTIONS = ("env_config", "num_envs_per_env_runner", "seed", "env_pool", "prior")
 """Options that playing depends on, as far as an algorithm has them, besides `env`."""
 
@@ -43,7 +46,7 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
-        facts = {"algorithm": _name_of(config.algo_class), "env": env, **plain(options)}
+        facts = {"algorithm": _name_of(config.algo_class), "env": env, **plain(options), _END: True}
         write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
 
 
@@ -65,6 +68,8 @@ def read_playing(checkpoint: Path) -> dict[str, Any] | None:
         not isinstance(facts.get(name), kind) for name, kind in expected.items()
     ):
         raise CheckpointMismatchError(f"{str(file)!r} does not say what the policy played.")
+    if facts.get(_END) is not True:
+        raise CheckpointMismatchError(f"{str(file)!r} is damaged: its end is missing.")
     return facts
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import pickle
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,9 @@ from rllib_minestudio.errors import (
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.rollout import load_module
+
+ANY_NUMBER = 10**9
+"""Fragments of a buffer that is never filled."""
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +159,7 @@ def evaluation_config(
     # anywhere by now.
     chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0)
     # Nothing is collected to be trained on, so any number of environments fits.
-    chosen.training(replay_buffer={"max_fragments": sys.maxsize})
+    chosen.training(replay_buffer={"max_fragments": ANY_NUMBER})
     chosen.validate()
     return chosen
 

@@ -68,6 +68,10 @@ class Recording:
             )
         for problem in _meta_problems(self.meta):
             raise self._damaged(EPISODE_FILE, problem)
+        for name in (VIDEO_FILE, STEPS_FILE, INFOS_FILE):
+            part = self.path / name
+            if part.exists() and not part.is_file():  # a named pipe would be waited for
+                raise self._damaged(name, "it is no regular file")
 
     def __len__(self) -> int:
         """N, the number of steps."""

@@ -91,7 +91,7 @@ def test_every_form_of_a_spec():
         ("users_tasks.OnlyAfterReset", r"argument 'goal' is missing"),
         ({"JudgeReset": {"time_limt": 5}}, r"argument 'time_limt'. Did you mean 'time_limit'"),
         ({"JudgeReset": {"time_limit": "600"}}, r"JudgeReset: time_limit must be an integer"),
-        ({"JudgeReset": {"time_limit": 0}}, r"at least 1; got 0"),
+        ({"JudgeReset": {"time_limit": 0}}, r"from 1 to 1000000000; got 0"),
         ({"JudgeReset": None, "FastReset": None}, r"Is the indentation"),
         ({"MaskActions": {"invntory": 0}}, r"unknown key 'invntory'. Did you mean 'inventory'"),
         ({"MaskActions": {"inventory": 2}}, r"inventory must be in \[0, 1\]"),

@@ -44,7 +44,7 @@ def test_rendering_and_info_change_nothing():
         engine.execute("/summon cow ~2 ~ ~2")
     for _ in range(40):
         watched.render()
-        watched.info(mobs_within=20.0)
+        watched.info(voxels=(-2, 2, -2, 2, -2, 2), mobs=(-20, 20, -20, 20, -20, 20))
         watched.mobs_near(30.0)
         for engine in (watched, alone):
             engine.tick({"forward": 1, "camera": (0.0, 3.0)})
