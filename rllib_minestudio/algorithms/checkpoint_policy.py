@@ -12,6 +12,7 @@ object that no text can hold.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,14 @@ PLAYING_FILE = "playing.yaml"
 _END = "whole"
 """Key of the last line, true: a file that was cut short lacks it, and options with it."""
 
-_OPTIONS = ("env_config", "num_envs_per_env_runner", "seed", "env_pool", "prior")
+_OPTIONS = (
+    "env_config",
+    "num_envs_per_env_runner",
+    "seed",
+    "env_pool",
+    "prior",
+    "prior_update_interval",
+)
 """Options that playing depends on, as far as an algorithm has them, besides `env`."""
 
 
@@ -44,9 +52,14 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     folder = checkpoint / POLICY_FOLDER
     copy_plain(modules[0], folder)
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
+    # Tune trains a subclass of its own making, which has no name to be found by.
+    algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
-        facts = {"algorithm": _name_of(config.algo_class), "env": env, **plain(options), _END: True}
+        # Which file the prior came from, if it is the one that training started with.
+        started_from = getattr(config, "model_config", {}).get("weights")
+        facts = {"algorithm": algorithm, "env": env, **plain(options), "weights": started_from}
+        facts[_END] = True
         write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
 
 

@@ -16,8 +16,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from rllib_minestudio.cli.console import stdout
 from rllib_minestudio.cli.doctor_run import examine
@@ -176,11 +176,12 @@ def _print(diagnoses: list[Diagnosis], needed: set[str]) -> None:
             group = d.check.group
             table.add_section()
         if d.health.ok:
-            state = "[green]ok[/]"
+            state = Text("ok", "green")
         else:
-            state = "[red]missing[/]" if is_needed(d.check, needed) else "[yellow]no[/]"
+            is_fatal = is_needed(d.check, needed)
+            state = Text("missing", "red") if is_fatal else Text("no", "yellow")
         fix = "" if d.health.ok else d.health.fix
-        table.add_row(state, d.check.name, escape(d.health.detail), escape(fix))
+        table.add_row(state, d.check.name, d.health.detail, fix)
     stdout.print(table)
     if any(is_needed(d.check, needed) and not d.health.ok for d in diagnoses):
         stdout.print("Something that is needed does not work; see above.")

@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from rllib_minestudio.cli.console import stdout
 from rllib_minestudio.errata import NUMERICS, Stage, Verdict, judge
@@ -76,15 +76,15 @@ def _report(
 
 
 def _print(trial: Path, stages: Sequence[Stage], verdicts: Sequence[Verdict]) -> None:
-    stdout.print(str(trial), markup=False)
+    stdout.print(str(trial))
     table = Table()
     table.add_column("")
     table.add_column("mended defect", no_wrap=True)
     table.add_column("in this run", overflow="fold")
     for erratum, affected, why, where in verdicts:
-        state = "[red]affected[/]" if affected else "[green]not affected[/]"
+        state = Text("affected", "red") if affected else Text("not affected", "green")
         place = f" ({where})" if where and len(stages) > 1 else ""
-        table.add_row(state, erratum.id, escape(why + place))
+        table.add_row(state, erratum.id, why + place)
     stdout.print(table)
     revisions = " and ".join(map(str, _revisions(stages)))
     stdout.print(
@@ -97,8 +97,8 @@ def _explain(verdicts: Iterable[Verdict]) -> None:
     """Say once for each defect that affected a trial what it was, and what follows."""
     affected = {verdict.erratum.id: verdict.erratum for verdict in verdicts if verdict.affected}
     for erratum in affected.values():
-        stdout.print(f"\n[bold]{erratum.id}[/], mended {erratum.date}")
-        stdout.print(f"{erratum.wrong} {erratum.means}", markup=False)
+        stdout.print(Text.assemble("\n", (erratum.id, "bold"), f", mended {erratum.date}"))
+        stdout.print(f"{erratum.wrong} {erratum.means}")
     if not affected:
         stdout.print("Not affected by anything that was mended.")
 

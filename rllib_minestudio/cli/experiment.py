@@ -197,7 +197,7 @@ def _layout_problems(name: Any, body: Any) -> list[str]:
             )
         elif key in SECTIONS and not isinstance(value, Mapping | None):
             problems.append(f"{name}.{key}: must be a mapping, got {value!r}.")
-        elif key in ("run", "env") and not isinstance(value, str):
+        elif key in ("run", "env") and not isinstance(value, str if key == "run" else str | None):
             problems.append(f"{name}.{key}: must be a name, got {value!r}.")
     return problems
 

@@ -86,6 +86,10 @@ def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPP
         config.debugging(seed=facts.get("seed"))
         prior = facts.get("prior")
         config.training(prior=prior, **({} if prior else {"kl_coeff": 0.0}))
+        config.training(
+            model={"weights": facts.get("weights")},
+            prior_update_interval=facts.get("prior_update_interval", 0),
+        )
         config.update_from_dict({"env_pool": dict(facts.get("env_pool") or {})})
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointMismatchError(

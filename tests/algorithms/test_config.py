@@ -12,7 +12,7 @@ from tests.algorithms.toy_envs import tiny_model
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kl_coeff": -1}, r"kl_coeff is -1: it must be a number, at least 0"),
+        ({"kl_coeff": -1}, r"kl_coeff is -1: it must be a number, between 0 and"),
         ({"lambda_": 1.5}, r"lambda_ is 1.5: it must be a number, between 0 and 1"),
         ({"clip_param": "wide"}, r"clip_param is 'wide'"),
         ({"num_epochs": 0}, r"num_epochs is 0: it must be an integer, at least 1"),

@@ -99,10 +99,10 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"run": "pathlib.Path"}, "is not an RLlib Algorithm class"),
         ({"env": "MineStudoEnv"}, "Did you mean 'MineStudioEnv'?"),
         ({"env": "no.such.Env"}, "cow.env: cannot import environment 'no.such.Env'"),
-        ({"num_samples": 0}, "cow.num_samples: must be a whole number of at least 1, got 0."),
+        ({"num_samples": 0}, "cow.num_samples: must be a whole number from 1 to 100000, got 0."),
         ({"stop": {"trainin_iteration": 3}}, "Did you mean 'training_iteration'?"),
         ({"stop": {"episode_reward_mean": 3}}, "use env_runners/episode_return_mean"),
-        ({"stop": {"time_total_s": "long"}}, "must be a number, got 'long'"),
+        ({"stop": {"time_total_s": "long"}}, "must be a finite number, got 'long'"),
         ({"checkpoint_config": {"save_intervall": 3}}, "Did you mean 'save_interval'?"),
         ({"checkpoint_config": {"save_interval": 1.5}}, "at least 0, got 1.5"),
         (
@@ -115,7 +115,7 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"checkpoint_config": {"num_to_keep": 0}}, "at least 1, got 0"),
         ({"trackers": {"wandbb": {}}}, "cow.trackers.wandbb: unknown tracker"),
         ({"summary": {"video": 3}}, "cow.summary.video: unknown key 'video'"),
-        ({"summary": {"video_episodes": -1}}, "at least 0, got -1"),
+        ({"summary": {"video_episodes": -1}}, "from 0 to 100000, got -1"),
     ],
 )
 def test_each_bad_field_gets_one_clear_message(fields, message):
