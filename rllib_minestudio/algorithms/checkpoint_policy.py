@@ -52,14 +52,13 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     folder = checkpoint / POLICY_FOLDER
     copy_plain(modules[0], folder)
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
+    # Where the prior came from, if it is the network that training started with.
+    options["weights"] = config.model_config.get("weights")
     # Tune trains a subclass of its own making, which has no name to be found by.
     algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
-        # Which file the prior came from, if it is the one that training started with.
-        started_from = getattr(config, "model_config", {}).get("weights")
-        facts = {"algorithm": algorithm, "env": env, **plain(options), "weights": started_from}
-        facts[_END] = True
+        facts = {"algorithm": algorithm, "env": env, **plain(options), _END: True}
         write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
 
 
