@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path as File
 
+import llvmlite.binding
 import numba
 import pytest
 import torch
@@ -152,8 +153,43 @@ def test_the_vectors_of_a_target(architecture, features, lanes):
     assert simd.fused_lanes(Target(architecture, "any", features)) == lanes
 
 
+_FMA = """
+declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
+define <8 x float> @multiply_and_add(<8 x float> %x, <8 x float> %y, <8 x float> %z) {
+  %sum = call <8 x float> @llvm.fma.v8f32(<8 x float> %x, <8 x float> %y, <8 x float> %z)
+  ret <8 x float> %sum
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        Target("x86_64", "emeraldrapids", "+avx2,+avx512f,+fma"),
+        Target("x86_64", "haswell", "+avx2,+fma"),
+        Target("x86_64", "haswell", "-avx,-avx2,-avx512f,+fma"),  # NUMBA_ENABLE_AVX=0
+        Target("x86_64", "nehalem", "+avx2,+fma"),
+        Target("x86_64", "sandybridge", "+avx,-avx2,-fma"),
+        Target("x86_64", "generic", ""),
+        Target("aarch64", "generic", ""),
+    ],
+    ids=str,
+)
+def test_llvm_has_the_instruction_where_it_is_counted_on(target):
+    llvmlite.binding.initialize_all_targets()
+    llvmlite.binding.initialize_all_asmprinters()
+    kind = llvmlite.binding.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
+    machine = kind.create_target_machine(cpu=target.name, features=target.features)
+    code = machine.emit_assembly(llvmlite.binding.parse_assembly(_FMA))
+    assert ("vfmadd" in code or "fmla" in code) == (simd.fused_lanes(target) > 0)
+    assert ("fmaf" in code) == (simd.fused_lanes(target) == 0)
+
+
 def test_numbas_settings_decide_what_it_compiles_for(monkeypatch):
     usual = machine_code.target()
+    with monkeypatch.context() as patch:
+        patch.setattr(numba.config, "ENABLE_AVX", 0)
+        assert not machine_code.target().has("avx512f")
     monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
     assert machine_code.target() == usual._replace(name="haswell")
     monkeypatch.setattr(numba.config, "CPU_FEATURES", "+avx2,+fma")
