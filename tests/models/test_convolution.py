@@ -100,9 +100,10 @@ def test_layers_in_bfloat16_are_close_on_any_processor(pretended):
         y = layer(x, relu=True)
     actual = y, *torch.autograd.grad(y, (x, layer.weight), dy.bfloat16())
     assert [tensor.dtype for tensor in actual] == [torch.bfloat16, *2 * [torch.float32]]
-    # torch rounds the weights and their gradients to 8 bits, too.
+    # torch rounds the weights and their gradients to 8 bits, too; without AVX-512 it also sums
+    # gradients of the images in bfloat16, with errors of 0.009.
     for mine, exact in zip(actual, _exactly(x, layer.weight, dy, y), strict=True):
-        _assert_within(mine, exact, 2**-7)
+        _assert_within(mine, exact, 2**-6)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -18,7 +18,6 @@ from rllib_minestudio.models.vpt.winograd.kernels import BLOCK, Sizes, count_til
 from rllib_minestudio.models.vpt.winograd.kernels import POINTS as POINTS
 from rllib_minestudio.models.vpt.winograd.product import PANEL as PANEL
 from rllib_minestudio.models.vpt.winograd.product import ROWS
-from rllib_minestudio.models.vpt.winograd.simd import FUSED_LANES as FUSED_LANES
 from rllib_minestudio.models.vpt.winograd.team import NOTHING as NOTHING
 from rllib_minestudio.models.vpt.winograd.team import Array as Array
 from rllib_minestudio.models.vpt.winograd.team import array_at, words_at
