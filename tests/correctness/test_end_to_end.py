@@ -50,7 +50,7 @@ def test_remote_runner_two_learners_a_kill_and_a_restore(local_ray, tmp_path):
 
     restored = config().build_algo()
     restored.restore_from_path(checkpoint)
-    late = train(restored, 12)
+    late = train(restored, 6)
     restored.stop()
     assert early < late < 12.0, "on its way to 10, which is what an endless episode is worth"
 
