@@ -34,6 +34,7 @@ def tilted_rate(kl_coeff):
     return low
 
 
+@pytest.mark.slow
 def test_a_bandit_ends_at_the_tilted_prior(make_harness, kl_coeff=2.0):
     """Neither at the prior (0.5) nor at the arm that pays (1.0)."""
     harness = make_harness(
