@@ -49,7 +49,7 @@ def plan_steps(
 
     Returns:
         ceil(minibatches / accumulation) steps, whose sizes differ by one sequence at most. Step s
-        takes every so-manieth sequence, counted through all learners.
+        takes every n-th sequence of all learners, beginning with the s-th, for n steps.
     """
     num_steps = math.ceil(num_minibatches(counts, per_minibatch) / accumulation)
     offsets = [sum(counts[:i]) for i in range(len(counts))]

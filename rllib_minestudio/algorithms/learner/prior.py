@@ -68,8 +68,8 @@ class Prior:
 
         Args:
             latent_bte: (B, T, hidsize), computed by env runners.
-            version_bt: (B, T) int64, of the weights that computed them; where it is not `knows`n,
-                the result means nothing.
+            version_bt: (B, T) int64, of the weights that computed them. Where `knows` is False of a
+                version, the result means nothing and must be masked.
         """
         (_, newest), *older = reversed(self._heads.items())
         logits = {name: head(latent_bte) for name, head in newest.items()}
