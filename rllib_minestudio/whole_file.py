@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,3 +54,15 @@ def save_whole(path: Path, save: Callable[[Path], object]) -> None:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(replaced, ignore_errors=True)
+
+
+def write_probe(folder: Path, size: int) -> None:
+    """Find out whether `size` bytes can be written to a folder, by writing them.
+
+    Raises:
+        OSError: They cannot.
+    """
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(size))
+        file.flush()
+        os.fsync(file.fileno())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.cli.console import phase, stderr, stdout
 from rllib_minestudio.cli.names import make_importable
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:
     from rllib_minestudio.evaluation.checkpoint import LoadedPolicy
@@ -19,94 +20,11 @@ if TYPE_CHECKING:
     from rllib_minestudio.evaluation.options import EvaluationOptions
     from rllib_minestudio.evaluation.summary import Summary
 
-DESCRIPTION = """\
-Play whole episodes with the policy of a checkpoint and sum them up.
-
-A fixed set of episodes is played to its end, so that short ones do not count for more. Their
-worlds and the policy's random numbers derive from --seed alone: two checkpoints meet the same
-worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
-interval and a table per task is printed, and saved as summary.json and summary.html.
-
-The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
-are unpickled, which executes what their writer wanted: evaluate only those that you trust.
-"""
-
-EXAMPLES = """\
-examples:
-  rllib evaluate CHECKPOINT --episodes 100 --filter "kill_entity:cow>=3"
-  rllib evaluate CHECKPOINT --episodes 20 --record out/ --pov --overlay --only success
-  rllib evaluate CHECKPOINT --workers 4 --compare OTHER_CHECKPOINT
-  rllib evaluate tuned_examples/inference_vpt.yaml --episodes 20
-
-filters: kill_entity:cow>=3, mine_block:*_ore>=1, return>5, length<100, y<12, held:*_sword,
-task:hunt_*, success, function:package.module.name; combined with and, or, not and brackets
-"""
+LARGEST_SUMMARY = 256 * 1024
+"""Bytes that must be free before an evaluation begins, for a summary and its page."""
 
 EPISODES_FOLDER = "episodes"
 """Where recordings go, below the folder of the evaluation."""
-
-
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `rllib evaluate`."""
-    parser.add_argument(
-        "checkpoint",
-        metavar="CHECKPOINT",
-        help="folder of a checkpoint, or an experiment file: its weights as they are",
-    )
-    parser.add_argument("--episodes", metavar="N", type=int, default=20, help="default: 20")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
-    parser.add_argument("--filter", metavar="TEXT", help="when an episode counts as a success")
-    parser.add_argument(
-        "--deterministic", action="store_true", help="take the most probable actions"
-    )
-    parser.add_argument("--max-steps", metavar="N", type=int, help="truncate longer episodes")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="change an option of the environment, by its dotted path below env_config",
-    )
-    parser.add_argument(
-        "--workers", metavar="N", type=int, default=0, help="env runners; 0 plays in this process"
-    )
-    parser.add_argument("--envs", metavar="N", type=int, help="environments per env runner")
-    parser.add_argument("--gpus", metavar="X", type=float, help="GPUs per env runner")
-    parser.add_argument(
-        "--compare", metavar="OTHER", help="another checkpoint, or the folder of its evaluation"
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", help="where the summary goes (default: --record's, or a new folder)"
-    )
-    _add_recorder_options(parser)
-    parser.add_argument(
-        "--verbose", action="store_true", help="show what Ray and its workers print"
-    )
-    parser.set_defaults(run=evaluate)
-
-
-def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--record", metavar="DIR", help="record the episodes, below DIR/episodes")
-    parser.add_argument(
-        "--only", default="all", help="keep recordings of: all, success, failure, best_K"
-    )
-    parser.add_argument(
-        "--format",
-        default="episodes",
-        help="episodes, or for MineStudio: minestudio (as its inference) or minestudio-dataset",
-    )
-    parser.add_argument("--pov", action="store_true", help="record at render_size")
-    parser.add_argument("--overlay", action="store_true", help="write actions and rewards on it")
-    parser.add_argument(
-        "--kl-to",
-        metavar="WEIGHTS",
-        help="record the divergence from these weights, or from the checkpoint's own: prior",
-    )
-    parser.add_argument("--media", default="h264", help="h264 or jpeg")
-    parser.add_argument("--fps", metavar="N", type=int, default=20, help="default: 20")
-    parser.add_argument(
-        "--crf", metavar="N", type=int, default=23, help="quality: 0 lossless, 23 default, 51 worst"
-    )
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
@@ -136,10 +54,11 @@ def evaluate(arguments: argparse.Namespace) -> int:
         policies.append(_load(arguments.compare))
     prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
     configs = [_config(policy, arguments) for policy in policies]
-    if other is not None:
-        # Now, and not after hours of play.
-        identity = environment_identity(configs[0], options)
-        require_same_worlds(Summary((), options.seed, options.filter, config=identity), other)
+    identities = [environment_identity(config, options) for config in configs]
+    met = [Summary((), options.seed, options.filter, config=i) for i in identities]
+    met += [] if other is None else [other]
+    if len(met) > 1:
+        require_same_worlds(*met)  # now, and not after hours of play
     _writable(folder)
     if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
         compile_kernels()
@@ -147,11 +66,9 @@ def evaluate(arguments: argparse.Namespace) -> int:
     with ray_session.ray_session(max(1, arguments.workers), arguments.verbose):
         for policy, config in zip(policies, configs, strict=True):
             summaries.append(_evaluate(policy, config, options, prior))
-            options, prior = (
-                replace(options, record=None, kl_to=None),
-                None,
-            )  # only the first is filmed
             _save(summaries[0], folder)  # before anything else can go wrong
+            # Only the first is filmed.
+            options, prior = replace(options, record=None, kl_to=None), None
     summaries += [] if other is None else [other]
     stdout.print(summary_table(summaries[0]))
     compared = None
@@ -205,13 +122,11 @@ def _writable(folder: Path) -> None:
     """Find out now, and not after the last episode, whether results can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
+        write_probe(folder, LARGEST_SUMMARY)
     except OSError as error:
         raise MineStudioError(
-            f"{str(folder)!r} cannot be written to: {error.strerror}. Choose another folder with "
-            "--out or --record."
+            f"{str(folder)!r} cannot be written to: {error.strerror}. Free space there, or "
+            "choose another folder with --out or --record."
         ) from error
 
 
@@ -260,7 +175,7 @@ def _config(policy: LoadedPolicy, arguments: argparse.Namespace) -> Any:
 
 def _overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Lay `--set` over the environment's options; `env_config.` before a path may be left out."""
-    from rllib_minestudio.cli.experiment import parse_assignments
+    from rllib_minestudio.cli.assignments import parse_assignments
 
     merged = dict(env_config)
     for path, value in parse_assignments(overrides, "--set").items():

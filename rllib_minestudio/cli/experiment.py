@@ -30,13 +30,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import ScalarNode, YAMLError
 
+from rllib_minestudio.cli.assignments import check_assignments, first_line
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
-from rllib_minestudio.small_files import (
-    SmallFileError,
-    check_interpolations,
-    check_yaml,
-    read_text,
-)
+from rllib_minestudio.small_files import check_interpolations, check_yaml, read_text
 
 DEFAULT_ALGORITHM = "MineStudioPPO"
 
@@ -131,28 +127,6 @@ def load_tuner(path: Path) -> Any | None:
     return _run_python(path).get("tuner")
 
 
-def parse_assignments(assignments: Sequence[str], option: str) -> dict[str, Any]:
-    """Turn `key=value` strings into a flat mapping; values are YAML, `1e-5` is a number.
-
-    Args:
-        assignments: What the user wrote after each `option`.
-        option: Name of the command-line option, for the message.
-
-    Raises:
-        InvalidOptionsError: One of them has no `=`, or its value is not YAML.
-    """
-    _require_assignments(assignments, option)
-    parsed: dict[str, Any] = {}
-    for assignment in assignments:
-        key, _, text = assignment.partition("=")
-        _check_value(assignment, option)
-        try:
-            parsed[key] = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]))["value"]  # type: ignore[call-overload,index]
-        except (YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
-            raise InvalidOptionsError(f"{option} {assignment}: the value is not YAML.") from error
-    return parsed
-
-
 def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
     try:
         root = check_yaml(text := read_text(path))
@@ -215,9 +189,7 @@ def _name_problem(name: str) -> str | None:
 
 def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Merge `--set key=value` into one experiment; sections written as null become empty."""
-    _require_assignments(overrides, "--set")
-    for override in overrides:
-        _check_value(override, "--set")
+    check_assignments(overrides, "--set")
     filled = {
         key: {} if key in SECTIONS and value is None else value for key, value in body.items()
     }
@@ -235,22 +207,18 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
             RecursionError,
         ) as error:
             raise InvalidOptionsError(
-                f"--set {override}: cannot be applied: {_first_line(error)}."
+                f"--set {override}: cannot be applied: {first_line(error)}."
             ) from error
     try:
         container = OmegaConf.to_container(merged, resolve=True)
     except (OmegaConfBaseException, ValueError, RecursionError) as error:
-        raise InvalidOptionsError(f"--set: cannot be applied: {_first_line(error)}.") from error
+        raise InvalidOptionsError(f"--set: cannot be applied: {first_line(error)}.") from error
     assert isinstance(container, dict)
     # Once more: an override may have put something else into a section's place.
     problems = _layout_problems("--set", container)
     if problems:
         raise InvalidOptionsError(problems)
     return {str(key): value for key, value in container.items()}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def rooted(override: str) -> str:
@@ -287,29 +255,6 @@ def _run_python(path: Path) -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         raise ExperimentFileError(
             f"{path}: running it raised {type(error).__name__}: {error}"
-        ) from error
-
-
-def _require_assignments(assignments: Sequence[str], option: str) -> None:
-    broken = [text for text in assignments if not text.partition("=")[0] or "=" not in text]
-    if broken:
-        raise InvalidOptionsError(
-            [f"{option} {text}: must be written key=value, such as lr=1e-5." for text in broken]
-        )
-
-
-def _check_value(assignment: str, option: str) -> None:
-    """Refuse a value that would be far larger than its text.
-
-    Raises:
-        InvalidOptionsError: It is one, or no YAML.
-    """
-    try:
-        check_yaml(text := assignment.partition("=")[2])
-        check_interpolations(text)
-    except (YAMLError, SmallFileError) as error:
-        raise InvalidOptionsError(
-            f"{option} {assignment[:200]}: the value is not YAML: {_first_line(error)}."
         ) from error
 
 

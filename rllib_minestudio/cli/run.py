@@ -35,6 +35,15 @@ def run(
     Returns:
         The exit status.
     """
+    from rllib_minestudio.runs.full_disk import full_disk_named
+
+    with full_disk_named(folder):
+        return _run(plan, folder, resumed_with, verbose, start)
+
+
+def _run(
+    plan: Any, folder: Path, resumed_with: list[str] | None, verbose: bool, start: float
+) -> int:
     from rllib_minestudio.cli.summary import summarize
 
     random_returns = random_policy_returns(plan, folder)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.cli import ray_session
+from rllib_minestudio.cli.assignments import parse_assignments
 from rllib_minestudio.cli.console import stderr, stdout
 from rllib_minestudio.cli.experiment import (
     TUNES_SAVE_INTERVAL,
     Experiment,
     load_experiments,
     load_tuner,
-    parse_assignments,
 )
 from rllib_minestudio.cli.names import make_importable
 from rllib_minestudio.cli.resume import resumed_experiment, resumed_record, run_to_resume

@@ -125,9 +125,15 @@ class MineStudioRecording:
     def _source(self, size: tuple[int, int] | None) -> Iterator[Frame]:
         if self._video.is_file():
             return read_video(self._video, size)
+        pictures = list(self._pictures.iterdir())
+        strange = [file.name for file in pictures if not file.stem.isdecimal()]
+        if strange:
+            raise RecordingError(
+                f"{str(self._pictures / strange[0])!r} is no frame of a recording: pictures are "
+                "named 0.jpeg, 1.jpeg, and so on. Remove it."
+            )
         # Their names have no leading zeros.
-        pictures = sorted(self._pictures.iterdir(), key=lambda file: int(file.stem))
-        return read_pictures(pictures, size)
+        return read_pictures(sorted(pictures, key=lambda file: int(file.stem)), size)
 
 
 def _tokens(actions: list[Any]) -> dict[str, NDArray]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rllib_minestudio.cli.experiment import load_experiments, parse_assignments
+from rllib_minestudio.cli.assignments import parse_assignments
+from rllib_minestudio.cli.experiment import load_experiments
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError
 
 YAML = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rllib_minestudio.cli.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.whole_file import write_whole
 
 INCOMPLETE = 1
 """Exit status when something could not be translated."""
@@ -54,7 +55,7 @@ def convert(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         stdout.print(text, markup=False, end="")
     else:
-        arguments.out.write_text(text)
+        write_whole(arguments.out, text)
         stdout.print(f"{arguments.out} is written.", markup=False)
     for sentence in translation.left_out:
         stderr.print(f"not translated: {sentence}", style="yellow", markup=False)

@@ -1,0 +1,97 @@
+"""What `rllib evaluate` takes, apart from what it does: `--help` need not load Ray."""
+
+from __future__ import annotations
+
+import argparse
+
+DESCRIPTION = """\
+Play whole episodes with the policy of a checkpoint and sum them up.
+
+A fixed set of episodes is played to its end, so that short ones do not count for more. Their
+worlds and the policy's random numbers derive from --seed alone: two checkpoints meet the same
+worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
+interval and a table per task is printed, and saved as summary.json and summary.html.
+
+The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
+are unpickled, which executes what their writer wanted: evaluate only those that you trust.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib evaluate CHECKPOINT --episodes 100 --filter "kill_entity:cow>=3"
+  rllib evaluate CHECKPOINT --episodes 20 --record out/ --pov --overlay --only success
+  rllib evaluate CHECKPOINT --workers 4 --compare OTHER_CHECKPOINT
+  rllib evaluate tuned_examples/inference_vpt.yaml --episodes 20
+
+filters: kill_entity:cow>=3, mine_block:*_ore>=1, return>5, length<100, y<12, held:*_sword,
+task:hunt_*, success, function:package.module.name; combined with and, or, not and brackets
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `rllib evaluate`."""
+    parser.add_argument(
+        "checkpoint",
+        metavar="CHECKPOINT",
+        help="folder of a checkpoint, or an experiment file: its weights as they are",
+    )
+    parser.add_argument("--episodes", metavar="N", type=int, default=20, help="default: 20")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+    parser.add_argument("--filter", metavar="TEXT", help="when an episode counts as a success")
+    parser.add_argument(
+        "--deterministic", action="store_true", help="take the most probable actions"
+    )
+    parser.add_argument("--max-steps", metavar="N", type=int, help="truncate longer episodes")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change an option of the environment, by its dotted path below env_config",
+    )
+    parser.add_argument(
+        "--workers", metavar="N", type=int, default=0, help="env runners; 0 plays in this process"
+    )
+    parser.add_argument("--envs", metavar="N", type=int, help="environments per env runner")
+    parser.add_argument("--gpus", metavar="X", type=float, help="GPUs per env runner")
+    parser.add_argument(
+        "--compare", metavar="OTHER", help="another checkpoint, or the folder of its evaluation"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", help="where the summary goes (default: --record's, or a new folder)"
+    )
+    _add_recorder_options(parser)
+    parser.add_argument(
+        "--verbose", action="store_true", help="show what Ray and its workers print"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--record", metavar="DIR", help="record the episodes, below DIR/episodes")
+    parser.add_argument(
+        "--only", default="all", help="keep recordings of: all, success, failure, best_K"
+    )
+    parser.add_argument(
+        "--format",
+        default="episodes",
+        help="episodes, or for MineStudio: minestudio (as its inference) or minestudio-dataset",
+    )
+    parser.add_argument("--pov", action="store_true", help="record at render_size")
+    parser.add_argument("--overlay", action="store_true", help="write actions and rewards on it")
+    parser.add_argument(
+        "--kl-to",
+        metavar="WEIGHTS",
+        help="record the divergence from these weights, or from the checkpoint's own: prior",
+    )
+    parser.add_argument("--media", default="h264", help="h264 or jpeg")
+    parser.add_argument("--fps", metavar="N", type=int, default=20, help="default: 20")
+    parser.add_argument(
+        "--crf", metavar="N", type=int, default=23, help="quality: 0 lossless, 23 default, 51 worst"
+    )
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from rllib_minestudio.cli.evaluate import evaluate
+
+    return evaluate(arguments)
