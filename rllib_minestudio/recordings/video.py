@@ -223,7 +223,10 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
     with av.open(f"file:{path}", format="mp4") as container:
         if not container.streams.video:
             raise UnreadableFramesError("it holds no video")
-        _check_size(container.streams.video[0].width, container.streams.video[0].height)
+        codec = container.streams.video[0].codec_context
+        if codec is None:
+            raise UnreadableFramesError("its codec is unknown")
+        _check_size(codec.width, codec.height)
         for picture in container.decode(video=0):
             _check_size(picture.width, picture.height)
             if size is not None and size != (picture.width, picture.height):

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge
+from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged
 
 CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints")
 TRACE = Path("/tmp/rllib_minestudio_was_run")
@@ -18,6 +18,16 @@ def test_what_should_be_refused_is_refused(category, tmp_path):
     TRACE.unlink(missing_ok=True)
     assert not failures(import_module(f"hostile_{category}").cases(), tmp_path)
     assert not TRACE.exists()  # nothing that a file named has run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sweep", ["options", "recordings", "weights", "checkpoints", "experiments"]
+)
+def test_thousands_of_attacks_end_well(sweep, tmp_path):
+    module = import_module("hostile_sweep")
+    ends = judged(getattr(module, sweep)(), tmp_path)
+    assert not [f"{c.name}: {v}" for c, v in ends if not module.ended_well(c, v.kind)]
 
 
 def crash(_):
