@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import av
 import pytest
 import yaml
 
 from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_record
+from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.training import FOLDER
 from tests.cli.command import TINY, finished, rllib
 from tests.runs.event_files import read_events
 
@@ -58,6 +61,7 @@ def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
 @pytest.mark.slow
 def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     options = ["--set", "lr={grid_search: [1e-4, 1e-3]}", "--set", "summary.video_episodes=0"]
+    options += ["--set", "evaluation={interval: 1, episodes: 1, record: true}"]
     for iterations, how in ((2, options), (3, ["--resume", "--set", "gamma=0.9"])):
         status, output = finished(rllib(folder, *how, "--stop", f"training_iteration={iterations}"))
         assert status == 0, output
@@ -69,6 +73,11 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     for trial in trials:
         config = read_record(trial["checkpoint"]).config
         assert config["lr"] == trial["settings"]["lr"] and config["gamma"] == 0.9
+        evaluations = Path(trial["folder"]) / FOLDER
+        for iteration in (1, 2, 3):  # also those before the run was resumed
+            one = evaluations / f"iteration_{iteration:06}"
+            assert len(Summary.load(one).episodes) == 1
+            assert len(list(one.rglob("*.mp4"))) == 1
     origins = sorted(run.glob("*/resumed_from/*"))
     assert [origin.name for origin in origins] == ["iteration_000002.yaml"] * 2
     assert all(parse_record(origin).config["gamma"] != 0.9 for origin in origins)

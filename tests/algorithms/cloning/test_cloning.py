@@ -126,7 +126,7 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_
 
 
 def test_a_recording_by_minestudios_own_code_is_learnt_by_heart(local_ray, make_config):
-    """Twelve steps of a policy with random weights: chance explains them with 16 nats a step."""
+    """Twelve steps of a policy with random weights: chance explains them with 13.9 nats a step."""
     recorded = Path(__file__).parents[2] / "demonstrations" / "minestudio"
     config = make_config(windows_per_batch=2, validation_fraction=0.0)
     config.offline_data(input_=str(recorded), dataset_num_iters_per_learner=40)
