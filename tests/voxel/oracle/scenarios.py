@@ -180,6 +180,9 @@ def _edges() -> list[Scenario]:
         }
         made += [Scenario(f"edge {width} {name}", boxes, way) for name, way in courses.items()]
         made.append(Scenario(f"edge {width} slanted", boxes, held("fN", 100), yaw=30.0))
+    low = [_trench(4, 3), _layer(FLOOR + 2)]
+    for keys in ("fjN", "fljN", "fjNS"):
+        made.append(Scenario(f"edge below a ceiling {keys}", low, held(keys, 100), yaw=5.0))
     island = [_layer(FLOOR - 1, "air"), [-1, FLOOR - 1, -1, 1, FLOOR - 1, 1, "stone"]]
     for keys in ("fN", "flN", "bN", "rbN", "fjN", "fljN"):
         made.append(Scenario(f"edge island {keys}", island, held(keys, 80), yaw=10.0))
