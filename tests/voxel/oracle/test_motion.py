@@ -30,8 +30,8 @@ TOLERANCE = 1e-4
 """Blocks, along each axis, at every tick."""
 NAMED = named()
 RANDOM = random_ones(courses=80, players=5, seed=1)
-INSTALL = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-INSTALL_SECONDS = 120
+INSTALL = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1")
+INSTALL_SECONDS = 60
 
 
 def install() -> None:
