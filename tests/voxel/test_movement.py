@@ -24,7 +24,7 @@ def speed(engine, count=40, **keys):
         ({"left": 1}, 4.317),
         ({"forward": 1, "sprint": 1}, 5.612),
         ({"forward": 1, "sneak": 1}, 1.295),
-        ({"forward": 1, "sneak": 1, "sprint": 1}, 1.295),
+        ({"forward": 1, "sneak": 1, "sprint": 1}, 1.295 * 1.3),  # it begins before sneaking slows
         ({"forward": 1, "back": 1}, 0.0),
     ],
 )

@@ -32,7 +32,7 @@ def _slide(blocks: NDArray[np.uint8], item: np.void) -> None:
     velocity = item.velocity
     velocity[1] -= _GRAVITY
     was_on_ground = item.on_ground != 0
-    physics.move(blocks, item, _HALF, _HEIGHT, velocity[0], velocity[2])
+    physics.move(blocks, item, _HALF, _HEIGHT, physics.NO_STEP, velocity[0], velocity[2])
     friction = _GROUND_DRAG if was_on_ground else _DRAG
     velocity[0] *= friction
     velocity[1] *= _DRAG

@@ -133,7 +133,7 @@ def _walk(blocks: NDArray[np.uint8], mob: np.void, speed: float) -> float:
     before = mob.position[1]
     dx = velocity[0]
     dz = velocity[2]
-    moved_x, moved_z = physics.move(blocks, mob, half, height, dx, dz)
+    moved_x, moved_z = physics.move(blocks, mob, half, height, physics.STEP_HEIGHT, dx, dz)
     damage = physics.fall(mob, mob.position[1] - before)
     physics.apply_gravity_and_drag(mob, was_on_ground)
     if speed > 0.0 and mob.on_ground and (moved_x != dx or moved_z != dz):

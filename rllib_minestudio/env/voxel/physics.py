@@ -30,7 +30,9 @@ NEGLIGIBLE = 0.003
 SAFE_FALL = 3.0
 """Blocks that one can fall without harm."""
 STEP_HEIGHT = 0.6
-"""How deep a drop a sneaking player refuses; smaller than any block of ours."""
+"""How high players and mobs step without a jump, and how deep a drop a sneaking player refuses."""
+NO_STEP = 0.0
+"""Step height of dropped items."""
 
 _EDGE = 1e-7
 
@@ -149,6 +151,39 @@ def clip_motion(
 
 
 @kernel()
+def _step_up(
+    blocks: NDArray[np.uint8],
+    x: float,
+    y: float,
+    z: float,
+    half: float,
+    height: float,
+    step: float,
+    dx: float,
+    dy: float,
+    dz: float,
+) -> tuple[float, float, float]:
+    """The motion of a box that first rises by at most `step`, then goes on, then sinks.
+
+    As `Entity.collide` of Minecraft 1.16: it tries to rise by the whole step, and where there is a
+    ceiling over the way, by as much as fits below that; what leads farther counts. Sinking ends
+    `dy` below the start at the latest.
+    """
+    over_x, rise, over_z = clip_motion(blocks, x, y, z, half, height, dx, step, dz)
+    low_x, high_x = x - half + min(dx, 0.0), x + half + max(dx, 0.0)
+    low_z, high_z = z - half + min(dz, 0.0), z + half + max(dz, 0.0)
+    room = _clip_axis(blocks, 1, y, y + height, step, low_x, high_x, low_z, high_z)
+    if room < step:
+        under_x, _, under_z = clip_motion(blocks, x, y + room, z, half, height, dx, 0.0, dz)
+        if under_x * under_x + under_z * under_z > over_x * over_x + over_z * over_z:
+            over_x, rise, over_z = under_x, room, under_z
+    fall = dy - rise
+    _, sunk, _ = clip_motion(blocks, x + over_x, y + rise, z + over_z, half, height, 0.0, fall, 0.0)
+    # Exactly dy where nothing is in the way: `move` tells a landing from the difference.
+    return over_x, dy if sunk == fall else rise + sunk, over_z
+
+
+@kernel()
 def is_free(
     blocks: NDArray[np.uint8], x: float, y: float, z: float, half: float, height: float
 ) -> bool:
@@ -171,17 +206,25 @@ def is_free(
 
 @kernel()
 def move(
-    blocks: NDArray[np.uint8], body: np.void, half: float, height: float, dx: float, dz: float
+    blocks: NDArray[np.uint8],
+    body: np.void,
+    half: float,
+    height: float,
+    step: float,
+    dx: float,
+    dz: float,
 ) -> tuple[float, float]:
     """Moves a body by (dx, its vertical speed, dz) as far as blocks allow.
 
-    Stops its velocity on each axis where it ran into something and sets `on_ground`.
+    A body on the ground, or just landing, that runs into something no higher than `step` gets on
+    it. Stops the velocity on each axis where something was in the way and sets `on_ground`.
 
     Args:
         blocks: The window's block ids.
         body: A record with `position`, `velocity` and `on_ground`.
         half: Half the side of its footprint.
         height: Its height.
+        step: How high it steps, `STEP_HEIGHT` or `NO_STEP`.
         dx: Wanted horizontal motion; the velocity, unless something holds the body back.
         dz: Likewise.
 
@@ -190,10 +233,16 @@ def move(
     """
     position = body.position
     velocity = body.velocity
+    x = position[0]
+    y = position[1]
+    z = position[2]
     dy = velocity[1]
-    moved_x, moved_y, moved_z = clip_motion(
-        blocks, position[0], position[1], position[2], half, height, dx, dy, dz
-    )
+    moved_x, moved_y, moved_z = clip_motion(blocks, x, y, z, half, height, dx, dy, dz)
+    blocked = moved_x != dx or moved_z != dz
+    if blocked and step > 0.0 and (body.on_ground or (dy < 0.0 and moved_y != dy)):
+        up_x, up_y, up_z = _step_up(blocks, x, y, z, half, height, step, dx, dy, dz)
+        if up_x * up_x + up_z * up_z > moved_x * moved_x + moved_z * moved_z:
+            moved_x, moved_y, moved_z = up_x, up_y, up_z
     position[0] += moved_x
     position[1] += moved_y
     position[2] += moved_z

@@ -51,6 +51,8 @@ PLAYER_DTYPE = np.dtype(
         ("on_ground", np.int32),
         ("sneaking", np.int32),
         ("sprinting", np.int32),
+        ("sprinted_before", np.int32),  # at the end of the last tick, which counts in the air
+        ("fast_ahead", np.int32),  # input ahead in the last tick was enough to start sprinting
         ("hit_wall", np.int32),  # ran against something in the last tick
         ("jumps", np.int32),
         ("jump_delay", np.int32),  # ticks before a held key jumps again
