@@ -95,7 +95,8 @@ ITEM_DTYPE = np.dtype(
         ("item", np.int32),
         ("quantity", np.int32),
         ("damage", np.int32),  # wear of a tool
-        ("age", np.int32),  # ticks
+        ("age", np.int32),  # ticks; of a merged stack the younger's
+        ("ticks", np.int32),  # since it was dropped
         ("pickup_delay", np.int32),  # ticks before the player can take it
         ("on_ground", np.int32),
     ],

@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.player import SNEAKING_HEIGHT, STANDING_HEIGHT, 
 WALK_ACCELERATION = 0.1
 SPRINT_FACTOR = 1.3
 SNEAK_FACTOR = 0.3
+EATING_FACTOR = 0.2
 SPRINT_JUMP_BOOST = 0.2
 DOUBLE_TAP_TICKS = 7
 """Pressing forward twice within this time starts sprinting."""
@@ -47,7 +48,9 @@ def _update_sprinting(player: np.void, keys: int) -> None:
     if not able or (player.sprinting and player.hit_wall):
         player.sprinting = 0
         return
-    if keys & controls.SPRINT:
+    if player.eating_ticks > 0:  # begins no sprint, but does not end one
+        player.sprint_window = 0
+    elif keys & controls.SPRINT:
         player.sprinting = 1
     elif not was_forward and player.on_ground:
         if player.sprint_window > 0:
@@ -81,6 +84,8 @@ def _accelerate(player: np.void, keys: int) -> None:
     ahead = _pressed(keys, controls.FORWARD) - _pressed(keys, controls.BACK)
     left = _pressed(keys, controls.LEFT) - _pressed(keys, controls.RIGHT)
     scale = physics.INPUT_SCALE * (SNEAK_FACTOR if player.sneaking else 1.0)
+    if player.eating_ticks > 0:
+        scale *= EATING_FACTOR
     ahead *= scale
     left *= scale
     length = np.sqrt(ahead * ahead + left * left)
