@@ -60,9 +60,7 @@ def _wear_by_attack(state: GameState) -> None:
         wear(state, held.attack_wear)
 
 
-def _die(
-    state: GameState, kind: int, place: tuple[float, float, float], by_player: bool
-) -> None:
+def _die(state: GameState, kind: int, place: tuple[float, float, float], by_player: bool) -> None:
     if by_player:
         state.statistics.add("kill_entity", MOB_KINDS[kind].name)
         state.statistics.add("custom", "mob_kills")

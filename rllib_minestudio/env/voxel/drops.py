@@ -25,9 +25,9 @@ _LIFETIME = 6000
 _MERGE_PERIOD_MOVING, _MERGE_PERIOD_RESTING = 2, 40
 """Ticks between two looks for others to merge with; moving means from one block to the next."""
 _MERGE_REACH = 0.5 + 2.0 * _HALF
-_LARGEST_STACK = np.zeros(max(ITEMS) + 1, np.int64)
-for _item, _kind in ITEMS.items():
-    _LARGEST_STACK[_item] = _kind.max_stack
+_LARGEST_STACK = np.array(
+    [ITEMS[item].max_stack if item in ITEMS else 0 for item in range(max(ITEMS) + 1)]
+)
 _REACH = 0.3 + 1.0 + _HALF
 """The player's box grown by one block, and the item's half."""
 _REACH_BELOW = 0.5 + _HEIGHT
@@ -48,7 +48,7 @@ def _slide(blocks: NDArray[np.uint8], item: np.void) -> None:
 
 @kernel()
 def _can_merge(item: np.void) -> bool:
-    return 0 < item.quantity < _LARGEST_STACK[item.item] and item.age < _LIFETIME
+    return 0 < item.quantity < _LARGEST_STACK[item["item"]] and item.age < _LIFETIME
 
 
 @kernel()
@@ -59,10 +59,10 @@ def _merge(items: NDArray[np.void], count: int, row: int) -> None:
         other = items[other_row]
         if (
             other_row == row
-            or other.item != item.item
+            or other["item"] != item["item"]
             or not _can_merge(item)
             or not _can_merge(other)
-            or other.quantity + item.quantity > _LARGEST_STACK[item.item]
+            or other.quantity + item.quantity > _LARGEST_STACK[item["item"]]
             or abs(other.position[0] - item.position[0]) >= _MERGE_REACH
             or abs(other.position[1] - item.position[1]) >= _HEIGHT
             or abs(other.position[2] - item.position[2]) >= _MERGE_REACH

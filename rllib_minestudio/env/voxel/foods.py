@@ -1,4 +1,4 @@
-"""What can be eaten, and what it gives: Minecraft Java 1.16's foods as far as this engine has them."""
+"""What can be eaten and what it gives, after Minecraft Java 1.16."""
 
 from __future__ import annotations
 

@@ -123,9 +123,7 @@ _MATERIAL_NAMES = (
 _GOLDEN_APPLES = tuple(
     Item(name, use="eaten for absorption") for name in ("golden_apple", "enchanted_golden_apple")
 )
-_SHEARS = Item(
-    "shears", 1, SHEARS, durability=238, mining_wear=1, use="used on animals and plants"
-)
+_SHEARS = Item("shears", 1, SHEARS, durability=238, mining_wear=1, use="used on animals and plants")
 _TRIDENT = Item(
     "trident",
     1,
@@ -140,8 +138,9 @@ _TRIDENT = Item(
 _NOT_PLACED, _NOT_SHOT, _NOT_USED = "placed", "shot or thrown", "used"
 _CARRIED: dict[str, dict[int, str]] = {
     _NOT_PLACED: {
-        64: "torch ladder poppy oak_sapling birch_sapling wheat_seeds redstone flower_pot chest pumpkin "
-        "carved_pumpkin stone_bricks birch_planks iron_block enchanting_table oak_fence_gate",
+        64: "torch ladder poppy oak_sapling birch_sapling wheat_seeds redstone flower_pot chest "
+        "pumpkin carved_pumpkin stone_bricks birch_planks iron_block enchanting_table "
+        "oak_fence_gate",
         1: "water_bucket lava_bucket cake white_bed blue_bed oak_boat",
     },
     _NOT_SHOT: {64: "arrow fire_charge", 16: "egg ender_pearl snowball", 1: "bow crossbow"},

@@ -56,9 +56,7 @@ def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str
         yield drop, 1
 
 
-def drop_loot(
-    state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]
-) -> None:
+def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]) -> None:
     """Drops what block id `block` at `cell` yields to `tool` (None: the hand, or no one)."""
     x, y, z = cell
     for name, quantity in _roll(state, block, tool):

@@ -1,4 +1,4 @@
-"""From mobs, dropped items and falling blocks to *instances*: which model stands where, as the camera sees it.
+"""From mobs, items and falling blocks to *instances*: which model the camera sees where.
 
 Positions are taken relative to the eye in double precision, then rounded to float32, so nothing
 trembles far from the origin. What is out of sight is left out.
