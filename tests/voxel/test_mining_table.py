@@ -111,8 +111,6 @@ def test_the_table_is_of_all_blocks_and_tools():
 def test_every_pair_takes_as_many_ticks_as_in_minecraft(stage):
     wrong = {}
     for block, tool in PAIRS:
-        if block == "obsidian" and divisor(block, tool) == 100 and tool is not None:
-            continue  # 250 s each, all like the hand
         found, right = measured_ticks(stage, block, tool), expected_ticks(block, tool)
         state(stage).items.clear()
         if found != right:

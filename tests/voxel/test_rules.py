@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from rllib_minestudio.env.voxel import combat
 from rllib_minestudio.env.voxel.blocks import AIR, BLOCK_ID, STONE
 from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.loot import drop_loot
 
 from .arena import FLOOR, arena, state, ticks
 
@@ -99,7 +101,7 @@ def test_haste_and_fatigue_change_the_attack_speed():
         ("/effect clear @p haste", 0.7),
         ("/effect clear @p", 1.0),
     ):
-        assert engine.execute(command) == (True, engine.execute(command).message, "") or True
+        assert engine.execute(command).ok
         speed = state(engine).player.records["attack_speed"][0]
         assert speed == pytest.approx(1.6 * factor)
 
@@ -122,8 +124,6 @@ def test_a_sweep_knocks_back_twice_and_wears_once():
     mobs = state(engine).mobs
     mobs.velocity[:] = 0.0
     mobs.records["on_ground"][:2] = 1
-    from rllib_minestudio.env.voxel import combat
-
     events, count = engine._game._events, np.zeros(1, np.int64)
     combat.attack(state(engine).player.records[0], mobs.records, 2, 0, events, count)
     # 0.4 along the view (+z), halved by 0.4 away from the player; upwards 0.4 at most
@@ -135,7 +135,7 @@ def test_a_sweep_knocks_back_twice_and_wears_once():
     mobs.hurt_ticks[:] = 0
     state(engine).player.records["attack_ticks"] = 100
     engine.tick({"attack": 1})
-    assert mobs.health.tolist() == [10.0 - 12.0 + 6.0 - 4.0, 8.0] or mobs.health[1] == 8.0
+    assert mobs.health.tolist() == [0.0, 8.0]
     assert engine.info()["equipped_items"]["mainhand"]["damage"] == 1
     assert engine.info()["use_item"] == {"iron_sword": 1}
 
@@ -174,13 +174,9 @@ def test_only_a_hit_that_hurts_exhausts():
 def test_a_fall_does_not_exhaust():
     engine = arena()
     engine.execute(f"/tp @p 0.5 {FLOOR + 10} 0.5")
-    ticks(engine, 40)
-    assert engine.player.health == 13.0
-    # healing with saturation exhausts: 5 / 6 health and 5 points, in the 10th tick after
-    engine = arena()
-    engine.execute(f"/tp @p 0.5 {FLOOR + 10} 0.5")
     while engine.player.health == 20.0:
         engine.tick({})
+    assert engine.player.health == 13.0
     assert state(engine).player.records["exhaustion"][0] == 0.0
 
 
@@ -231,8 +227,6 @@ def test_snow_and_shears():
     ],
 )
 def test_random_drops_have_their_frequency(block, expected, sticks):
-    from rllib_minestudio.env.voxel.loot import drop_loot
-
     engine, tries = arena(), 4000
     found, items = {}, state(engine).items
     for _ in range(tries):
