@@ -19,6 +19,7 @@ COMMANDS = {
     11: "/summon pig ~-2 ~ ~2",
     12: "/summon sheep ~ ~ ~2",
     150: "/fill ~2 ~ ~2 ~4 ~2 ~4 stone",
+    160: "/fill ~-2 ~5 ~-2 ~2 ~6 ~2 gravel",
     200: "/teleportbiome @a forest 400 ~ 400",
     210: "/summon cow ~1 ~ ~1",
 }
@@ -48,6 +49,7 @@ def digest(engine: VoxelEngine) -> str:
         state.player.records,
         state.mobs.records[: state.mobs.count],
         state.items.records[: state.items.count],
+        state.falling.records[: state.falling.count],
         state.rng,
     ):
         parts.update(array.tobytes())

@@ -12,7 +12,7 @@ import numpy as np
 UNBREAKABLE = -1.0
 """Hardness of a block that no tool can mine."""
 
-PICKAXE, SHOVEL, AXE, SWORD, HOE = "pickaxe", "shovel", "axe", "sword", "hoe"
+PICKAXE, SHOVEL, AXE, SWORD, HOE, SHEARS = "pickaxe", "shovel", "axe", "sword", "hoe", "shears"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Block:
         tool: Class of tool that mines it faster, or None.
         harvest_tier: Lowest tier of that tool that yields drops (0 = bare hands do, 1 wood,
             2 stone, 3 iron, 4 diamond).
-        drop: Name of the item that mining yields; None for nothing.
+        drop: Name of the item that mining yields; None where `loot` has a table for it.
+        falls: Whether it falls when nothing is below it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Block:
     tool: str | None = None
     harvest_tier: int = 0
     drop: str | None = None
+    falls: bool = False
 
 
 BLOCKS: tuple[Block, ...] = (
@@ -43,8 +45,8 @@ BLOCKS: tuple[Block, ...] = (
     Block("cobblestone", 2.0, PICKAXE, 1, "cobblestone"),
     Block("oak_planks", 2.0, AXE, 0, "oak_planks"),
     Block("bedrock", UNBREAKABLE),
-    Block("sand", 0.5, SHOVEL, 0, "sand"),
-    Block("gravel", 0.6, SHOVEL, 0, "gravel"),
+    Block("sand", 0.5, SHOVEL, 0, "sand", falls=True),
+    Block("gravel", 0.6, SHOVEL, falls=True),
     Block("coal_ore", 3.0, PICKAXE, 1, "coal"),
     Block("iron_ore", 3.0, PICKAXE, 2, "iron_ore"),
     Block("diamond_ore", 3.0, PICKAXE, 3, "diamond"),
@@ -60,7 +62,7 @@ BLOCKS: tuple[Block, ...] = (
     Block("crafting_table", 2.5, AXE, 0, "crafting_table"),
     Block("furnace", 3.5, PICKAXE, 1, "furnace"),
     Block("snow_block", 0.2, SHOVEL, 1),
-    Block("hay_block", 0.5, None, 0, "hay_block"),
+    Block("hay_block", 0.5, HOE, 0, "hay_block"),
 )
 """All block types; a block's id is its index here, and air is 0."""
 
@@ -83,5 +85,7 @@ BIRCH_LEAVES = BLOCK_ID["birch_leaves"]
 SANDSTONE = BLOCK_ID["sandstone"]
 CACTUS = BLOCK_ID["cactus"]
 
-HARDNESS = np.array([block.hardness for block in BLOCKS], np.float64)
-"""Hardness by block id, float64."""
+HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
+"""Hardness by block id, float32 as in Minecraft."""
+FALLS = np.array([block.falls for block in BLOCKS])
+"""Whether a block falls when nothing is below it, by block id, bool."""

@@ -6,14 +6,12 @@ from rllib_minestudio.env.voxel import combat
 from rllib_minestudio.env.voxel.blocks import AIR
 from rllib_minestudio.env.voxel.drops import THROW_DELAY
 from rllib_minestudio.env.voxel.entities import MOB_KINDS
-from rllib_minestudio.env.voxel.items import EMPTY, ITEMS, is_block_item
-from rllib_minestudio.env.voxel.player import SNEAKING_HEIGHT, STANDING_HEIGHT, WIDTH
+from rllib_minestudio.env.voxel.items import EMPTY, FOOD, ITEMS, is_block_item
+from rllib_minestudio.env.voxel.player import SNEAKING_HEIGHT, STANDING_HEIGHT, USE_DELAY, WIDTH
 from rllib_minestudio.env.voxel.raycast import BLOCK, look_direction
 from rllib_minestudio.env.voxel.state import GameState
 from rllib_minestudio.env.voxel.world import HEIGHT
 
-USE_DELAY = 4
-"""Ticks between two uses while the key is held."""
 _THROW_SPEED = 0.3
 
 
@@ -27,7 +25,8 @@ def _touches(position: list[float], half: float, height: float, cell: tuple[int,
     )
 
 
-def _is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
+def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
+    """Whether a block can be put into `cell`: it is loaded, empty, and in no living body."""
     world = state.world
     x, y, z = cell
     if not (0 <= y < HEIGHT and world.is_loaded(x, z) and world.block_at(x, y, z) == AIR):
@@ -44,10 +43,15 @@ def _is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
 
 
 def use_item(state: GameState) -> None:
-    """Places the block in hand against the face under the crosshair, if it fits there."""
+    """Places the block in hand against the face under the crosshair, if it fits there.
+
+    Food is eaten instead (`eating`), and nothing is used while a block is being mined.
+    """
     player, target = state.player, state.target[0]
-    player.records["use_delay"] = USE_DELAY
     item = player.held_item
+    if item in FOOD or player.records["is_mining"][0]:
+        return
+    player.records["use_delay"] = USE_DELAY
     if not is_block_item(item) or target["kind"] != BLOCK or not target["face"].any():
         return
     face = target["face"].tolist()
@@ -56,7 +60,7 @@ def use_item(state: GameState) -> None:
         int(target["y"]) + face[1],
         int(target["z"]) + face[2],
     )
-    if _is_vacant(state, cell) and state.world.set_block(*cell, item):
+    if is_vacant(state, cell) and state.world.set_block(*cell, item):
         player.inventory.take(player.selected)
         state.statistics.add("use_item", ITEMS[item].name)
         combat.swing(player.records[0])
@@ -74,3 +78,4 @@ def drop_held_item(state: GameState) -> None:
     place = (x, y + player.eye_height - 0.3, z)
     state.drop_item(item, quantity, place, velocity, THROW_DELAY, damage)
     state.statistics.add("custom", "drop")
+    combat.swing(player.records[0])

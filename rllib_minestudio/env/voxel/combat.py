@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import hunger
 from rllib_minestudio.env.voxel.entities import HURT_TICKS, MOB_KINDS
-from rllib_minestudio.env.voxel.events import MOB_DIED, MOB_HURT, PLAYER_HURT, emit
+from rllib_minestudio.env.voxel.events import (
+    MOB_DIED,
+    MOB_HURT,
+    MOB_SWEPT,
+    PLAYER_HURT,
+    emit,
+)
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player import SWING_TICKS
 from rllib_minestudio.env.voxel.raycast import BLOCK, MOB, MOB_REACH
@@ -48,7 +54,8 @@ def charged_damage(base: float, share: float) -> float:
 
 @kernel()
 def swing(player: np.void) -> None:
-    """Starts the arm's animation, unless it is in its first half."""
+    """Starts the arm's animation, unless it is in its first half, and the attack's charge anew."""
+    player.attack_ticks = 0
     if player.swing_ticks == 0 or player.swing_ticks > SWING_TICKS // 2:
         player.swing_ticks = 1
 
@@ -100,23 +107,26 @@ def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bo
 
 @kernel()
 def _strike(
-    player: np.void,
     mobs: NDArray[np.void],
     row: int,
     amount: float,
     dx: float,
     dz: float,
+    event: int,
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> bool:
-    """The player's hit on one mob, with its base knockback; returns whether it did anything."""
+    """The player's hit on one mob, with its base knockback; returns whether it did anything.
+
+    It is told as `event`, `MOB_HURT` or `MOB_SWEPT`.
+    """
     mob = mobs[row]
     dealt, fresh = hurt_mob(mobs, row, amount)
     if dealt <= 0.0:
         return False
     if fresh:
         knock_back(mob, KNOCKBACK, dx, dz)
-    emit(events, event_count, MOB_HURT, mob.kind, dealt, mob.position)
+    emit(events, event_count, event, mob.kind, dealt, mob.position)
     if mob.health <= 0.0:
         mob.death_ticks = 1
         emit(events, event_count, MOB_DIED, mob.kind, 1.0, mob.position)
@@ -135,7 +145,6 @@ def attack(
     """The player hits the mob in `row`."""
     share = charge(player.attack_ticks, player.attack_speed)
     amount = charged_damage(player.attack_damage, share)
-    player.attack_ticks = 0
     strong = share > FULL_CHARGE
     sprint_hit = strong and player.sprinting
     critical = (
@@ -146,9 +155,9 @@ def attack(
     mob = mobs[row]
     dx = player.position[0] - mob.position[0]
     dz = player.position[2] - mob.position[2]
-    player.exhaustion += hunger.PER_ATTACK
-    if not _strike(player, mobs, row, amount, dx, dz, events, event_count):
+    if not _strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
         return
+    player.exhaustion += hunger.PER_ATTACK
     yaw = np.radians(player.yaw)
     if sprint_hit:
         knock_back(mob, SPRINT_KNOCKBACK, np.sin(yaw), -np.cos(yaw))
@@ -187,9 +196,9 @@ def _sweep(
         dy = player.position[1] - mob.position[1]
         dz = player.position[2] - mob.position[2]
         if near and dx * dx + dy * dy + dz * dz < MOB_REACH * MOB_REACH:
-            _strike(
-                player, mobs, other, SWEEP_DAMAGE, np.sin(yaw), -np.cos(yaw), events, event_count
-            )
+            # Once by the sweep, whatever becomes of the hit, and once by the hit.
+            knock_back(mob, KNOCKBACK, np.sin(yaw), -np.cos(yaw))
+            _strike(mobs, other, SWEEP_DAMAGE, dx, dz, MOB_SWEPT, events, event_count)
 
 
 @kernel()
@@ -208,7 +217,6 @@ def press_attack(
         attack(player, mobs, count, int64(target.mob), events, event_count)
     elif target.kind != BLOCK:
         player.miss_ticks = MISS_TICKS
-        player.attack_ticks = 0
     swing(player)
 
 
@@ -226,5 +234,4 @@ def hurt_player(
     dealt = min(dealt * (1.0 - player.resistance), player.health)
     if dealt > 0.0:
         player.health -= dealt
-        player.exhaustion += hunger.PER_DAMAGE
         emit(events, event_count, PLAYER_HURT, 0, dealt, player.position)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import physics
 from rllib_minestudio.env.voxel.events import ITEM_TOUCHED, emit
+from rllib_minestudio.env.voxel.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.mobs import ACTIVE_RANGE
 
@@ -21,6 +22,12 @@ _GROUND_DRAG = 0.6 * 0.98
 _HALF = 0.125
 _HEIGHT = 0.25
 _LIFETIME = 6000
+_MERGE_PERIOD_MOVING, _MERGE_PERIOD_RESTING = 2, 40
+"""Ticks between two looks for others to merge with; moving means from one block to the next."""
+_MERGE_REACH = 0.5 + 2.0 * _HALF
+_LARGEST_STACK = np.array(
+    [ITEMS[item].max_stack if item in ITEMS else 0 for item in range(max(ITEMS) + 1)]
+)
 _REACH = 0.3 + 1.0 + _HALF
 """The player's box grown by one block, and the item's half."""
 _REACH_BELOW = 0.5 + _HEIGHT
@@ -37,6 +44,49 @@ def _slide(blocks: NDArray[np.uint8], item: np.void) -> None:
     velocity[0] *= friction
     velocity[1] *= _DRAG
     velocity[2] *= friction
+
+
+@kernel()
+def _can_merge(item: np.void) -> bool:
+    return 0 < item.quantity < _LARGEST_STACK[item["item"]] and item.age < _LIFETIME
+
+
+@kernel()
+def _merge(items: NDArray[np.void], count: int, row: int) -> None:
+    """Merges an item with equal ones beside it; the smaller stack joins the larger."""
+    item = items[row]
+    for other_row in range(count):
+        other = items[other_row]
+        if (
+            other_row == row
+            or other["item"] != item["item"]
+            or not _can_merge(item)
+            or not _can_merge(other)
+            or other.quantity + item.quantity > _LARGEST_STACK[item["item"]]
+            or abs(other.position[0] - item.position[0]) >= _MERGE_REACH
+            or abs(other.position[1] - item.position[1]) >= _HEIGHT
+            or abs(other.position[2] - item.position[2]) >= _MERGE_REACH
+        ):
+            continue
+        kept, gone = item, other
+        if other.quantity >= item.quantity:
+            kept, gone = other, item
+        kept.quantity += gone.quantity
+        kept.pickup_delay = max(kept.pickup_delay, gone.pickup_delay)
+        kept.age = min(kept.age, gone.age)
+        gone.quantity = 0  # it vanishes in the next tick
+
+
+@kernel()
+def _is_merge_due(item: np.void, x: float, y: float, z: float) -> bool:
+    """Whether an item that was at (x, y, z) a tick ago looks for others now."""
+    position = item.position
+    moved = (
+        np.floor(position[0]) != np.floor(x)
+        or np.floor(position[1]) != np.floor(y)
+        or np.floor(position[2]) != np.floor(z)
+    )
+    return item.ticks % (_MERGE_PERIOD_MOVING if moved else _MERGE_PERIOD_RESTING) == 0
 
 
 @kernel()
@@ -73,12 +123,20 @@ def tick_items(
         dx = item.position[0] - player.position[0]
         dy = item.position[1] - player.position[1]
         dz = item.position[2] - player.position[2]
-        if max(abs(dx), abs(dz)) > ACTIVE_RANGE:
+        if max(abs(dx), abs(dz)) > ACTIVE_RANGE or item.quantity == 0:
             continue
         item.age += 1
+        item.ticks += 1
         if item.pickup_delay > 0:
             item.pickup_delay -= 1
+        x = item.position[0]
+        y = item.position[1]
+        z = item.position[2]
         _slide(blocks, item)
+        if _is_merge_due(item, x, y, z):
+            _merge(items, kept, row)
+            if item.quantity == 0:
+                continue
         in_reach = max(abs(dx), abs(dz)) < _REACH and -_REACH_BELOW < dy < _REACH_ABOVE
         if in_reach and item.pickup_delay == 0 and player.health > 0.0:
             emit(events, event_count, ITEM_TOUCHED, row, 1.0, item.position)

@@ -42,12 +42,29 @@ EFFECTS: tuple[str, ...] = (
 )
 """Effects of Minecraft 1.16 in the order of their numeric ids, which begin at 1.
 
-Speed, slowness, strength, weakness, jump_boost, resistance, regeneration, instant_health and
-saturation act; the others can be given but change nothing in this engine.
+`ACTING` names those that change something in this engine.
 """
+ACTING = frozenset(
+    (
+        *("speed", "slowness", "haste", "mining_fatigue", "strength", "weakness", "jump_boost"),
+        *("resistance", "regeneration", "instant_health", "saturation", "conduit_power"),
+    )
+)
+_WITHOUT_OBJECT = frozenset(
+    (
+        *("fire_resistance", "water_breathing", "dolphins_grace", "luck", "unluck", "bad_omen"),
+        *("hero_of_the_village", "invisibility"),
+    )
+)
+"""Effects on things that this engine does not have: nothing is amiss without them."""
 
 _HEALING_PERIOD = 50
 """Ticks between two points of health from regeneration of the lowest level."""
+
+
+def lacking(name: str) -> str:
+    """What this engine does not do of the effect called `name`; empty for nothing."""
+    return "" if name in ACTING | _WITHOUT_OBJECT else f"the effect {name} changes nothing here"
 
 
 def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
@@ -84,7 +101,7 @@ def tick_effects(player: Player) -> None:
         if name == "regeneration" and ticks % max(_HEALING_PERIOD >> min(amplifier, 6), 1) == 0:
             player.health += 1.0
         elif name == "saturation":
-            _feed(player, amplifier + 1)
+            feed(player, amplifier + 1, 2.0 * (amplifier + 1))
         if ticks > 1:
             player.effects[name] = (amplifier, ticks - 1)
         else:
@@ -94,10 +111,11 @@ def tick_effects(player: Player) -> None:
         apply_effects(player)
 
 
-def _feed(player: Player, food: int) -> None:
+def feed(player: Player, nutrition: int, saturation: float) -> None:
+    """Raises the food level, up to full, then the saturation, up to the food level."""
     state = player.records[0]
-    state["food"] = min(int(state["food"]) + food, MAX_FOOD)
-    state["saturation"] = min(float(state["saturation"]) + 2.0 * food, float(state["food"]))
+    state["food"] = min(int(state["food"]) + nutrition, MAX_FOOD)
+    state["saturation"] = min(float(state["saturation"]) + saturation, float(state["food"]))
 
 
 def apply_effects(player: Player) -> None:
@@ -112,4 +130,8 @@ def apply_effects(player: Player) -> None:
     state["jump_boost"] = level.get("jump_boost", 0)
     state["resistance"] = min(0.2 * level.get("resistance", 0), 1.0)
     player.damage_bonus = 3.0 * level.get("strength", 0) - 4.0 * level.get("weakness", 0)
+    haste, fatigue = level.get("haste", 0), level.get("mining_fatigue", 0)
+    player.attack_haste = (1.0 + 0.1 * haste) * max(1.0 - 0.1 * fatigue, 0.0)
+    player.mining_haste = max(haste, level.get("conduit_power", 0))
+    player.mining_fatigue = fatigue
     player.update_equipment(force=True)

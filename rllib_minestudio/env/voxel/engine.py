@@ -126,6 +126,7 @@ class VoxelEngine:
             state.player.inventory,
             state.daytime,
             out,
+            state.falling,
         )
 
     def info(self, voxels: Box | None = None, mobs: Box | None = None) -> dict[str, Any]:

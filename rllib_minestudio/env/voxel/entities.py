@@ -1,4 +1,4 @@
-"""Mobs and dropped items: their types, and the record arrays that hold them.
+"""Mobs, dropped items and falling blocks: their types, and the record arrays that hold them.
 
 Records (numpy structured arrays) let the kernels write `mob.health` and let Python take a column
 of all of them as a view (`mobs.health`).
@@ -16,6 +16,8 @@ MOB_CAPACITY = 256
 """Most mobs that exist at once."""
 ITEM_CAPACITY = 256
 """Most dropped items that exist at once; the oldest vanish first."""
+FALLING_CAPACITY = 256
+"""Most blocks that fall at once; others wait for one to land."""
 
 HURT_TICKS = 10
 """Ticks for which a mob is shown as hurt, and shielded from equal or weaker hits."""
@@ -95,13 +97,24 @@ ITEM_DTYPE = np.dtype(
         ("item", np.int32),
         ("quantity", np.int32),
         ("damage", np.int32),  # wear of a tool
-        ("age", np.int32),  # ticks
+        ("age", np.int32),  # ticks; of a merged stack the younger's
+        ("ticks", np.int32),  # since it was dropped
         ("pickup_delay", np.int32),  # ticks before the player can take it
         ("on_ground", np.int32),
     ],
     align=True,
 )
 """One dropped stack of items."""
+
+FALLING_DTYPE = np.dtype(
+    [
+        ("position", np.float64, 3),  # bottom centre
+        ("speed", np.float64),  # downwards, blocks per tick
+        ("block", np.int32),
+    ],
+    align=True,
+)
+"""One falling block."""
 
 
 class _Columns:
@@ -224,3 +237,11 @@ class DroppedItems(_Columns):
     def age(self) -> NDArray[np.int32]:
         """Ticks since it was dropped, int32 [n]."""
         return self.records["age"][: self.count]
+
+
+class FallingBlocks(_Columns):
+    """All blocks in the course of falling."""
+
+    def __init__(self) -> None:
+        """Makes room for `FALLING_CAPACITY` blocks."""
+        super().__init__(FALLING_DTYPE, FALLING_CAPACITY)

@@ -10,7 +10,7 @@ from rllib_minestudio.env.voxel.kernels import kernel
 EVENT_CAPACITY = 128
 """Most events in one tick; later ones are lost (there is no way to cause so many)."""
 
-MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT = range(5)
+MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT, MOB_SWEPT, FOOD_EATEN = range(7)
 """Kinds of event. `subject` and `amount` mean:
 
 - `MOB_HURT`: index in `MOB_KINDS`, health points dealt by the player's own hit.
@@ -18,6 +18,8 @@ MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT = range(5)
 - `BLOCK_BROKEN`: id of the block at `position`.
 - `ITEM_TOUCHED`: row of a dropped item in the player's reach.
 - `PLAYER_HURT`: unused, health points lost.
+- `MOB_SWEPT`: as `MOB_HURT`, for a mob beside the one that was hit.
+- `FOOD_EATEN`: unused; the meal in hand is over.
 """
 
 EVENT_DTYPE = np.dtype(

@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.consequences import resolve
 from rllib_minestudio.env.voxel.drops import tick_items
 from rllib_minestudio.env.voxel.effects import tick_effects
 from rllib_minestudio.env.voxel.events import EVENT_CAPACITY, EVENT_DTYPE
+from rllib_minestudio.env.voxel.falling import Falling
 from rllib_minestudio.env.voxel.mobs import tick_mobs
 from rllib_minestudio.env.voxel.player_tick import tick_player
 from rllib_minestudio.env.voxel.state import DAY_TICKS, GameState
@@ -29,6 +30,7 @@ class Game:
     def __init__(self) -> None:
         """Prepares a game; `begin` starts it."""
         self.state = GameState()
+        self._falling = Falling()
         self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
         self._event_count = np.zeros(1, np.int64)
 
@@ -41,6 +43,7 @@ class Game:
         """
         state = self.state
         state.reset(seed)
+        self._falling = Falling()
         x, z = 0, 0
         if biome is not None:
             x, z = places.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
@@ -109,3 +112,4 @@ class Game:
             )
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
+        self._falling.tick(state)

@@ -14,8 +14,10 @@ PER_JUMP = 0.05
 PER_SPRINT_JUMP = 0.2
 PER_ATTACK = 0.1
 PER_MINED_BLOCK = 0.005
-PER_DAMAGE = 0.1
-"""Exhaustion that actions cause; 4 points cost one point of saturation or food."""
+"""Exhaustion that actions cause; 4 points cost one point of saturation or food.
+
+Damage that armour does not hold off, such as a fall's, causes none.
+"""
 
 _EXHAUSTED = 4.0
 _HEALING_FOOD = 18

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rllib_minestudio.env.voxel.blocks import AXE, BLOCKS, HOE, PICKAXE, SHOVEL, SWORD
+from rllib_minestudio.env.voxel.blocks import AXE, BLOCKS, HOE, PICKAXE, SHEARS, SHOVEL, SWORD
+from rllib_minestudio.env.voxel.foods import FOODS, Food
 
 FIRST_PLAIN_ITEM = 256
 """Id of the first item that is not a block."""
@@ -32,6 +33,8 @@ class Item:
         attack_damage: Health points of a fully charged attack.
         attack_speed: Attacks per second at full charge.
         durability: Uses before it breaks; 0 for items that do not wear.
+        mining_wear: Uses that a mined block costs.
+        attack_wear: Uses that an attack costs.
         use: What Minecraft lets one do with it and this engine does not; empty for nothing.
     """
 
@@ -43,6 +46,8 @@ class Item:
     attack_damage: float = FIST_DAMAGE
     attack_speed: float = FIST_SPEED
     durability: int = 0
+    mining_wear: int = 0
+    attack_wear: int = 0
     use: str = ""
 
     @property
@@ -90,6 +95,8 @@ def _tools() -> tuple[Item, ...]:
                     attack_damage=float(damage),
                     attack_speed=attack_speed[tool],
                     durability=material.durability,
+                    mining_wear=2 if tool == SWORD else 1,
+                    attack_wear=1 if tool == SWORD else 2,
                 )
             )
     return tuple(tools)
@@ -111,21 +118,38 @@ _MATERIAL_NAMES = (
     "bread",
     "apple",
     "wheat",
+    "dried_kelp",
+)
+_GOLDEN_APPLES = tuple(
+    Item(name, use="eaten for absorption") for name in ("golden_apple", "enchanted_golden_apple")
+)
+_SHEARS = Item("shears", 1, SHEARS, durability=238, mining_wear=1, use="used on animals and plants")
+_TRIDENT = Item(
+    "trident",
+    1,
+    attack_damage=9.0,
+    attack_speed=1.1,
+    durability=250,
+    mining_wear=2,
+    attack_wear=1,
+    use="thrown",
 )
 
 _NOT_PLACED, _NOT_SHOT, _NOT_USED = "placed", "shot or thrown", "used"
 _CARRIED: dict[str, dict[int, str]] = {
     _NOT_PLACED: {
-        64: "torch ladder poppy oak_sapling wheat_seeds redstone flower_pot chest pumpkin "
-        "carved_pumpkin stone_bricks birch_planks iron_block enchanting_table oak_fence_gate",
+        64: "torch ladder poppy oak_sapling birch_sapling wheat_seeds redstone flower_pot chest "
+        "pumpkin carved_pumpkin stone_bricks birch_planks iron_block enchanting_table "
+        "oak_fence_gate",
         1: "water_bucket lava_bucket cake white_bed blue_bed oak_boat",
     },
-    _NOT_SHOT: {64: "arrow fire_charge", 16: "egg ender_pearl", 1: "bow crossbow trident"},
+    _NOT_SHOT: {64: "arrow fire_charge", 16: "egg ender_pearl snowball", 1: "bow crossbow"},
+    "planted or fed to animals": {64: "carrot"},
     _NOT_USED: {
-        64: "string flint red_dye lapis_lazuli book slime_ball sugar prismarine_shard carrot "
+        64: "string flint red_dye lapis_lazuli book slime_ball sugar prismarine_shard "
         "map filled_map compass lead tropical_fish_spawn_egg",
         16: "bucket",
-        1: "shears shield flint_and_steel fishing_rod milk_bucket potion",
+        1: "shield flint_and_steel fishing_rod milk_bucket potion",
     },
 }
 """What MineStudio's benchmark gives besides: names by what is not done with it and by stack size.
@@ -135,8 +159,6 @@ They count, lie about and are picked up as in Minecraft, and are drawn as a lump
 _DURABILITY = {
     "bow": 384,
     "crossbow": 326,
-    "trident": 250,
-    "shears": 238,
     "shield": 336,
     "flint_and_steel": 64,
     "fishing_rod": 64,
@@ -164,13 +186,23 @@ ITEMS: dict[int, Item] = {
 } | {
     FIRST_PLAIN_ITEM + index: item
     for index, item in enumerate(
-        _tools() + tuple(Item(name) for name in _MATERIAL_NAMES) + _carried()
+        (
+            *_tools(),
+            *(Item(name) for name in _MATERIAL_NAMES),
+            *_carried(),
+            *_GOLDEN_APPLES,
+            _SHEARS,
+            _TRIDENT,
+        )
     )
 }
 """Item by id. Ids of block items are the blocks' ids; 0 (air) is no item."""
 
 ITEM_ID: dict[str, int] = {item.name: index for index, item in ITEMS.items()}
 """Item id by name."""
+
+FOOD: dict[int, Food] = {ITEM_ID[name]: food for name, food in FOODS.items()}
+"""What can be eaten, by item id."""
 
 EMPTY = 0
 """Item id of an empty slot."""

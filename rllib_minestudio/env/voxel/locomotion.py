@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.player import SNEAKING_HEIGHT, STANDING_HEIGHT, 
 WALK_ACCELERATION = 0.1
 SPRINT_FACTOR = 1.3
 SNEAK_FACTOR = 0.3
+EATING_FACTOR = 0.2
 SPRINT_JUMP_BOOST = 0.2
 DOUBLE_TAP_TICKS = 7
 """Pressing forward twice within this time starts sprinting."""
@@ -20,7 +21,7 @@ DOUBLE_TAP_TICKS = 7
 _HALF = WIDTH / 2
 _EDGE_STEP = 0.05
 _SPRINT_INPUT = 0.8
-"""Least input ahead that can start sprinting; sneaking stays below."""
+"""Least input ahead that can start sprinting; sneaking and eating stay below."""
 _TOUCH = 1e-5
 """A motion shortened by less has not run into anything."""
 _JUMP_PER_LEVEL = 0.1
@@ -38,6 +39,8 @@ def _read_input(player: np.void, keys: int) -> tuple[float, float]:
     The pose slows it down, not the key: sneaking takes effect one tick after the key.
     """
     scale = SNEAK_FACTOR if player.sneaking else 1.0
+    if player.eating_ticks > 0:
+        scale *= EATING_FACTOR
     ahead = _pressed(keys, controls.FORWARD) - _pressed(keys, controls.BACK)
     left = _pressed(keys, controls.LEFT) - _pressed(keys, controls.RIGHT)
     return ahead * scale, left * scale
@@ -45,11 +48,11 @@ def _read_input(player: np.void, keys: int) -> tuple[float, float]:
 
 @kernel()
 def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
-    """Starts and ends sprinting, as `LocalPlayer.aiStep`; sneaking does not end it."""
+    """Starts and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
     sneaked = player.keys & controls.SNEAK
     if player.sprint_window > 0:
         player.sprint_window -= 1
-    if sneaked:
+    if sneaked or player.eating_ticks > 0:
         player.sprint_window = 0
     fed = player.food > hunger.SPRINT_FOOD
     fast_ahead = ahead >= _SPRINT_INPUT

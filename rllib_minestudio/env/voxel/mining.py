@@ -6,16 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import hunger
+from rllib_minestudio.env.voxel.blocks import HARDNESS
 from rllib_minestudio.env.voxel.combat import swing
 from rllib_minestudio.env.voxel.events import BLOCK_BROKEN, emit
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.raycast import BLOCK
+from rllib_minestudio.env.voxel.tools import RIGHT_TOOL_TICKS
 
 _PAUSE_TICKS = 5
 """Ticks between two blocks, unless the block breaks at once."""
-_DONE = 1.0 - 1e-9
-"""Progress of a mined block; a sum of n steps of 1/n may fall just short of 1."""
-_FLYING_PENALTY = 5.0
+_DONE = 1.0
+"""Progress of a mined block. Minecraft sums in float32, so n steps of 1/n may fall short of it."""
+_FLYING_PENALTY = np.float32(5.0)
 """Without ground under the feet mining is this much slower."""
 
 
@@ -29,7 +31,8 @@ def _break(
 ) -> None:
     player.is_mining = 0
     player.mining_progress = 0.0
-    player.exhaustion += hunger.PER_MINED_BLOCK
+    if player.mining_ticks[block] == RIGHT_TOOL_TICKS:
+        player.exhaustion += hunger.PER_MINED_BLOCK
     place = np.empty(3, np.float64)
     place[0] = target.x
     place[1] = target.y
@@ -39,10 +42,14 @@ def _break(
 
 @kernel()
 def _rate(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> tuple[int, float]:
-    """Id of the target block, and the share of it that a tick mines."""
+    """Id of the target block, and the share of it that a tick mines (a float32)."""
     block = int(blocks[((target.x & 255) << 15) | ((target.z & 255) << 7) | target.y])
-    rate = player.mining_rate[block]
-    return block, rate if player.on_ground else rate / _FLYING_PENALTY
+    if HARDNESS[block] < 0.0:
+        return block, np.float32(0.0)
+    speed = player.mining_speed[block]
+    if not player.on_ground:
+        speed /= _FLYING_PENALTY
+    return block, speed / HARDNESS[block] / player.mining_ticks[block]
 
 
 @kernel()

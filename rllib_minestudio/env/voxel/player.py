@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.blocks import BLOCKS, SWORD
 from rllib_minestudio.env.voxel.inventory import Inventory
-from rllib_minestudio.env.voxel.items import FIST_DAMAGE, FIST_SPEED, ITEMS
-from rllib_minestudio.env.voxel.tools import mining_rates
+from rllib_minestudio.env.voxel.items import FIST_DAMAGE, FIST_SPEED, FOOD, ITEMS
+from rllib_minestudio.env.voxel.tools import mining_speeds, mining_ticks
 
 MAX_HEALTH = 20.0
 MAX_FOOD = 20
@@ -19,6 +19,8 @@ WIDTH = 0.6
 STANDING_HEIGHT, SNEAKING_HEIGHT = 1.8, 1.5
 STANDING_EYES, SNEAKING_EYES = 1.62, 1.27
 """Height of the eyes above the feet, in blocks."""
+USE_DELAY = 4
+"""Ticks between two uses while the key is held."""
 SWING_TICKS = 6
 """Length of the animation of the arm."""
 
@@ -33,7 +35,7 @@ PLAYER_DTYPE = np.dtype(
         ("exhaustion", np.float64),
         ("fall_distance", np.float64),
         ("last_damage", np.float64),  # the hit that the present invulnerability started with
-        ("mining_progress", np.float64),  # 0 to 1
+        ("mining_progress", np.float32),  # 0 to 1; summed in float32 as in Minecraft
         ("walked", np.float64),  # blocks, by gait, for the statistics
         ("sprinted", np.float64),
         ("crept", np.float64),
@@ -44,7 +46,8 @@ PLAYER_DTYPE = np.dtype(
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
         ("resistance", np.float64),  # share of damage that is taken away
-        ("mining_rate", np.float64, len(BLOCKS)),  # progress per tick on the ground, by block id
+        ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by block id
+        ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
         ("holds_sword", np.int32),
         ("food", np.int32),
         ("food_ticks", np.int32),
@@ -59,7 +62,10 @@ PLAYER_DTYPE = np.dtype(
         ("sprint_window", np.int32),  # ticks left to press forward a second time
         ("keys", np.int32),  # keys held in the last tick (bits of controls.py), to find a press
         ("use_delay", np.int32),
-        ("attack_ticks", np.int32),  # since the last attack or miss
+        ("eating_ticks", np.int32),  # ticks left of the meal, 0 without one
+        ("meal_ticks", np.int32),  # how long a meal of the item in hand takes, 0 for no food
+        ("eats_when_full", np.int32),  # whether it can be eaten with a full food level
+        ("attack_ticks", np.int32),  # since the arm last swung
         ("miss_ticks", np.int32),  # after a miss: ticks before the held key acts again
         ("swing_ticks", np.int32),  # ticks into the arm's swing, 0 at rest
         ("hurt_ticks", np.int32),  # counts down from 10
@@ -85,6 +91,9 @@ class Player:
         effects: Potion effects by name: (amplifier, ticks left).
         selected: Hotbar slot in the main hand, 0 to 8.
         damage_bonus: What effects add to the damage of an attack.
+        attack_haste: Factor of effects on the attacks per second.
+        mining_haste: Level of the effects that quicken mining.
+        mining_fatigue: Level of the effect that slows it.
     """
 
     def __init__(self) -> None:
@@ -93,8 +102,8 @@ class Player:
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}
         self.selected = 0
-        self.damage_bonus = 0.0
-        self._equipped: tuple[int, int] | None = None
+        self._forget_effects()
+        self._equipped: int | None = None
         self.revive()
 
     def revive(self) -> None:
@@ -114,33 +123,42 @@ class Player:
         state["attack_ticks"] = 100  # fully charged
         state["speed_factor"] = 1.0
         self.effects.clear()
-        self.damage_bonus = 0.0
+        self._forget_effects()
         self._equipped = None
         self.update_equipment()
+
+    def _forget_effects(self) -> None:
+        self.damage_bonus = 0.0
+        self.attack_haste = 1.0
+        self.mining_haste = self.mining_fatigue = 0
 
     def update_equipment(self, force: bool = False) -> None:
         """Writes the numbers of the item in hand into the record, if it changed.
 
-        Changing the item in hand starts the attack cooldown anew, as in Minecraft.
+        Another item in hand starts the attack cooldown anew, the mining, and ends a meal, as in
+        Minecraft; another slot with the same item, or with nothing again, does not.
 
         Args:
             force: Write them even if the item is the same.
         """
-        slot = self.selected
-        item_id = int(self.inventory.item[slot])
-        equipped = (slot, item_id)
-        if self._equipped == equipped and not force:
+        item_id = self.held_item
+        if self._equipped == item_id and not force:
             return
         state = self.records[0]
         item = ITEMS.get(item_id)
         damage = item.attack_damage if item else FIST_DAMAGE
         state["attack_damage"] = max(damage + self.damage_bonus, 0.0)
-        state["attack_speed"] = item.attack_speed if item else FIST_SPEED
+        speed = item.attack_speed if item else FIST_SPEED
+        state["attack_speed"] = max(speed * self.attack_haste, 0.0)
         state["holds_sword"] = item is not None and item.tool == SWORD
-        state["mining_rate"] = mining_rates(item)
-        if self._equipped not in (None, equipped):
-            state["attack_ticks"] = 0
-        self._equipped = equipped
+        state["mining_speed"] = mining_speeds(item, self.mining_haste, self.mining_fatigue)
+        state["mining_ticks"] = mining_ticks(item)
+        food = FOOD.get(item_id)
+        state["meal_ticks"] = food.ticks if food else 0
+        state["eats_when_full"] = food is not None and food.when_full
+        if self._equipped not in (None, item_id):
+            state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
+        self._equipped = item_id
 
     @property
     def position(self) -> NDArray[np.float64]:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.combat import hurt_player, press_attack
-from rllib_minestudio.env.voxel.controls import ATTACK
+from rllib_minestudio.env.voxel.controls import ATTACK, USE
+from rllib_minestudio.env.voxel.eating import begin_meal, continue_meal
 from rllib_minestudio.env.voxel.hunger import tick_hunger
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.locomotion import move_player
@@ -73,19 +74,25 @@ def tick_player(
     target = targets[0]
     _turn(player, pitch, yaw)
     find_target(blocks, player, mobs, mob_count, target)
-    if keys & ATTACK:
-        if not player.keys & ATTACK:
+    was_eating = player.eating_ticks > 0
+    if not keys & USE:
+        player.eating_ticks = 0
+    if not was_eating:
+        if keys & ATTACK and not player.keys & ATTACK:
             press_attack(player, mobs, mob_count, target, events, event_count)
             if target.kind == BLOCK:
                 start_mining(blocks, player, target, events, event_count)
-        hold_attack(blocks, player, target, events, event_count)
-    else:
+        begin_meal(player, keys)
+    if not keys & ATTACK:
         release_attack(player)
+    elif player.eating_ticks == 0:
+        hold_attack(blocks, player, target, events, event_count)
     _count_down(player)
     damage = move_player(blocks, player, keys)
     if damage > 0.0:
         hurt_player(player, damage, events, event_count)
     if player.position[1] < _VOID:
         player.health = 0.0
+    continue_meal(player, events, event_count)
     tick_hunger(player)
     player.keys = keys

@@ -24,6 +24,7 @@ def _engine() -> VoxelEngine:
     engine.execute("/give @p dirt 4")
     engine.execute("/summon cow ~ ~ ~2")
     engine.execute("/summon pig ~1 ~ ~2")
+    engine.execute("/setblock ~ ~4 ~4 sand")
     engine.execute("/tp @p ~ ~ ~ 0 10")
     return engine
 

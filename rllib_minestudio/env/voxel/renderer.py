@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.blocks import BLOCKS
 from rllib_minestudio.env.voxel.entities import (
+    FALLING_CAPACITY,
     ITEM_CAPACITY,
     MOB_CAPACITY,
     MOB_KINDS,
     DroppedItems,
+    FallingBlocks,
     Mobs,
 )
 from rllib_minestudio.env.voxel.inventory import Inventory
@@ -32,7 +34,12 @@ from rllib_minestudio.env.voxel.render.hud import SLOTS, Hud, HudState
 from rllib_minestudio.env.voxel.render.lanes import new_scratch
 from rllib_minestudio.env.voxel.render.models import Models, build_models
 from rllib_minestudio.env.voxel.render.overlay import Overlay, blend, invert
-from rllib_minestudio.env.voxel.render.placement import INSTANCE_SIZE, place_items, place_mobs
+from rllib_minestudio.env.voxel.render.placement import (
+    INSTANCE_SIZE,
+    place_falling,
+    place_items,
+    place_mobs,
+)
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
@@ -55,7 +62,8 @@ def _block_atlas() -> Texture:
 @lru_cache(maxsize=1)
 def _models() -> Models:
     names = {identity: item.name for identity, item in ITEMS.items()}
-    return build_models([kind.name for kind in MOB_KINDS], names, FIRST_PLAIN_ITEM)
+    falling = {identity: block.name for identity, block in enumerate(BLOCKS) if block.falls}
+    return build_models([kind.name for kind in MOB_KINDS], names, FIRST_PLAIN_ITEM, falling)
 
 
 def _problems(
@@ -119,7 +127,7 @@ class Renderer:
         self._tan_x = self._tan_y * aspect
         self._atlas, self._models = _block_atlas(), _models()
         self._floats, self._ints = new_scratch()
-        capacity = MOB_CAPACITY + ITEM_CAPACITY
+        capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
         self._eye = np.zeros(3)
@@ -140,6 +148,7 @@ class Renderer:
         inventory: Inventory,
         daytime: float,
         out: Frame | None = None,
+        falling: FallingBlocks | None = None,
     ) -> Frame:
         """Draw one frame.
 
@@ -151,6 +160,7 @@ class Renderer:
             inventory: What the display and the hand show.
             daytime: Ticks since sunrise, 0..23999 (6000 is noon).
             out: uint8 (height, width, 3), C-contiguous, to draw into; a new array by default.
+            falling: All falling blocks; none by default.
 
         Returns:
             The frame, `out` if given.
@@ -172,7 +182,7 @@ class Renderer:
         frame = out.reshape(-1)
         self._look(player, daytime)
         self._draw_world(world, frame)
-        self._draw_entities(world, mobs, items, frame)
+        self._draw_entities(world, mobs, items, falling, frame)
         self._draw_overlays(player, inventory, frame)
         return out
 
@@ -218,8 +228,15 @@ class Renderer:
             self.depth,
         )
 
-    def _draw_entities(self, world: World, mobs: Mobs, items: DroppedItems, frame: Frame) -> None:
-        """Draw mobs and dropped items."""
+    def _draw_entities(
+        self,
+        world: World,
+        mobs: Mobs,
+        items: DroppedItems,
+        falling: FallingBlocks | None,
+        frame: Frame,
+    ) -> None:
+        """Draw mobs, dropped items and falling blocks."""
         models, vector = self._models, self.camera.vector
         instances, chosen = self._instances, self._instance_models
         view = (world.top, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)
@@ -228,6 +245,8 @@ class Renderer:
             found = place_mobs(mobs.records, mobs.count, models.mob, *view, found)
         if items.count:
             found = place_items(items.records, items.count, models.item, *view, found)
+        if falling is not None and falling.count:
+            found = place_falling(falling.records, falling.count, models.block, *view, found)
         if found:
             render_instances(
                 instances,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import physics
-from rllib_minestudio.env.voxel.entities import MOB_KINDS, DroppedItems, Mobs
+from rllib_minestudio.env.voxel.entities import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
 from rllib_minestudio.env.voxel.player import Player
 from rllib_minestudio.env.voxel.raycast import TARGET_DTYPE
 from rllib_minestudio.env.voxel.statistics import Statistics
@@ -36,6 +36,7 @@ class GameState:
         player: The player, with inventory and effects.
         mobs: All mobs.
         items: All dropped items.
+        falling: All blocks in the course of falling.
         statistics: What the player did.
         target: What the crosshair was on in the last tick, `TARGET_DTYPE` [1].
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
@@ -52,6 +53,7 @@ class GameState:
         self.player = Player()
         self.mobs = Mobs()
         self.items = DroppedItems()
+        self.falling = FallingBlocks()
         self.statistics = Statistics()
         self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
         self.rng = np.ones(1, np.uint64)
@@ -65,6 +67,7 @@ class GameState:
         self.player = Player()
         self.mobs.clear()
         self.items.clear()
+        self.falling.clear()
         self.statistics.clear()
         self.target[0] = np.zeros((), TARGET_DTYPE)
         self.daytime = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel import accel, worldgen
+from rllib_minestudio.env.voxel.blocks import AIR, FALLS
 
 WINDOW = 256
 """Columns along each side of the window."""
@@ -44,6 +45,8 @@ class World:
         ceiling: No block of the window is at or above this y.
         floor: Below this y the loaded chunks are solid as generated; a lower bound for kernels.
         seed: What the terrain is made from.
+        unsupported: Places (x, y, z) where a change left a block that falls above nothing; whoever
+            lets blocks fall takes them out.
     """
 
     def __init__(self) -> None:
@@ -66,6 +69,7 @@ class World:
         self._centre: tuple[int, int] | None = None
         self._loaded: dict[tuple[int, int], tuple[int, int]] = {}
         self._edits: dict[tuple[int, int], dict[int, int]] = {}
+        self.unsupported: list[tuple[int, int, int]] = []
 
     def load_around(self, x: float, z: float) -> None:
         """Loads every missing chunk within `LOAD_RADIUS` chunks of the point (x, z)."""
@@ -119,10 +123,32 @@ class World:
         """
         return self.fill((x, x + 1), (y, y + 1), (z, z + 1), block) > 0
 
+    def set_blocks(self, blocks: dict[tuple[int, int, int], int]) -> None:
+        """Puts many blocks, by place (x, y, z), which must be loaded and within the height."""
+        if not blocks:
+            return
+        for (x, y, z), block in blocks.items():
+            self._set_column(x, z, y, y + 1, block)
+        xs, ys, zs = ((min(places), max(places) + 1) for places in zip(*blocks, strict=True))
+        self._widen_band(*ys)
+        self._refresh(xs, ys, zs)
+
     def fill(
-        self, xs: tuple[int, int], ys: tuple[int, int], zs: tuple[int, int], block: int
+        self,
+        xs: tuple[int, int],
+        ys: tuple[int, int],
+        zs: tuple[int, int],
+        block: int,
+        only: int | None = None,
     ) -> int:
         """Fills the cuboid of half-open ranges with block id `block`, where chunks are loaded.
+
+        Args:
+            xs: Columns.
+            ys: Layers.
+            zs: Columns.
+            block: What to put.
+            only: Replace this block id only; None for any.
 
         Returns:
             How many blocks changed.
@@ -133,7 +159,9 @@ class World:
         z0, z1 = self._clip(zs, self._centre[1])
         y0, y1 = max(ys[0], 0), min(ys[1], HEIGHT)
         changed = sum(
-            self._set_column(x, z, y0, y1, block) for x in range(x0, x1) for z in range(z0, z1)
+            self._set_column(x, z, y0, y1, block, only)
+            for x in range(x0, x1)
+            for z in range(z0, z1)
         )
         if changed:
             self._widen_band(y0, y1)
@@ -150,17 +178,28 @@ class World:
         """Blocks that differ, or did once, from the terrain as generated."""
         return sum(map(len, self._edits.values()))
 
-    def _set_column(self, x: int, z: int, y0: int, y1: int, block: int) -> int:
+    def _set_column(
+        self, x: int, z: int, y0: int, y1: int, block: int, only: int | None = None
+    ) -> int:
         column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]
-        changed = np.flatnonzero(column[y0:y1] != block) + y0
+        old = column[y0:y1]
+        changed = np.flatnonzero(old != block if only is None else old == only) + y0
         if len(changed) == 0:
             return 0
         column[changed] = block
         edits = self._edits.setdefault((x // CHUNK, z // CHUNK), {})
         for y in changed.tolist():
             edits[index(x, y, z)] = block
+        self._note_unsupported(x, z, y0, min(y1 + 1, HEIGHT))
         self._update_top(x, z)
         return len(changed)
+
+    def _note_unsupported(self, x: int, z: int, y0: int, y1: int) -> None:
+        """Notes the blocks of a column, in the layers [y0, y1), that have nothing to rest on."""
+        column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]
+        for y in (np.flatnonzero(FALLS[column[y0:y1]]) + y0).tolist():
+            if y == 0 or column[y - 1] == AIR:
+                self.unsupported.append((x, y, z))
 
     def _update_top(self, x: int, z: int) -> None:
         column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.commands.parsing import (
     CommandError,
     CommandResult,
@@ -12,11 +12,14 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_int,
     read_name,
 )
+from rllib_minestudio.env.voxel.loot import drop_loot
 from rllib_minestudio.env.voxel.state import DAY_TICKS, GAME_RULES
 from rllib_minestudio.env.voxel.world import HEIGHT
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
+_SET_MODES = ("destroy", "keep", "replace")
+_FILL_MODES = ("destroy", "hollow", "keep", "outline", "replace")
 _TIMES = {"day": 1000, "noon": 6000, "night": 13000, "midnight": 18000}
 _TICKS_OF_UNIT = {"d": DAY_TICKS, "s": 20, "t": 1}
 _WEATHERS = ("clear", "rain", "thunder")
@@ -24,6 +27,9 @@ _DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
 _MOST_EDITS = 2**20
 """Blocks changed since the world was made beyond which commands change no more: each is remembered.
 """
+
+_Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+"""Half-open ranges of x, y and z."""
 
 _NOT_OBEYED = (
     *("doEntityDrops", "doMobLoot", "doTileDrops", "fallDamage", "naturalRegeneration"),
@@ -43,38 +49,105 @@ _RULES = (*GAME_RULES, *_NOT_OBEYED, *_WITHOUT_OBJECT)
 
 
 def setblock(source: Source, arguments: list[str]) -> CommandResult:
-    """`/setblock <x y z> <block> [mode]`."""
-    need(arguments, 4, "/setblock <pos> <block>")
+    """`/setblock <x y z> <block> [destroy|keep|replace]`."""
+    need(arguments, 4, "/setblock <pos> <block> [destroy|keep|replace]")
     x, y, z = read_block_position(arguments, source)
     block = BLOCK_ID[read_name(arguments[3], BLOCK_ID, "block type")]
     if not 0 <= y < HEIGHT or not source.state.world.is_loaded(x, z):
         raise CommandError("That position is not loaded")
+    mode, only = _read_mode(arguments[4:], _SET_MODES)
     _require_room(source, 1)
-    if not source.state.world.set_block(x, y, z, block):
+    if not _put(source, ((x, x + 1), (y, y + 1), (z, z + 1)), block, mode, only):
         raise CommandError("Could not set the block")
     return CommandResult(True, f"Changed the block at {x}, {y}, {z}")
 
 
 def fill(source: Source, arguments: list[str]) -> CommandResult:
-    """`/fill <from> <to> <block> [mode]`; every mode works as "replace"."""
-    need(arguments, 7, "/fill <from> <to> <block>")
+    """`/fill <from> <to> <block> [destroy|hollow|keep|outline|replace [<filter>]]`."""
+    need(arguments, 7, "/fill <from> <to> <block> [destroy|hollow|keep|outline|replace [<filter>]]")
     start = read_block_position(arguments, source)
     end = read_block_position(arguments[3:], source)
     block = BLOCK_ID[read_name(arguments[6], BLOCK_ID, "block type")]
-    (x0, x1), (y0, y1), (z0, z1) = (
-        (min(a, b), max(a, b) + 1) for a, b in zip(start, end, strict=True)
-    )
-    volume = (x1 - x0) * (y1 - y0) * (z1 - z0)
+    mode, only = _read_mode(arguments[7:], _FILL_MODES)
+    xs, ys, zs = ((min(a, b), max(a, b) + 1) for a, b in zip(start, end, strict=True))
+    volume = (xs[1] - xs[0]) * (ys[1] - ys[0]) * (zs[1] - zs[0])
     if volume > _LARGEST_FILL:
         raise CommandError(
             f"Too many blocks in the specified area (maximum {_LARGEST_FILL}, specified {volume})"
         )
     source.effort.spend(volume)
     _require_room(source, volume)
-    changed = source.state.world.fill((x0, x1), (y0, y1), (z0, z1), block)
+    changed = _put(source, (xs, ys, zs), block, mode, only)
     if not changed:
         raise CommandError("No blocks were filled")
     return CommandResult(True, f"Successfully filled {changed} blocks")
+
+
+def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | None]:
+    """How blocks are put, one of `modes`, and the block id that alone is replaced, or None.
+
+    Raises:
+        CommandError: If there is no such mode, or something is left over.
+    """
+    mode, *rest = words or ["replace"]
+    if mode not in modes:
+        raise CommandError(f"Incorrect argument for command: '{mode}' ({', '.join(modes)})")
+    if mode == "keep":
+        only = AIR
+    elif rest and mode == "replace" and modes == _FILL_MODES:
+        word, *rest = rest
+        if word.startswith("#"):
+            raise CommandError(f"Block tags ('{word}') are not supported; name one block")
+        only = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
+    else:
+        only = None
+    if rest:
+        raise CommandError(f"Incorrect argument for command: '{rest[0]}'")
+    return mode, only
+
+
+def _put(source: Source, box: _Box, block: int, mode: str, only: int | None) -> int:
+    """Puts blocks into a box as `mode` says; returns how many changed."""
+    world = source.state.world
+    if mode in ("outline", "hollow"):
+        changed = sum(world.fill(*slab, block) for slab in _shell(box))
+        if mode == "hollow":
+            xs, ys, zs = ((low + 1, high - 1) for low, high in box)
+            changed += world.fill(xs, ys, zs, AIR)
+        return changed
+    if mode == "destroy":
+        destroyed = _destroy(source, box)
+        return destroyed if block == AIR else world.fill(*box, block)
+    return world.fill(*box, block, only)
+
+
+def _destroy(source: Source, box: _Box) -> int:
+    """Empties a box and drops what its blocks yield to no tool; returns how many there were."""
+    state = source.state
+    for x in range(*box[0]):
+        for y in range(*box[1]):
+            for z in range(*box[2]):
+                if block := state.world.block_at(x, y, z):
+                    drop_loot(state, block, None, (x, y, z))
+    return state.world.fill(*box, AIR)
+
+
+def _shell(box: _Box) -> list[_Box]:
+    """The outermost layer of a box, as boxes that do not overlap."""
+    xs, ys, zs = box
+    slabs = []
+    for y in dict.fromkeys((ys[0], ys[1] - 1)):
+        slabs.append((xs, (y, y + 1), zs))
+    ys = (ys[0] + 1, ys[1] - 1)
+    if ys[0] >= ys[1]:
+        return slabs
+    for x in dict.fromkeys((xs[0], xs[1] - 1)):
+        slabs.append(((x, x + 1), ys, zs))
+    xs = (xs[0] + 1, xs[1] - 1)
+    if xs[0] < xs[1]:
+        for z in dict.fromkeys((zs[0], zs[1] - 1)):
+            slabs.append((xs, ys, (z, z + 1)))
+    return slabs
 
 
 def _require_room(source: Source, changes: int) -> None:

@@ -87,6 +87,7 @@ MOB_MODELS: dict[str, list[Box]] = {
 UNKNOWN_MOB = [Box("body", (-5, 0, -5), (5, 16, 5))]
 # Dropped things are a quarter block large (items a little more, being flat).
 BLOCK_ITEM = Box("block", (-2, 0, -2), (2, 4, 2))
+FULL_BLOCK = Box("block", (-8, 0, -8), (8, 16, 8))
 FLAT_ITEM = Box("sprite", (-3.5, 0, -0.25), (3.5, 7, 0.25))
 
 
@@ -101,6 +102,7 @@ class Models:
         atlas: uint32, flat.
         mob: int32 by kind of mob: its model.
         item: int32 by item id: the model of the dropped item.
+        block: int32 by block id: the model of the falling block.
     """
 
     boxes: NDArray[np.float32]
@@ -109,6 +111,7 @@ class Models:
     atlas: Texture
     mob: NDArray[np.int32]
     item: NDArray[np.int32]
+    block: NDArray[np.int32]
 
 
 @dataclass
@@ -135,23 +138,33 @@ def _mob_shade(face: int) -> float:
     return 0.45 + 0.55 * FACE_SHADE[face]
 
 
+def _block_faces(name: str) -> list[Texture]:
+    pictures = block_pictures(name)
+    return [texture(pictures[face], FACE_SHADE[face]) for face in range(FACES)]
+
+
 def _item_faces(name: str, is_block: bool) -> tuple[Box, list[Texture]]:
     if is_block:
-        pictures = block_pictures(name)
-        return BLOCK_ITEM, [texture(pictures[f], FACE_SHADE[f]) for f in range(FACES)]
+        return BLOCK_ITEM, _block_faces(name)
     hidden = np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32)
     faces = [hidden] * FACES
     faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite_texture(item_sprite(name))
     return FLAT_ITEM, faces
 
 
-def build_models(mobs: Sequence[str], items: Mapping[int, str], block_items: int) -> Models:
+def build_models(
+    mobs: Sequence[str],
+    items: Mapping[int, str],
+    block_items: int,
+    falling: Mapping[int, str] | None = None,
+) -> Models:
     """Build every model the renderer may need.
 
     Args:
         mobs: Names of mobs in the order of their kinds.
         items: Name of each item by id.
         block_items: Items with ids below this are blocks and are shown as small cubes.
+        falling: Name of each block that falls, by id; none by default.
     """
     builder = _Builder()
     mob = np.zeros(len(mobs), np.int32)
@@ -168,6 +181,11 @@ def build_models(mobs: Sequence[str], items: Mapping[int, str], block_items: int
         box, faces = _item_faces(name, identity < block_items)
         builder.add_box(box, faces)
         item[identity] = builder.end_model()
+    falling = falling or {}
+    block = np.zeros(max(falling, default=0) + 1, np.int32)
+    for identity, name in falling.items():
+        builder.add_box(FULL_BLOCK, _block_faces(name))
+        block[identity] = builder.end_model()
     return Models(
         boxes=np.array(builder.boxes, np.float32),
         textures=np.array(builder.textures, np.int32),
@@ -175,4 +193,5 @@ def build_models(mobs: Sequence[str], items: Mapping[int, str], block_items: int
         atlas=np.concatenate(builder.pages),
         mob=mob,
         item=item,
+        block=block,
     )

@@ -1,4 +1,4 @@
-"""From mobs and dropped items to *instances*: which model stands where, as the camera sees it.
+"""From mobs, items and falling blocks to *instances*: which model the camera sees where.
 
 Positions are taken relative to the eye in double precision, then rounded to float32, so nothing
 trembles far from the origin. What is out of sight is left out.
@@ -154,5 +154,36 @@ def place_items(
         row[ROLL_COS] = 1.0
         row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
         models[found] = model_of[item.item]
+        found += 1
+    return found
+
+
+@render_kernel
+def place_falling(
+    falling: NDArray[np.void],
+    count: int,
+    model_of: Ints,
+    top: Bytes,
+    camera: Floats,
+    eye: NDArray[np.float64],
+    half_width: float,
+    half_height: float,
+    instances: Floats,
+    models: Ints,
+    found: int,
+) -> int:
+    """Append the visible falling blocks; arguments and result as of `place_mobs`."""
+    for i in range(count):
+        block = falling[i]
+        position = block.position
+        x, y, z = position[0] - eye[0], position[1] - eye[1], position[2] - eye[2]
+        if found == len(models) or not _in_view(camera, half_width, half_height, x, y, z):
+            continue
+        row = instances[found]
+        row[AHEAD_X] = row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
+        row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
+        row[AHEAD_Z] = row[SWING_COS] = row[ROLL_COS] = 1.0
+        row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
+        models[found] = model_of[block.block]
         found += 1
     return found
