@@ -52,12 +52,15 @@ class Game:
 
         Args:
             action: MineStudio's env action; missing keys are not held. Never changed.
+
+        Raises:
+            InvalidActionError: If its camera is not finite; the game is as it was then.
         """
         state = self.state
+        pitch, yaw = controls.read_camera(action)
         keys = controls.read_keys(action)
         pressed = keys & ~state.held_keys
         state.held_keys = keys
-        pitch, yaw = controls.read_camera(action)
         if pressed & controls.OPEN_INVENTORY:
             state.gui_open = not state.gui_open
         if state.gui_open or state.player_dead:

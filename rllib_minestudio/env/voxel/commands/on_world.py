@@ -13,7 +13,6 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_name,
 )
 from rllib_minestudio.env.voxel.state import DAY_TICKS, GAME_RULES
-from rllib_minestudio.env.voxel.world import HEIGHT
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
@@ -47,8 +46,6 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     need(arguments, 4, "/setblock <pos> <block>")
     x, y, z = read_block_position(arguments, source)
     block = BLOCK_ID[read_name(arguments[3], BLOCK_ID, "block type")]
-    if not 0 <= y < HEIGHT or not source.state.world.is_loaded(x, z):
-        raise CommandError("That position is not loaded")
     _require_room(source, 1)
     if not source.state.world.set_block(x, y, z, block):
         raise CommandError("Could not set the block")
