@@ -110,5 +110,6 @@ class Game:
             items.count = tick_items(
                 blocks, items.records, items.count, players, events, self._event_count
             )
+        items.displaced = 0
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
