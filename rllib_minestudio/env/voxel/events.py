@@ -9,8 +9,7 @@ from rllib_minestudio.env.voxel.entities import ITEM_CAPACITY, MOB_CAPACITY
 from rllib_minestudio.env.voxel.kernels import kernel
 
 EVENT_CAPACITY = 2 * MOB_CAPACITY + ITEM_CAPACITY + 8
-"""Most events in one tick: every mob hurt and dead, every item touched, and what befalls the player.
-"""
+"""Most events in one tick: every mob hurt and dead, every item touched, and the player's own."""
 
 MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT = range(5)
 """Kinds of event. `subject` and `amount` mean:

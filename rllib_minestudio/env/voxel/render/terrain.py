@@ -9,9 +9,9 @@ gathers stay out of the arithmetic loops, and the origin is nudged along the ray
 than t by an epsilon, which could stall.
 
 Coordinates inside the kernels: the eye's column is at x = z = 128, so the 256 x 256 window around
-it is positive and truncation is floor for x and z. There are no blocks above `ceiling` and below 0;
-the box field says nothing there, so rays from outside begin where they enter, and those that leave
-end.
+it is positive and truncation is floor. There are no blocks above `ceiling` and below 0, and the box
+field says nothing there: rays from outside begin where they enter, or end at once, and none turns
+back. One that leaves through the floor stays at its lowest cell, which is air: it shows the sky.
 """
 
 from __future__ import annotations
@@ -77,7 +77,6 @@ from rllib_minestudio.env.voxel.render.shading import (
     shade_hits,
 )
 
-
 MOST_LEAPS = 256
 """Leaps after which a ray ends. Each crosses a border between cells at least, and a ray as long as
 the longest view, 80 blocks, crosses fewer than 80 * sqrt(3) + 3."""
@@ -135,8 +134,7 @@ def _enter_cells(box: NDArray[np.uint16], column_x: int, column_z: int, s: Float
     for i in range(LANES):
         t = s[T_NOW + i]
         x = int32(s[ORG_X + i] + s[DIR_X + i] * t)
-        at_y = s[ORG_Y + i] + s[DIR_Y + i] * t
-        y = int32(at_y) - (int32(1) if at_y < ZERO else int32(0))
+        y = int32(s[ORG_Y + i] + s[DIR_Y + i] * t)
         z = int32(s[ORG_Z + i] + s[DIR_Z + i] * t)
         s[CELL_X + i] = float32(x)
         s[CELL_Y + i] = float32(y)
@@ -172,8 +170,8 @@ def _leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         tz = (s[CELL_Z + i] + to_z) * iz + abs(iz) * radius
         t_next = min(min(tx, min(ty, tz)), t_max)
         t_next = t if field == int32(0) else t_next
-        # The field is undefined outside of the world, and 0 there would mean solid.
-        t_next = t_max if (y > highest) | (y < ZERO) else t_next
+        # The field is undefined above the highest block, and 0 there would mean solid.
+        t_next = max(t, t_max if y > highest else t_next)
         s[T_NOW + i] = t_next
         moved |= int32(1) if t_next > t else int32(0)
     return moved != int32(0)
