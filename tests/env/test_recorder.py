@@ -37,12 +37,12 @@ class Witness(MineStudioEnv):
         return result
 
 
-def make_env(tmp_path, size=(128, 128), **options):
+def make_env(tmp_path, size=(128, 128), limit=STEPS, **options):
     env = Witness(
         obs_size=size,
         render_size=(160, 90),
         num_empty_frames=1,
-        callbacks=[{"JudgeReset": {"time_limit": STEPS}}],
+        callbacks=[{"JudgeReset": {"time_limit": limit}}],
     )
     return EpisodeRecorder(env, RecorderOptions.from_mapping({"folder": str(tmp_path), **options}))
 
@@ -77,6 +77,23 @@ def test_the_video_shows_what_the_agent_saw(tmp_path):
     assert recording.meta["index"] == 5 and recording.meta["seed"] == 3
     assert (recording.steps["value"] == 1.5).all()
     assert len(list(recording.infos())) == STEPS + 1
+
+
+def test_an_episode_that_ends_in_the_void_is_recorded_to_the_last_frame(tmp_path):
+    env = make_env(tmp_path, limit=400)
+    env.reset(options={"recording": {"name": "void", "index": 0}})
+    env.unwrapped.sim.env.engine.execute("/tp @p ~ -60 ~")
+    terminated, steps = False, 0
+    while not terminated:
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
+        steps += 1
+        assert not truncated
+    assert info["health"] == 0.0
+    recording = Recording(info["recording"])
+    assert recording.steps["terminated"].tolist() == [False] * (steps - 1) + [True]
+    assert len(list(recording.frames())) == steps + 1
+    _, info = env.reset(options={"recording": {"name": "next", "index": 1}})
+    assert info["health"] == 20.0 and info["player_pos"]["y"] > 60.0
 
 
 def test_lossless_is_lossless(tmp_path):

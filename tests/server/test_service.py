@@ -100,6 +100,19 @@ def test_a_dead_player_is_done_once_and_for_all(client):
     assert not client.step().done
 
 
+def test_who_falls_out_of_the_world_dies_and_everything_is_told_until_then(client):
+    client.begin(seed=1)
+    client.step("chat /tp @p ~ -40 ~")
+    fall = [client.step("camera 9 5", "voxels -1,1,-1,1,-1,1") for _ in range(100)]
+    assert fall[-1].done and fall[-1].info["health"] == 0.0
+    assert all(seen.done == (seen.info["health"] == 0.0) for seen in fall)
+    assert fall[-1].info["ypos"] < -64.0
+    assert {block["type"] for block in fall[-1].info["voxels"]} == {"air"}
+    client.begin(seed=1)
+    seen = client.step()
+    assert not seen.done and seen.info["ypos"] > 60.0
+
+
 def test_blocks_and_mobs_come_on_request(client):
     client.begin(seed=1)
     assert "voxels" not in client.step("voxels 0,0,0,0,0,0").info

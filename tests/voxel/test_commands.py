@@ -175,7 +175,7 @@ def test_setblock_and_fill(engine):
     assert state(engine).world.block_at(0, FLOOR + 3, 0) == BLOCK_ID["oak_planks"]
     assert not engine.execute("/setblock ~ ~3 ~ oak_planks").ok
     assert engine.execute("/fill ~2 ~ ~2 ~4 ~1 ~4 stone").message == "Successfully filled 18 blocks"
-    assert "Too many blocks" in engine.execute("/fill 0 0 0 100 100 100 stone").message
+    assert "Too many blocks" in engine.execute("/fill 0 0 0 40 40 40 stone").message
 
 
 def test_teleport(engine):
@@ -208,7 +208,7 @@ def test_teleportbiome(engine, biome):
         ("/summon cow 1 2", "expected 3 coordinates"),
         ("/summon cow ~x ~ ~", "Expected number"),
         ("/summon cow ^ ^ ^1", "not supported"),
-        ("/tp 99999999 0 0", "out of this world"),
+        ("/tp 99999999 0 0", "Invalid position for teleport"),
         ("/kill @e[colour=red]", "Unknown option"),
         ("/kill @x", "Unknown selector"),
         ("/teleportbiome @a swamp", "plains, forest, desert"),

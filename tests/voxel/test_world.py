@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.accel import MAX_RADIUS, MAX_RUN
 from rllib_minestudio.env.voxel.blocks import STONE
 from rllib_minestudio.env.voxel.world import HEIGHT, WINDOW, World, index
+
+from .caches import check_world
 
 
 def loaded_world(x=0, z=0, seed=3):
@@ -17,45 +18,8 @@ def loaded_world(x=0, z=0, seed=3):
     return world
 
 
-def band(array, world):
-    """The layers [floor, ceiling) of a flat array, as [x, z, y]."""
-    return array.reshape(WINDOW, WINDOW, HEIGHT)[:, :, world.floor : world.ceiling]
-
-
-def rebuilt(world):
-    """Layer radius and box field of the layers [floor, ceiling), from their definitions."""
-    solid = band(world.blocks, world) != 0
-    near, radius = solid.copy(), np.where(solid, 0, MAX_RADIUS).astype(np.int16)
-    for distance in range(1, MAX_RADIUS):
-        near |= np.roll(near, 1, 0) | np.roll(near, -1, 0)
-        near |= np.roll(near, 1, 1) | np.roll(near, -1, 1)
-        radius[near & (radius == MAX_RADIUS)] = distance
-    up, down = np.zeros_like(radius), np.zeros_like(radius)
-    open_up, open_down = np.ones(solid.shape, bool), np.ones(solid.shape, bool)
-    for step in range(1, MAX_RUN + 1):
-        above = np.full_like(radius, MAX_RADIUS)
-        above[:, :, :-step] = radius[:, :, step:]
-        below = np.full_like(radius, -1)
-        below[:, :, step:] = radius[:, :, :-step]
-        open_up &= above >= radius
-        open_down &= below >= radius
-        up += open_up
-        down += open_down
-    return radius, np.where(solid, 0, radius | up << 5 | down << 10)
-
-
-def assert_exact(world):
-    radius, box = rebuilt(world)
-    # Columns that were never loaded hold no land, and nobody sees them.
-    loaded = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[:, :, 0] != 0
-    assert np.array_equal(band(world.layer_radius, world)[loaded], radius[loaded])
-    assert np.array_equal(band(world.box, world)[loaded], box[loaded])
-    below = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[loaded][:, : world.floor]
-    assert below.all()
-
-
 def test_box_field_of_fresh_terrain():
-    assert_exact(loaded_world())
+    check_world(loaded_world())
 
 
 @settings(max_examples=6, deadline=None)
@@ -75,7 +39,7 @@ def test_box_field_after_edits_equals_a_full_rebuild(edits):
     world = loaded_world()
     for x, y, z, block in edits:
         world.set_block(x, y, z, block)
-    assert_exact(world)
+    check_world(world)
 
 
 def test_box_field_after_streaming_and_a_fill():
@@ -83,7 +47,7 @@ def test_box_field_after_streaming_and_a_fill():
     for step in range(1, 14):
         world.load_around(step * 11, -step * 7)
     world.fill((140, 150), (70, 90), (-95, -88), STONE)
-    assert_exact(world)
+    check_world(world)
 
 
 def test_no_box_contains_a_block():
@@ -145,7 +109,7 @@ def test_edits_survive_leaving_and_coming_back():
     assert world.block_at(2, y, 3) == 0  # not loaded
     world.load_around(0, 0)
     assert world.block_at(2, y, 3) == STONE
-    assert_exact(world)
+    check_world(world)
 
 
 def test_edits_out_of_reach_are_refused():

@@ -109,8 +109,8 @@ def update_boxes(
     """Recomputes the box field of the columns [x0, x1) x [z0, z1) from the layer radius.
 
     The layers [y0, y1) must be the world's whole band [floor, ceiling): below it everything is
-    solid, above it everything is open. Runs are found with the nearest-smaller-value chain, in
-    linear time.
+    solid, above it everything is open. Runs are found with the nearest-smaller-value chain, each
+    link of which leads to a lower (then: higher) layer, in linear time.
     """
     n = y1 - y0
     smaller = np.zeros(n, np.int32)

@@ -222,16 +222,20 @@ def press_attack(
 
 @kernel()
 def hurt_player(
-    player: np.void, amount: float, events: NDArray[np.void], event_count: NDArray[np.int64]
+    player: np.void,
+    amount: float,
+    resistance: float,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
 ) -> None:
-    """Takes health from the player, after resistance and invulnerability."""
+    """Takes health from the player, after invulnerability and the share that `resistance` takes."""
     dealt = shielded(player, amount)
     if dealt <= 0.0 or player.health <= 0.0:
         return
     player.last_damage = amount
     if player.hurt_ticks == 0:
         player.hurt_ticks = HURT_TICKS
-    dealt = min(dealt * (1.0 - player.resistance), player.health)
+    dealt = min(dealt * (1.0 - resistance), player.health)
     if dealt > 0.0:
         player.health -= dealt
         emit(events, event_count, PLAYER_HURT, 0, dealt, player.position)

@@ -40,7 +40,7 @@ def resolve(state: GameState, event: np.void) -> None:
     elif kind == BLOCK_BROKEN:
         break_block(state, int(x), int(y), int(z))
     elif kind == ITEM_TOUCHED:
-        _pick_up(state, subject)
+        _pick_up(state, subject - state.items.displaced)
     elif kind == PLAYER_HURT:
         state.statistics.add("custom", "damage_taken", round(amount * _STATISTIC_SCALE))
     elif kind == FOOD_EATEN:
@@ -116,6 +116,8 @@ def wear(state: GameState, uses: int) -> None:
 
 
 def _pick_up(state: GameState, row: int) -> None:
+    if row < 0:  # gone in this very tick, for lack of room
+        return
     dropped = state.items.records[row]
     item, quantity = int(dropped["item"]), int(dropped["quantity"])
     left = state.player.inventory.add(item, quantity, int(dropped["damage"]))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
+
+from rllib_minestudio.errors import InvalidActionError
 
 FORWARD, BACK, LEFT, RIGHT, JUMP, SNEAK, SPRINT, ATTACK, USE, DROP, OPEN_INVENTORY = (
     1 << bit for bit in range(11)
@@ -48,8 +51,17 @@ def read_hotbar(action: Mapping[str, Any]) -> int:
 
 
 def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
-    """Turn of the head (pitch, yaw) in degrees; none when missing."""
+    """Turn of the head (pitch, yaw) in degrees; none when missing.
+
+    Raises:
+        InvalidActionError: If it is not finite: whoever looks nowhere would soon be nowhere.
+    """
     camera = action.get("camera")
     if camera is None:
         return 0.0, 0.0
-    return float(camera[0]), float(camera[1])
+    pitch, yaw = float(camera[0]), float(camera[1])
+    if not (math.isfinite(pitch) and math.isfinite(yaw)):
+        raise InvalidActionError(
+            f"camera must be two finite numbers (pitch, yaw) in degrees; got ({pitch}, {yaw})."
+        )
+    return pitch, yaw

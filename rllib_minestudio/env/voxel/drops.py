@@ -98,7 +98,7 @@ def tick_items(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> int:
-    """Advances every dropped item by one tick and removes the ones that grew too old.
+    """Advances every dropped item by one tick; removes those too old, or lost below the world.
 
     Args:
         blocks: The window's block ids.
@@ -114,7 +114,8 @@ def tick_items(
     player = players[0]
     kept = 0
     for row in range(count):
-        if items[row].age < _LIFETIME and items[row].quantity > 0:
+        lost = items[row].age >= _LIFETIME or items[row].position[1] < physics.VOID
+        if not lost and items[row].quantity > 0:
             if kept != row:
                 items[kept] = items[row]
             kept += 1

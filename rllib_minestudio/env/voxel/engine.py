@@ -90,6 +90,9 @@ class VoxelEngine:
         Args:
             action: MineStudio's env action: keys 0 or 1, `camera` = (pitch, yaw) in degrees
                 relative to now. Missing keys are not held; the mapping is never changed.
+
+        Raises:
+            InvalidActionError: If its camera is not finite; the game is as it was then.
         """
         self._game.tick(action)
 

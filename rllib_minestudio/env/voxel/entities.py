@@ -118,15 +118,23 @@ FALLING_DTYPE = np.dtype(
 
 
 class _Columns:
-    """A record array of fixed capacity of which the first `count` rows are in use."""
+    """A record array of fixed capacity of which the first `count` rows are in use.
+
+    Attributes:
+        records: The rows.
+        count: How many of them are in use.
+        displaced: Rows that made room for others since this was last set to 0; the numbers of all
+            other rows fell by as much.
+    """
 
     records: NDArray[np.void]
     count: int
+    displaced: int
 
     def __init__(self, dtype: np.dtype[np.void], capacity: int) -> None:
         """Makes room for `capacity` rows of `dtype`."""
         self.records = np.zeros(capacity, dtype)
-        self.count = 0
+        self.count = self.displaced = 0
 
     def clear(self) -> None:
         """Removes every row."""
@@ -136,6 +144,7 @@ class _Columns:
         """Adds a zeroed row, in place of the oldest when full, and returns it for filling in."""
         if self.count == len(self.records):
             self.remove(0)
+            self.displaced += 1
         row = self.records[self.count]
         self.records[self.count] = np.zeros((), self.records.dtype)
         self.count += 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.entities import ITEM_CAPACITY, MOB_CAPACITY
 from rllib_minestudio.env.voxel.kernels import kernel
 
-EVENT_CAPACITY = 128
-"""Most events in one tick; later ones are lost (there is no way to cause so many)."""
+EVENT_CAPACITY = 2 * MOB_CAPACITY + ITEM_CAPACITY + 8
+"""Most events in one tick: every mob hurt and dead, every item touched, and the player's own."""
 
 MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT, MOB_SWEPT, FOOD_EATEN = range(7)
 """Kinds of event. `subject` and `amount` mean:

@@ -55,12 +55,15 @@ class Game:
 
         Args:
             action: MineStudio's env action; missing keys are not held. Never changed.
+
+        Raises:
+            InvalidActionError: If its camera is not finite; the game is as it was then.
         """
         state = self.state
+        pitch, yaw = controls.read_camera(action)
         keys = controls.read_keys(action)
         pressed = keys & ~state.held_keys
         state.held_keys = keys
-        pitch, yaw = controls.read_camera(action)
         if pressed & controls.OPEN_INVENTORY:
             state.gui_open = not state.gui_open
         if state.gui_open or state.player_dead:
@@ -110,6 +113,7 @@ class Game:
             items.count = tick_items(
                 blocks, items.records, items.count, players, events, self._event_count
             )
+        items.displaced = 0
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
         self._falling.tick(state)

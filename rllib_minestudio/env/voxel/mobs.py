@@ -212,6 +212,8 @@ def _tick_mob(
         _choose_goal(mob, player, rng)
         speed = _pursue_goal(mob, player)
     damage = _walk(blocks, mob, speed)
+    if mob.position[1] < physics.VOID:
+        damage = max(damage, physics.VOID_DAMAGE)
     if damage > 0.0:
         hurt_mob(mobs, row, damage)
         if mob.health <= 0.0 and mob.death_ticks == 0:

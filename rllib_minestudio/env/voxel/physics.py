@@ -34,6 +34,13 @@ STEP_HEIGHT = 0.6
 NO_STEP = 0.0
 """Step height of dropped items."""
 
+VOID = -64.0
+"""Below this y Minecraft hurts what lives, and takes away what does not."""
+VOID_DAMAGE = 4.0
+"""Health points of a hit by the void; one falls due each tick, invulnerability holds up most."""
+FARTHEST = 29_999_999.0
+"""Farthest that a player gets from the origin along x and z."""
+
 _EDGE = 1e-7
 
 

@@ -12,17 +12,15 @@ from rllib_minestudio.env.voxel.hunger import tick_hunger
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.locomotion import move_player
 from rllib_minestudio.env.voxel.mining import hold_attack, release_attack, start_mining
+from rllib_minestudio.env.voxel.physics import FARTHEST, VOID, VOID_DAMAGE
 from rllib_minestudio.env.voxel.player import SWING_TICKS
 from rllib_minestudio.env.voxel.raycast import BLOCK, find_target
-
-_VOID = -64.0
-"""Below this y the player dies."""
 
 
 @kernel()
 def _turn(player: np.void, pitch: float, yaw: float) -> None:
     player.pitch = min(max(player.pitch + pitch, -90.0), 90.0)
-    turned = player.yaw + yaw
+    turned = np.fmod(player.yaw + yaw, 360.0)  # exact, however far one turns
     player.yaw = turned - 360.0 * np.floor((turned + 180.0) / 360.0)
 
 
@@ -89,10 +87,13 @@ def tick_player(
         hold_attack(blocks, player, target, events, event_count)
     _count_down(player)
     damage = move_player(blocks, player, keys)
+    player.position[0] = min(max(player.position[0], -FARTHEST), FARTHEST)
+    player.position[2] = min(max(player.position[2], -FARTHEST), FARTHEST)
     if damage > 0.0:
-        hurt_player(player, damage, events, event_count)
-    if player.position[1] < _VOID:
-        player.health = 0.0
+        hurt_player(player, damage, player.resistance, events, event_count)
+    if player.position[1] < VOID:
+        # The one damage that resistance does nothing about.
+        hurt_player(player, VOID_DAMAGE, 0.0, events, event_count)
     continue_meal(player, events, event_count)
     tick_hunger(player)
     player.keys = keys

@@ -10,11 +10,17 @@ from rllib_minestudio.env.voxel.entities import MOB_KINDS, DroppedItems, Falling
 from rllib_minestudio.env.voxel.player import Player
 from rllib_minestudio.env.voxel.raycast import TARGET_DTYPE
 from rllib_minestudio.env.voxel.statistics import Statistics
-from rllib_minestudio.env.voxel.world import World
+from rllib_minestudio.env.voxel.world import HEIGHT, World
 
 DAY_TICKS = 24000
 GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false"}
 """Rules that this engine obeys, with their values in a new world."""
+
+MOST_LIFTS = HEIGHT + 2
+"""Blocks by which a mob that is summoned inside of others is lifted at most.
+
+That is from a body's height below the world, the lowest place where a block can be in the way, to
+above the highest."""
 
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
@@ -93,10 +99,11 @@ class GameState:
         """
         body = MOB_KINDS[kind]
         blocks = self.world.blocks
-        while self.world.is_loaded(x, z) and not physics.is_free(
-            blocks, x, y, z, body.width / 2, body.height
-        ):
-            y = np.floor(y) + 1.0
+        if self.world.is_loaded(x, z):
+            for _ in range(MOST_LIFTS):
+                if physics.is_free(blocks, x, y, z, body.width / 2, body.height):
+                    break
+                y = np.floor(y) + 1.0
         mob = self.mobs.append()
         mob["kind"] = kind
         mob["position"] = (x, y, z)

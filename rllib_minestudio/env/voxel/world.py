@@ -158,6 +158,8 @@ class World:
         x0, x1 = self._clip(xs, self._centre[0])
         z0, z1 = self._clip(zs, self._centre[1])
         y0, y1 = max(ys[0], 0), min(ys[1], HEIGHT)
+        if y0 >= y1:  # a negative end would count from the top of a column
+            return 0
         changed = sum(
             self._set_column(x, z, y0, y1, block, only)
             for x in range(x0, x1)

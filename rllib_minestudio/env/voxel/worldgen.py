@@ -202,7 +202,8 @@ def _grow_plant(
         tip = ground + 1 + (dice >> 24) % 3
         start = ((x & 255) << 15) | ((z & 255) << 7)
         blocks[start + ground + 1 : start + tip + 1] = b.CACTUS
-        top[((x & 255) << 8) | (z & 255)] = tip
+        column = ((x & 255) << 8) | (z & 255)
+        top[column] = max(int64(top[column]), tip)  # a tree beside it may be higher
         return tip
     birch = biome == FOREST and (dice >> 28) % 4 == 0
     log = b.BIRCH_LOG if birch else b.OAK_LOG

@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_int,
     read_name,
     read_position,
+    require_in_world,
     title,
 )
 from rllib_minestudio.env.voxel.commands.selectors import PLAYER, Target, select, select_player
@@ -116,6 +117,7 @@ def summon(source: Source, arguments: list[str]) -> CommandResult:
     state = source.state
     if state.mobs.count >= MOB_CAPACITY:
         raise CommandError(f"Unable to summon entity: there are {MOB_CAPACITY} already")
+    require_in_world(position, "summon")
     if not state.world.is_loaded(position[0], position[2]):
         raise CommandError("That position is not loaded")
     state.spawn_mob(MOB_KIND_ID[name], *position)
@@ -195,6 +197,7 @@ def tp(source: Source, arguments: list[str]) -> CommandResult:
         position = select(arguments[0], source)[0].position
     else:
         position = read_position(arguments[:3], source)
+    require_in_world(position, "teleport")
     for target in found:
         _move(source, target, position, arguments[3:5])
     x, y, z = position
@@ -236,7 +239,8 @@ def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
     words = arguments[2:]
     if len(words) == 2:
         words = [words[0], "~", words[1]]
-    x, _, z = read_position(words, source) if words else source.position
+    x, y, z = read_position(words, source) if words else source.position
+    require_in_world((x, y, z), "teleport")
     source.effort.spend(_TELEPORT_EFFORT)
     state = source.state
     found = places.find_biome(state, BIOMES.index(name), int(x // 1), int(z // 1))

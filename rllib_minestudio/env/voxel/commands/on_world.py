@@ -14,7 +14,6 @@ from rllib_minestudio.env.voxel.commands.parsing import (
 )
 from rllib_minestudio.env.voxel.loot import drop_loot
 from rllib_minestudio.env.voxel.state import DAY_TICKS, GAME_RULES
-from rllib_minestudio.env.voxel.world import HEIGHT
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
@@ -53,8 +52,6 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     need(arguments, 4, "/setblock <pos> <block> [destroy|keep|replace]")
     x, y, z = read_block_position(arguments, source)
     block = BLOCK_ID[read_name(arguments[3], BLOCK_ID, "block type")]
-    if not 0 <= y < HEIGHT or not source.state.world.is_loaded(x, z):
-        raise CommandError("That position is not loaded")
     mode, only = _read_mode(arguments[4:], _SET_MODES)
     _require_room(source, 1)
     if not _put(source, ((x, x + 1), (y, y + 1), (z, z + 1)), block, mode, only):

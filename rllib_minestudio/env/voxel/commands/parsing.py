@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rllib_minestudio.env.voxel.state import GameState
+from rllib_minestudio.env.voxel.world import HEIGHT
 from rllib_minestudio.errors import did_you_mean
 
-LARGEST_COORDINATE = 30_000_000
-"""Farthest column that a command may name, as in Minecraft."""
+_FARTHEST_COLUMN = 30_000_000
+_FARTHEST_LAYER = 20_000_000
+"""Where Minecraft lets commands put entities: nearer than this along x and z, and along y."""
 LARGEST_EFFORT = 2**19
 """Entities and blocks that one command may look at and change with all its branches together.
 
@@ -155,22 +158,45 @@ def read_position(words: list[str], source: Source) -> tuple[float, float, float
     """Three coordinates, absolute or relative (`~`); whole x and z mean the block's middle.
 
     Raises:
-        CommandError: When there are fewer than three or they are out of the world.
+        CommandError: When there are fewer than three or they are no finite numbers.
     """
     if len(words) < 3:
         raise CommandError("Incomplete (expected 3 coordinates)")
     x = _coordinate(words[0], source.position[0], centre=True)
     y = _coordinate(words[1], source.position[1], centre=False)
     z = _coordinate(words[2], source.position[2], centre=True)
-    if max(abs(x), abs(z)) > LARGEST_COORDINATE or abs(y) > LARGEST_COORDINATE:
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         raise CommandError("That position is out of this world!")
     return x, y, z
 
 
+def require_in_world(position: tuple[float, float, float], purpose: str) -> None:
+    """Checks that an entity may be put at a position, which may be far above or below all blocks.
+
+    Raises:
+        CommandError: If not; `purpose` ("teleport", "summon") is what the position is for.
+    """
+    x, y, z = position
+    along_x, along_z = (-_FARTHEST_COLUMN <= value < _FARTHEST_COLUMN for value in (x, z))
+    if not (along_x and along_z and -_FARTHEST_LAYER <= y < _FARTHEST_LAYER):
+        raise CommandError(f"Invalid position for {purpose}")
+
+
 def read_block_position(words: list[str], source: Source) -> tuple[int, int, int]:
-    """Three coordinates of a block, absolute or relative."""
-    x, y, z = read_position(words, source)
-    return int(x // 1), int(y // 1), int(z // 1)
+    """Three coordinates of a block that can be changed, absolute or relative.
+
+    Raises:
+        CommandError: When they are no coordinates, or no such block exists or is loaded.
+    """
+    position = read_position(words, source)
+    x, y, z = (int(value // 1) for value in position)
+    if not source.state.world.is_loaded(x, z):
+        raise CommandError("That position is not loaded")
+    if not 0 <= y < HEIGHT:
+        raise CommandError(
+            f"That position is out of this world! There are blocks from y = 0 to {HEIGHT - 1}"
+        )
+    return x, y, z
 
 
 def need(arguments: list[str], count: int, usage: str) -> None:

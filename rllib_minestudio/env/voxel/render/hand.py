@@ -156,7 +156,8 @@ def _trace_sprite(pose: Matrix, rays: Matrix, name: str) -> NDArray[np.float64]:
     # stretches see them all, however thin they are cut.
     borders = np.arange(17) / 16
     crossings = (borders[None, None] - origin[:2, None]) / directions[:, :2, None]
-    crossings = np.clip(crossings.reshape(len(pixels), -1), spans[:, :1], spans[:, 1:])
+    crossings = crossings.reshape(len(pixels), 2 * len(borders))
+    crossings = np.clip(crossings, spans[:, :1], spans[:, 1:])
     stops = np.sort(np.concatenate([spans, crossings], axis=1))
     t = (stops[:, :-1] + stops[:, 1:]) / 2
     columns = np.clip((origin[0] + directions[:, :1] * t) * 16, 0, 15).astype(np.int64)

@@ -180,9 +180,13 @@ class Hud:
         self._names, self._block_items = names, block_items
         self._size = width, height
         self._window = round(WINDOW_HEIGHT * aspect)
-        left = (self._window - BAR_WIDTH) // 2 - STRIP_MARGIN
         rows = _averaging(height, WINDOW_HEIGHT)[:, -STRIP_HEIGHT:]
-        columns = _averaging(width, self._window)[:, left : left + BAR_WIDTH + 2 * STRIP_MARGIN]
+        # A window narrower than the strip shows its middle.
+        strip = BAR_WIDTH + 2 * STRIP_MARGIN
+        left = (self._window - BAR_WIDTH) // 2 - STRIP_MARGIN
+        shown = np.arange(max(left, 0), min(left + strip, self._window))
+        columns = np.zeros((width, strip))
+        columns[:, shown - left] = _averaging(width, self._window)[:, shown]
         # Only the part of the frame that the strip reaches is worth averaging.
         self._first_row, self._first_column = (int(m.any(1).argmax()) for m in (rows, columns))
         self._rows, self._columns = rows[rows.any(1)], columns[columns.any(1)]

@@ -6,10 +6,12 @@ A tile of 8 x 8 rays advances in lockstep inside one flat scratch array; index a
 and float arithmetic are separate loops, which is what lets LLVM vectorise them. Three habits matter
 (each cost a factor of two or more when it was missing): indices are cast to uint32 before use,
 gathers stay out of the arithmetic loops, and the origin is nudged along the ray by `NUDGE` rather
-than t by an epsilon, which could loop for ever.
+than t by an epsilon, which could stall.
 
 Coordinates inside the kernels: the eye's column is at x = z = 128, so the 256 x 256 window around
-it is positive and truncation is floor.
+it is positive and truncation is floor. There are no blocks above `ceiling` and below 0, and the box
+field says nothing there: rays from outside begin where they enter, or end at once, and none turns
+back. One that leaves through the floor stays at its lowest cell, which is air: it shows the sky.
 """
 
 from __future__ import annotations
@@ -75,6 +77,10 @@ from rllib_minestudio.env.voxel.render.shading import (
     shade_hits,
 )
 
+MOST_LEAPS = 256
+"""Leaps after which a ray ends. Each crosses a border between cells at least, and a ray as long as
+the longest view, 80 blocks, crosses fewer than 80 * sqrt(3) + 3."""
+
 
 @render_kernel
 def _away_from_zero(value: float) -> float:
@@ -85,7 +91,7 @@ def _away_from_zero(value: float) -> float:
 def _start_rays(
     camera: Floats, tile_x: int, tile_y: int, width: int, height: int, ceiling: float, s: Floats
 ) -> None:
-    """Directions and origins of a tile; rays from above the highest block start at the ceiling."""
+    """Directions and origins of a tile; rays from outside begin at the ceiling or at y = 0."""
     x = camera[EYE_X] + float32(CENTRE)
     y = camera[EYE_Y]
     z = camera[EYE_Z] + float32(CENTRE)
@@ -95,7 +101,8 @@ def _start_rays(
     f0, f1, f2 = camera[FORWARD], camera[FORWARD + 1], camera[FORWARD + 2]
     r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
     u0, u1, u2 = camera[UP], camera[UP + 1], camera[UP + 2]
-    above = y > ceiling
+    outside = (y > ceiling) | (y < ZERO)
+    border = ceiling if y > ceiling else ZERO
     for i in range(LANES):
         sx = (left + s[TILE_X + i]) * step_x
         sy = (upper - s[TILE_Y + i]) * step_y
@@ -110,7 +117,7 @@ def _start_rays(
         s[INV_Y + i] = inverse_y
         s[INV_Z + i] = ONE / dz
         t_max = view / np.sqrt(dx * dx + dy * dy + dz * dz)
-        t = (ceiling - y) * inverse_y if above else ZERO
+        t = (border - y) * inverse_y if outside else ZERO
         t = t_max if t < ZERO else t
         s[T_NOW + i] = min(t, t_max)
         s[T_MAX + i] = t_max
@@ -164,7 +171,7 @@ def _leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
         t_next = min(min(tx, min(ty, tz)), t_max)
         t_next = t if field == int32(0) else t_next
         # The field is undefined above the highest block, and 0 there would mean solid.
-        t_next = t_max if y > highest else t_next
+        t_next = max(t, t_max if y > highest else t_next)
         s[T_NOW + i] = t_next
         moved |= int32(1) if t_next > t else int32(0)
     return moved != int32(0)
@@ -235,7 +242,9 @@ def render_terrain(
         for tile_x in range(0, width, TILE):
             _start_rays(camera, tile_x, tile_y, width, height, roof, s)
             _enter_cells(box, column_x, column_z, s, n)
-            while _leap(camera, roof, s, n):
+            for _ in range(MOST_LEAPS):
+                if not _leap(camera, roof, s, n):
+                    break
                 _enter_cells(box, column_x, column_z, s, n)
             locate_hits(camera, s, n)
             find_fronts(camera, blocks, s, n)
