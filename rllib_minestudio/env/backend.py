@@ -82,6 +82,9 @@ class Backend(Protocol):
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
         """Return name, x, y, z, yaw, health and distance of each mob within `radius` blocks."""
 
+    def item_names(self) -> list[str]:
+        """Return the names of all items that there are in this game, in a fixed order."""
+
     def close(self) -> None:
         """End the game; may be called twice."""
 
@@ -162,6 +165,12 @@ class VoxelBackend:
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
         """Return the mobs within `radius` blocks of the player."""
         return self.engine.mobs_near(radius)
+
+    def item_names(self) -> list[str]:
+        """Return the names of the items that this engine has."""
+        from rllib_minestudio.env.voxel.items import ITEM_ID
+
+        return sorted(ITEM_ID)
 
     def close(self) -> None:
         """Do nothing: the engine is only memory."""
