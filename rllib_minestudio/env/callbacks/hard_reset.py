@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
 from rllib_minestudio.env.checks import Problems, is_integer, is_list, is_number
 
@@ -68,7 +70,7 @@ class HardResetCallback(MinecraftCallback):
 
 def _coordinate(value: float) -> str:
     """A coordinate as a word of a command, whose parser knows no exponents."""
-    return str(value) if isinstance(value, int) else f"{value:.6f}"
+    return np.format_float_positional(value, trim="0") if isinstance(value, float) else str(value)
 
 
 def _check_spawn(problems: Problems, where: str, spawn: Any) -> None:

@@ -22,8 +22,9 @@ class PrevActionCallback(MinecraftCallback):
     """Adds the action that led to an observation to it, under `env_prev_action`.
 
     It is a mapping with one array for each key, 0 or 1, () int64, and for `camera`, (pitch, yaw)
-    in degrees, (2,) float64; all are zero after a reset. It holds what callbacks listed before
-    this one have made of the agent's action, so list `MaskActions` first.
+    in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
+    MineStudio's has those that the action has. It holds what callbacks listed before this one have
+    made of the agent's action, so list `MaskActions` first.
 
     Other callbacks find it in `sim.obs`. The observations of `MineStudioEnv` are frames only: the
     policies of this package do not see the previous action, and a warning says so.

@@ -120,9 +120,12 @@ class RecordCallback(MinecraftCallback):
     def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Begin an episode's files with its first frame."""
         sim.callback_messages.add(_HELP)
+        info = self._with_state(info)
         if self.recording:
             self._begin(sim)
-        return obs, self._record(sim, obs, info, {})
+            self._frames = 1
+            self._record(sim, obs, info, {})
+        return obs, info
 
     def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
         """Remember the action."""
@@ -139,7 +142,6 @@ class RecordCallback(MinecraftCallback):
         info: Info,
     ) -> StepResult:
         """Start or stop if the info says so, and record the step."""
-        action = self._action
         if self.recording and not info.get(_KEY, True):
             self.recording = False
             self._finish()
@@ -147,8 +149,12 @@ class RecordCallback(MinecraftCallback):
         elif not self.recording and info.get(_KEY, False):
             self.recording = True
             self._begin(sim)
-            action = {}
-        return obs, reward, terminated, truncated, self._record(sim, obs, info, action)
+            self._action = {}
+        self._frames += self.recording
+        info = self._with_state(info)
+        if self.recording:
+            self._record(sim, obs, info, self._action)
+        return obs, reward, terminated, truncated, info
 
     def before_close(self, sim: MinecraftSim) -> None:
         """Complete the last episode's files."""
@@ -167,27 +173,28 @@ class RecordCallback(MinecraftCallback):
         folder = self.record_path
         if options.worker_index or options.vector_index:
             folder /= f"env-{options.worker_index}-{options.vector_index}"
-        self._frames = 0
         self.episode_id = next_number(folder, self.episode_id)
         try:
             self._writer = MineStudioPlayWriter(folder, self.episode_id, self.fps, self._contents)
         except RecordingError as error:
             _logger.error("%s The episode goes on unrecorded.", error)
 
-    def _record(self, sim: MinecraftSim, obs: Obs, info: Info, action: Mapping[str, Any]) -> Info:
-        """Write a frame if there is a recording; return the info with its state in words."""
-        self._frames += self._writer is not None
+    def _record(self, sim: MinecraftSim, obs: Obs, info: Info, action: Mapping[str, Any]) -> None:
+        """Write a frame, unless writing has failed before."""
+        if self._writer is None:
+            return
+        frame = self._frame(sim, obs)
+        shown = overlaid(frame, action_lines(action)) if self.show_actions else frame
+        try:
+            self._writer.add(frame, shown, action, info)
+        except RecordingError as error:
+            self._writer = None
+            _logger.error("%s The episode goes on unrecorded.", error)
+
+    def _with_state(self, info: Info) -> Info:
+        """Return the info with the state of the recording in words."""
         state = f"Recording: {'On' if self.recording else 'Off'}, Recording Time: {self._frames}"
-        info = {**info, _MESSAGE: {**info.get(_MESSAGE, {}), "RecordCallback": state}}
-        if self._writer is not None:
-            frame = self._frame(sim, obs)
-            shown = overlaid(frame, action_lines(action)) if self.show_actions else frame
-            try:
-                self._writer.add(frame, shown, action, info)
-            except RecordingError as error:
-                self._writer = None
-                _logger.error("%s The episode goes on unrecorded.", error)
-        return info
+        return {**info, _MESSAGE: {**info.get(_MESSAGE, {}), "RecordCallback": state}}
 
     def _frame(self, sim: MinecraftSim, obs: Obs) -> np.ndarray:
         if self.frame_type == "obs":
@@ -195,6 +202,7 @@ class RecordCallback(MinecraftCallback):
         return sim.env.render(sim.options.render_size)
 
     def _finish(self) -> None:
+        self._frames = 0
         if self._writer is None:
             return
         try:
@@ -202,7 +210,7 @@ class RecordCallback(MinecraftCallback):
             _logger.info("Episode %d is recorded in %s.", self.episode_id, video)
         except RecordingError as error:
             _logger.error("%s The episode is not recorded.", error)
-        self._writer, self._frames = None, 0
+        self._writer = None
 
     def __repr__(self) -> str:
         """Show the folder."""

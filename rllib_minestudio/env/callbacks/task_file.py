@@ -36,15 +36,15 @@ def _fast_reset(task: Mapping[str, Any]) -> FastResetCallback:
 
 _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "spawn_positions": lambda task: HardResetCallback(task["spawn_positions"]),
+    "summon_mobs": lambda task: SummonMobsCallback(task["summon_mobs"]),
     "biomes": _fast_reset,
     "custom_init_commands": lambda task: CommandsCallback(task["custom_init_commands"]),
     "commands": lambda task: CommandsCallback(task["commands"]),
-    "summon_mobs": lambda task: SummonMobsCallback(task["summon_mobs"]),
     "time_limit": lambda task: JudgeResetCallback(task["time_limit"]),
     "init_inventory": lambda task: InitInventoryCallback(task["init_inventory"]),
     "use_prev_action": lambda task: PrevActionCallback() if task["use_prev_action"] else None,
 }
-"""What makes a callback of which key, in the order in which the callbacks run; None for none."""
+"""What makes a callback of which key, in the order in which MineStudio runs them; None for none."""
 
 _PARTS = ("random_tp_range", "start_time", "start_weather")
 """Keys that belong to `biomes`."""
