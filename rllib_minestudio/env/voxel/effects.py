@@ -42,12 +42,29 @@ EFFECTS: tuple[str, ...] = (
 )
 """Effects of Minecraft 1.16 in the order of their numeric ids, which begin at 1.
 
-Speed, slowness, strength, weakness, jump_boost, resistance, regeneration, instant_health and
-saturation act; the others can be given but change nothing in this engine.
+`ACTING` names those that change something in this engine.
 """
+ACTING = frozenset(
+    (
+        *("speed", "slowness", "haste", "mining_fatigue", "strength", "weakness", "jump_boost"),
+        *("resistance", "regeneration", "instant_health", "saturation", "conduit_power"),
+    )
+)
+_WITHOUT_OBJECT = frozenset(
+    (
+        *("fire_resistance", "water_breathing", "dolphins_grace", "luck", "unluck", "bad_omen"),
+        *("hero_of_the_village", "invisibility"),
+    )
+)
+"""Effects on things that this engine does not have: nothing is amiss without them."""
 
 _HEALING_PERIOD = 50
 """Ticks between two points of health from regeneration of the lowest level."""
+
+
+def lacking(name: str) -> str:
+    """What this engine does not do of the effect called `name`; empty for nothing."""
+    return "" if name in ACTING | _WITHOUT_OBJECT else f"the effect {name} changes nothing here"
 
 
 def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:

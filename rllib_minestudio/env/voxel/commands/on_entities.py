@@ -149,7 +149,8 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
         seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
     effects.give_effect(player, name, amplifier, max(seconds * effects.TICKS_PER_SECOND, 1))
-    return CommandResult(True, f"Applied effect {title(name)} to {PLAYER}")
+    message = f"Applied effect {title(name)} to {PLAYER}"
+    return CommandResult(True, message, effects.lacking(name))
 
 
 def _effect_name(word: str) -> str:
