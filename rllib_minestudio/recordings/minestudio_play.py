@@ -32,7 +32,8 @@ _CRF = 23
 _FRAMES = ("pov", "image")
 """Entries of an info that are pictures."""
 
-_VIDEO = re.compile(r"episode_(\d{1,9})\.mp4")
+_TAKEN = re.compile(r"\.?episode_(\d{1,9})\.(?:mp4|partial)")
+"""Videos, and what claims their names until they are complete."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,19 @@ class _FrameArray:
 
 
 class MineStudioPlayWriter:
-    """Takes an episode step by step; its files appear when it is complete, the video last."""
+    """Takes an episode step by step; its files appear when it is complete, the video last.
 
-    def __init__(self, folder: Path, number: int, fps: int, contents: Contents) -> None:
+    Attributes:
+        number: Of the episode, in the files' names.
+    """
+
+    def __init__(self, folder: Path, at_least: int, fps: int, contents: Contents) -> None:
         """Begin the files.
 
         Args:
             folder: Where they will be; it is created.
-            number: Of the episode, in the files' names.
+            at_least: The episode's number, in the files' names, unless the folder has, or some
+                process is about to write, a video with this number or a higher one.
             fps: Frames per second of playback.
             contents: What is written besides the video.
 
@@ -119,14 +125,13 @@ class MineStudioPlayWriter:
             RecordingError: Nothing can be written there.
         """
         self._folder = folder
-        self._partial = folder / f".episode_{number}.{os.getpid()}.partial"
-        name = f"episode_{number}"
         self._actions: _JsonList | None = None
         self._infos: _JsonList | None = None
         self._array: _FrameArray | None = None
         with reporting(folder):
-            shutil.rmtree(self._partial, ignore_errors=True)
-            self._partial.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            self.number, self._partial = _claimed(folder, at_least)
+            name = f"episode_{self.number}"
             if contents.actions:
                 self._actions = _JsonList(self._partial / f"{name}_action.json")
             if contents.infos:
@@ -184,13 +189,15 @@ class MineStudioPlayWriter:
         shutil.rmtree(self._partial, ignore_errors=True)
 
 
-def next_number(folder: Path, at_least: int) -> int:
-    """Return the number of the next episode: higher than those of all videos in a folder.
-
-    Args:
-        folder: Need not exist.
-        at_least: The lowest number to return.
-    """
-    names = os.listdir(folder) if folder.is_dir() else ()
-    taken = [int(match[1]) for match in map(_VIDEO.fullmatch, names) if match]
-    return max([at_least, *(number + 1 for number in taken)])
+def _claimed(folder: Path, at_least: int) -> tuple[int, Path]:
+    """Return a number that is higher than all others, and a hidden folder that claims it."""
+    taken = [int(match[1]) for match in map(_TAKEN.fullmatch, os.listdir(folder)) if match]
+    number = max([at_least, *(other + 1 for other in taken)])
+    while True:
+        partial = folder / f".episode_{number}.partial"
+        try:
+            partial.mkdir()
+        except FileExistsError:  # another process was faster
+            number += 1
+        else:
+            return number, partial

@@ -48,7 +48,7 @@ class InitInventoryCallback(MinecraftCallback):
 
     What MineStudio's does otherwise:
 
-    - It addresses slot 0 as the main hand, which after a fast reset may be another slot.
+    - It addresses slot 0 as the main hand, which is whichever slot of the hotbar is selected.
     - It looks for what is worn among what is carried, so that it always waits for armour.
     - It draws quantities of 0, which the game refuses, so that the slot stays empty.
     - A quantity that it cannot read counts as any, and one that no stack can have as 1; here

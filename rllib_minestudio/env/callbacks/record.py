@@ -13,11 +13,7 @@ import numpy as np
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
 from rllib_minestudio.env.checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.recordings.minestudio_play import (
-    Contents,
-    MineStudioPlayWriter,
-    next_number,
-)
+from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid
 
 if TYPE_CHECKING:
@@ -173,9 +169,9 @@ class RecordCallback(MinecraftCallback):
         folder = self.record_path
         if options.worker_index or options.vector_index:
             folder /= f"env-{options.worker_index}-{options.vector_index}"
-        self.episode_id = next_number(folder, self.episode_id)
         try:
             self._writer = MineStudioPlayWriter(folder, self.episode_id, self.fps, self._contents)
+            self.episode_id = self._writer.number
         except RecordingError as error:
             _logger.error("%s The episode goes on unrecorded.", error)
 
