@@ -6,6 +6,7 @@ The real game's side is `minecraft.backend`.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -22,6 +23,10 @@ _NAMESPACE = "minecraft:"
 
 _NOTHING_SELECTED = ("No entity was found", "No player was found")
 """Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_MOST_COMPLAINTS = 1000
+"""Of one environment: a callback may make up commands without end."""
 
 _logger = logging.getLogger(__name__)
 
@@ -82,6 +87,9 @@ class Backend(Protocol):
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
         """Return name, x, y, z, yaw, health and distance of each mob within `radius` blocks."""
 
+    def item_names(self) -> list[str]:
+        """Return the names of all items that there are in this game, in a fixed order."""
+
     def close(self) -> None:
         """End the game; may be called twice."""
 
@@ -108,7 +116,7 @@ class VoxelBackend:
         self.engine = VoxelEngine(frame_size=options.obs_size)
         self._seed = options.seed
         self._idle = self.action_space.no_op()
-        self._complaints: set[str] = set()
+        self._complaints: set[tuple[str, str]] = set()
         for _, item, _ in self._inventory:
             if lacking := ITEMS[item].lacking:
                 self._complain("The initial %r is there, but %s", ITEMS[item].name, lacking)
@@ -140,7 +148,7 @@ class VoxelBackend:
         return self._observe(voxels, mobs)
 
     def execute_cmd(self, command: str) -> RawStep:
-        """Execute a command and play one tick; what it cannot do is logged, once per message."""
+        """Execute a command and play one tick; what it cannot do is logged, once per command."""
         return self.step({**self._idle, "chat": command})
 
     def noop_action(self) -> EnvAction:
@@ -163,12 +171,23 @@ class VoxelBackend:
         """Return the mobs within `radius` blocks of the player."""
         return self.engine.mobs_near(radius)
 
+    def item_names(self) -> list[str]:
+        """Return the names of the items that this engine has."""
+        from rllib_minestudio.env.voxel.items import ITEM_ID
+
+        return sorted(ITEM_ID)
+
     def close(self) -> None:
         """Do nothing: the engine is only memory."""
 
     def _complain(self, text: str, what: str, reason: str) -> None:
-        if reason not in self._complaints:
-            self._complaints.add(reason)
+        """Log that something has no effect, or not all of it, once for each such thing.
+
+        Numbers make no difference: callbacks draw places at random.
+        """
+        complaint = (_NUMBER.sub("#", what), _NUMBER.sub("#", reason))
+        if complaint not in self._complaints and len(self._complaints) < _MOST_COMPLAINTS:
+            self._complaints.add(complaint)
             _logger.warning(text, what, reason)
 
     def _execute(self, command: str) -> None:

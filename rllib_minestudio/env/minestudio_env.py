@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -202,6 +203,8 @@ class MineStudioEnv(gym.Env[Obs, Any]):
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Remember the results, stripped of what is not in the space or too large to pass on."""
         if len(obs) > 1:
+            for name in obs.keys() - self.observation_space.spaces.keys() - info.keys():
+                _note_left_out(name)
             obs = {name: obs[name] for name in self.observation_space.spaces}
         self._last_obs = obs
         self._last_info = {
@@ -215,6 +218,16 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 def make_env(config: Mapping[str, Any] | None = None) -> MineStudioEnv:
     """Build an environment from a config, for code that wants a function (`register_env`)."""
     return MineStudioEnv(config)
+
+
+@cache  # once per process: each of its environments would say the same
+def _note_left_out(name: str) -> None:
+    """Say that a part of the observation, which the info does not tell either, is not passed on."""
+    _logger.warning(
+        "A callback adds %r to the observations. Policies do not see it: the observation space "
+        "has frames only. Other callbacks find it in sim.obs.",
+        name,
+    )
 
 
 def _action_space(options: EnvOptions) -> spaces.Dict:

@@ -16,7 +16,7 @@ from rllib_minestudio.env.checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE, MineStudioDatasetWriter
-from rllib_minestudio.recordings.overlay import overlaid
+from rllib_minestudio.recordings.overlay import action_lines, overlaid
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.recordings.writer import MEDIA, RecordingWriter, VideoOptions
 
@@ -270,13 +270,9 @@ class EpisodeRecorder(gym.Wrapper):
 
     def _lines(self, action: Any, reward: float, extras: dict[str, float]) -> list[str]:
         """What the overlay says about the step that led to the frame."""
-        keys = self._keys(action)
-        pitch, yaw = keys.get("camera", (0.0, 0.0))
-        pressed = [name for name, value in keys.items() if name != "camera" and value]
         return [
             f"step {self._steps}   reward {reward:g}   return {self._return:g}",
-            " ".join(pressed) or "no key",
-            f"camera {pitch:+.1f} {yaw:+.1f}",
+            *action_lines(self._keys(action)),
             *(f"{name} {value:.3f}" for name, value in extras.items()),
         ]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -15,6 +16,7 @@ MIN_HEIGHT = 240
 _BACKGROUND = (0, 0, 0, 140)
 _TEXT = (255, 255, 255, 255)
 _MARGIN = 4
+_NO_KEYS = ("camera", "chat", "voxels", "mobs")
 
 
 def overlaid(frame: Frame, lines: Sequence[str]) -> Frame:
@@ -39,3 +41,17 @@ def overlaid(frame: Frame, lines: Sequence[str]) -> Frame:
     draw.rectangle(box, fill=_BACKGROUND)
     draw.multiline_text(corner, text, font=font, fill=_TEXT)
     return np.asarray(picture)
+
+
+def action_lines(action: Mapping[str, Any]) -> list[str]:
+    """Return what an overlay says about an action.
+
+    Args:
+        action: Keys, 0 or 1, and `camera`, (pitch, yaw) in degrees; what else it holds is no key.
+
+    Returns:
+        The keys that are pressed, and how far the camera turns.
+    """
+    pitch, yaw = action.get("camera", (0.0, 0.0))
+    pressed = [name for name, value in action.items() if name not in _NO_KEYS and value]
+    return [" ".join(pressed) or "no key", f"camera {pitch:+.1f} {yaw:+.1f}"]

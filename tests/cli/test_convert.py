@@ -56,8 +56,8 @@ def test_every_option_arrives_where_it_belongs(capsys):
                 }
             },
             {"MaskActions": {"inventory": 0}},
-            "minestudio.simulator.callbacks.GateRewardsCallback",
-            {"minestudio.simulator.callbacks.VoxelsCallback": [-3, 3, -3, 3, -3, 3]},
+            "GateRewards",
+            {"Voxels": {"voxels_ins": [-3, 3, -3, 3, -3, 3]}},
             {"Commands": {"commands": ["/give @p minecraft:iron_sword 1"]}},
             {"FastReset": {"biomes": ["plains"], "random_tp_range": 1000, "start_time": 6000}},
             {"JudgeReset": {"time_limit": 600}},

@@ -1,8 +1,14 @@
 """Callbacks from plain data: what is accepted, and how mistakes are reported."""
 
+import ast
+import inspect
+import re
+from pathlib import Path
+
 import pytest
 
 from rllib_minestudio.env.callbacks import (
+    CALLBACKS,
     Compose,
     FastResetCallback,
     JudgeResetCallback,
@@ -135,3 +141,25 @@ def test_callbacks_have_minestudios_signatures():
     JudgeResetCallback(600)
     MaskActionsCallback(inventory=0)
     Compose([JudgeResetCallback()], -1)
+
+
+def test_the_docs_list_every_callback_with_its_arguments_and_defaults():
+    text = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|", text, re.MULTILINE)
+    assert [name for name, _ in rows] == sorted(CALLBACKS)
+    for name, told in rows:
+        arguments = dict(
+            (*argument.split("=", 1), None)[:2] for argument in re.findall(r"`([^`]+)`", told)
+        )
+        parameters = inspect.signature(CALLBACKS[name]).parameters
+        if name == "MaskActions":  # takes any key
+            assert told == "keys" and list(parameters) == ["action_settings"]
+            continue
+        assert list(arguments) == list(parameters), name
+        for argument, default in arguments.items():
+            actual = parameters[argument].default
+            if default is None:
+                assert actual is inspect.Parameter.empty, argument
+            else:
+                value = ast.literal_eval(default.capitalize() if default.isalpha() else default)
+                assert (tuple(value) if isinstance(value, list) else value) == actual, argument

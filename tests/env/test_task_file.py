@@ -43,6 +43,26 @@ def test_everything_that_a_task_may_hold(task_file):
         assert [env.step(IDLE)[3] for _ in range(2)] == [False, True]
 
 
+def test_where_one_begins_what_one_holds_and_what_one_did(task_file):
+    path = task_file(
+        "spawn_positions: [{seed: 5, position: [100, 80, 7]}]\n"
+        "init_inventory: [{slot: 3, type: oak_planks, quantity: '>63'}]\n"
+        "use_prev_action: true\n"
+    )
+    env = MineStudioEnv(obs_size=[64, 64], num_empty_frames=1, callbacks=[{"TaskFile": path}])
+    for _ in range(2):
+        _, info = env.reset()
+        place = info["player_pos"]
+        assert (place["x"], place["z"]) == (100.5, 7.5)
+        assert info["inventory"][3] == {"type": "oak_planks", "quantity": 64}
+        assert not env.sim.obs["env_prev_action"]["jump"]
+        env.step({"buttons": 2, "camera": 60})
+        assert env.sim.obs["env_prev_action"]["jump"]
+    without = task_file("use_prev_action: false")
+    (task,) = build_callbacks([{"TaskFile": without}])
+    assert [type(part).__name__ for part in task.callbacks] == ["TaskCallback"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -51,6 +71,13 @@ def test_everything_that_a_task_may_hold(task_file):
         ("a: [", "cannot be read"),
         ("commands: [7]", r"commands\[0\] must be one non-empty line"),
         ("time_limit: 0", "time_limit must be"),
+        ("use_prev_action: yep", "use_prev_action must be true or false"),
+        (
+            "init_inventory: [{slot: 50, type: stick, quantity: 1}]",
+            r"slot must be an integer from 0",
+        ),
+        ("spawn_positions: {seed: 1}", "spawn_positions must be a non-empty list"),
+        ("name: ''", "name must be a text"),
     ],
 )
 def test_a_file_with_a_mistake(task_file, text, message):

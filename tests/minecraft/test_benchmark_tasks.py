@@ -21,7 +21,7 @@ def test_all_of_them_load():
         (task,) = build_callbacks([{"TaskFile": name}])
         assert task.name == file.stem
         assert task.text
-        assert len(task.callbacks) == 1
+        assert len(task.callbacks) == 2  # its commands, and its name
 
 
 def test_one_is_played(make_env):

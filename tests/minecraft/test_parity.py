@@ -130,3 +130,32 @@ def test_minestudios_own_callbacks_by_import_path(same):
             assert_same(game.step(idle), step)
             assert step[2:4] == (False, tick == time_limit)
         assert_same(game.reset(), embedded.reset())
+
+
+def test_native_callbacks_do_the_same_in_both(same, tmp_path):
+    callbacks = [
+        {"HardReset": [{"seed": seed, "position": [seed, 80, 7.5]} for seed in (3, 4, 5)]},
+        {"Commands": ["/setblock ~3 ~ ~ obsidian"]},
+        {"InitInventory": {"init_inventory": [{"slot": 3, "type": "stick", "quantity": ">5"}]}},
+        {"Task": [{"name": "dig", "text": "dig a hole"}, {"name": "chop"}]},
+        "PrevAction",
+        "GateRewards",
+        {"Voxels": [-4, 4, 0, 4, -4, 4]},
+        {"Record": {"record_path": str(tmp_path), "record_origin_observation": True}},
+    ]
+    game, embedded = same(callbacks=callbacks)
+    embedded.action_space.seed(3)
+    for episode in range(2):
+        first, second = game.reset(seed=episode), embedded.reset(seed=episode)
+        assert_same(first, second)
+        for _ in range(5):
+            action = embedded.action_space.sample()
+            assert_same(game.step(action), embedded.step(action))
+            np.testing.assert_equal(game.sim.obs, embedded.sim.obs)
+    game.close()
+    embedded.close()
+    of_game, of_embedded = (
+        [np.load(tmp_path / f"episode_{number}.npy") for number in numbers]
+        for numbers in ((1, 3), (2, 4))
+    )
+    np.testing.assert_array_equal(of_game, of_embedded)

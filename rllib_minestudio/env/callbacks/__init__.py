@@ -6,11 +6,19 @@ from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.foreign import ForeignCallback
+from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
+from rllib_minestudio.env.callbacks.hard_reset import HardResetCallback
+from rllib_minestudio.env.callbacks.init_inventory import InitInventoryCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
+from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
+from rllib_minestudio.env.callbacks.record import RecordCallback
 from rllib_minestudio.env.callbacks.rewards import STATISTICS, RewardsCallback
+from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
+from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
+from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
 
 __all__ = [
     "CALLBACKS",
@@ -20,11 +28,19 @@ __all__ = [
     "Compose",
     "FastResetCallback",
     "ForeignCallback",
+    "GateRewardsCallback",
+    "HardResetCallback",
+    "InitInventoryCallback",
     "JudgeResetCallback",
     "MaskActionsCallback",
     "MinecraftCallback",
+    "PrevActionCallback",
+    "RecordCallback",
     "RewardsCallback",
+    "SpeedTestCallback",
     "SummonMobsCallback",
+    "TaskCallback",
     "TaskFileCallback",
+    "VoxelsCallback",
     "build_callbacks",
 ]

@@ -12,11 +12,19 @@ from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.foreign import adapt
+from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
+from rllib_minestudio.env.callbacks.hard_reset import HardResetCallback
+from rllib_minestudio.env.callbacks.init_inventory import InitInventoryCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
+from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
+from rllib_minestudio.env.callbacks.record import RecordCallback
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
+from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
+from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
+from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
 from rllib_minestudio.env.checks import Problems, is_list
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
@@ -28,11 +36,19 @@ CALLBACKS: dict[str, type] = {
         CommandsCallback,
         Compose,
         FastResetCallback,
+        GateRewardsCallback,
+        HardResetCallback,
+        InitInventoryCallback,
         JudgeResetCallback,
         MaskActionsCallback,
+        PrevActionCallback,
+        RecordCallback,
         RewardsCallback,
+        SpeedTestCallback,
         SummonMobsCallback,
+        TaskCallback,
         TaskFileCallback,
+        VoxelsCallback,
     )
 }
 """Built-in callbacks by short name; `<name>Callback` means the same."""

@@ -5,29 +5,26 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-from rllib_minestudio.env.callbacks.base import Info, Obs, StepResult
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
+from rllib_minestudio.env.callbacks.hard_reset import HardResetCallback
+from rllib_minestudio.env.callbacks.init_inventory import InitInventoryCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
+from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
+from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.checks import Problems, shown
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
-
 _SHIPPED = "minestudio:"
 """Prefix of the files that MineStudio's package has, such as "minestudio:simple/collect_wood"."""
 _BENCHMARK = ("benchmark", "task_configs")
-
-TASK, TASK_TEXT = "task", "task_text"
-"""Info keys that name the task and say it in words."""
 
 _WITHOUT_EFFECT = ("name", "text", "defaults", "reference_video")
 
@@ -38,13 +35,16 @@ def _fast_reset(task: Mapping[str, Any]) -> FastResetCallback:
 
 
 _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "spawn_positions": lambda task: HardResetCallback(task["spawn_positions"]),
+    "summon_mobs": lambda task: SummonMobsCallback(task["summon_mobs"]),
     "biomes": _fast_reset,
     "custom_init_commands": lambda task: CommandsCallback(task["custom_init_commands"]),
     "commands": lambda task: CommandsCallback(task["commands"]),
-    "summon_mobs": lambda task: SummonMobsCallback(task["summon_mobs"]),
     "time_limit": lambda task: JudgeResetCallback(task["time_limit"]),
+    "init_inventory": lambda task: InitInventoryCallback(task["init_inventory"]),
+    "use_prev_action": lambda task: PrevActionCallback() if task["use_prev_action"] else None,
 }
-"""What makes a callback of which key, in the order in which the callbacks run."""
+"""What makes a callback of which key, in the order in which MineStudio runs them; None for none."""
 
 _PARTS = ("random_tp_range", "start_time", "start_weather")
 """Keys that belong to `biomes`."""
@@ -54,7 +54,10 @@ class TaskFileCallback(Compose):
     """Prepares the world as a task file says, and names the task in every info.
 
     The files are those of MineStudio's benchmark (`{custom_init_commands: [...], text: "..."}`)
-    and what its `load_callbacks_from_config` reads, as far as this package has the callbacks.
+    and what its `load_callbacks_from_config` reads: `biomes` with `random_tp_range`, `start_time`
+    and `start_weather`, `commands`, `summon_mobs`, `time_limit`, `spawn_positions`,
+    `init_inventory`, `use_prev_action`. Reference videos are not shown: `reference_video` and
+    `defaults` are read past.
 
     Attributes:
         name: The task's name: the file's, without folder and suffix.
@@ -73,31 +76,13 @@ class TaskFileCallback(Compose):
         """
         file = _find(path)
         task = _read(file)
-        super().__init__([build(task) for key, build in _BUILDERS.items() if key in task])
         self.path = path
         self.name: str = task.get("name", file.stem)
         self.text: str = str(task.get("text", "")).strip()
-
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Prepare the episode and name the task."""
-        obs, info = super().after_reset(sim, obs, info)
-        return obs, {**info, TASK: self.name, TASK_TEXT: self.text}
-
-    def after_step(
-        self,
-        sim: MinecraftSim,
-        obs: Obs,
-        reward: float,
-        terminated: bool,
-        truncated: bool,
-        info: Info,
-    ) -> StepResult:
-        """Name the task."""
-        obs, reward, terminated, truncated, info = super().after_step(
-            sim, obs, reward, terminated, truncated, info
-        )
-        info = {**info, TASK: self.name, TASK_TEXT: self.text}
-        return obs, reward, terminated, truncated, info
+        parts = [
+            build(task) for key, build in _BUILDERS.items() if task.get(key, False) is not False
+        ]
+        super().__init__([*parts, TaskCallback({"name": self.name, "text": self.text})])
 
     def __repr__(self) -> str:
         """Show the file."""
@@ -135,7 +120,9 @@ def _read(file: Path) -> dict[str, Any]:
     for key in task:
         if key not in known:
             problems.unknown("key", str(key), known)
-    if not isinstance(task.get("name", ""), str):
+    if not isinstance(task.get("name", "a name"), str) or not task.get("name", "a name"):
         problems.add("name", task["name"], "must be a text")
+    if not isinstance(task.get("use_prev_action", False), bool):
+        problems.add("use_prev_action", task["use_prev_action"], "must be true or false")
     problems.raise_if_any()
     return {str(key): value for key, value in task.items()}

@@ -10,7 +10,8 @@ leave processes behind. Below, imports point downwards:
     claims      which ports are taken and who may start now, between all processes of a node
     findings    whether Java, engine, display and package are there, and what would fix it
     options     the mapping `minecraft` in the environment's config
+    items       the names of all items
     compat      the package `minestudio` itself
 
-Nothing here is imported unless `engine: minecraft` is asked for, except `options`.
+Nothing here is imported unless `engine: minecraft` is asked for, except `options` and `items`.
 """

@@ -12,6 +12,7 @@ import numpy as np
 from rllib_minestudio.env.backend import KeySpace, RawObs, RawStep
 from rllib_minestudio.env.minecraft import claims
 from rllib_minestudio.env.minecraft.commands import modern
+from rllib_minestudio.env.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.minecraft.process import GameProcess, collect_orphans
 from rllib_minestudio.env.minecraft.session import Session
 from rllib_minestudio.env.options import EnvOptions
@@ -119,6 +120,10 @@ class MinecraftBackend:
             if distance <= radius:
                 found.append({"yaw": 0.0, "health": 0.0, **mob, "distance": distance})
         return sorted(found, key=lambda mob: mob["distance"])
+
+    def item_names(self) -> list[str]:
+        """Return the names of Minecraft's items."""
+        return sorted(STACK_SIZES)
 
     def close(self) -> None:
         """End the game."""

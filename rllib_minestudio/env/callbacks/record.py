@@ -1,0 +1,213 @@
+"""Record: videos of the episodes, written by the environment itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
+from rllib_minestudio.recordings.overlay import action_lines, overlaid
+
+if TYPE_CHECKING:
+    from rllib_minestudio.env.actions import EnvAction
+    from rllib_minestudio.env.simulator import MinecraftSim
+
+_FRAME_TYPES = ("pov", "obs")
+_SWITCHES = (
+    *("recording", "show_actions", "record_actions", "record_infos"),
+    "record_origin_observation",
+)
+_MAX_FPS = 240
+
+_KEY = "R"
+"""Info key by which a callback for human players starts (True) and stops (False) the recording."""
+_HELP = "Press 'R' to start/stop recording."
+_MESSAGE = "message"
+
+_logger = logging.getLogger(__name__)
+
+
+class RecordCallback(MinecraftCallback):
+    """Writes episodes into a folder as `episode_1.mp4`, `episode_2.mp4`, ...
+
+    An episode is written when the next one begins or the environment is closed. The files are
+    MineStudio's (see `recordings.minestudio_play`); for recordings with rewards, values and an
+    index, use `rllib evaluate` or `EpisodeRecorder` instead. It records what callbacks listed
+    before this one have made of actions and infos, so list it last.
+
+    What MineStudio's does otherwise:
+
+    - It holds all frames in memory until the episode ends: 690 kB each at 640x360.
+    - It counts from 1 whenever it is constructed and overwrites what is there, and all workers
+      write the same files. Here numbers go on after the highest in the folder, and of several
+      environments with the same options each has a folder of its own, `env-<worker>-<index>`;
+      the very first one, which is the only one outside RLlib, writes into `record_path` itself.
+    - Its `show_actions` lists all keys and, from the second episode on, those of earlier steps;
+      here the keys that are pressed are written onto the frame, enlarged where it is too small.
+    - Its `record_infos` with `frame_type: obs` writes the game's frames into the JSON.
+    """
+
+    def __init__(
+        self,
+        record_path: str | os.PathLike[str],
+        fps: int = 20,
+        frame_type: str = "pov",
+        recording: bool = True,
+        show_actions: bool = False,
+        record_actions: bool = False,
+        record_infos: bool = False,
+        record_origin_observation: bool = False,
+    ) -> None:
+        """Check and keep the arguments; nothing is written before the first reset.
+
+        Args:
+            record_path: The folder.
+            fps: Frames per second of playback; 20 is the game's speed.
+            frame_type: "pov", frames at `render_size`, which the embedded engine draws in
+                addition; or "obs", those that the agent sees.
+            recording: Whether to record from the beginning. Otherwise, and to stop it, a callback
+                has to put True or False into the info under "R", as MineStudio's Play does.
+            show_actions: Whether to write the actions onto the video's frames.
+            record_actions: Whether to write the actions to `episode_<number>_action.json`.
+            record_infos: Whether to write the infos to `episode_<number>_info.json`.
+            record_origin_observation: Whether to write the frames, as they are, to
+                `episode_<number>.npy`.
+
+        Raises:
+            InvalidOptionsError: If an argument has a wrong type or value; lists all problems.
+        """
+        problems = Problems()
+        if not isinstance(record_path, str | os.PathLike) or not os.fspath(record_path):
+            problems.add("record_path", record_path, "must be the path of a folder")
+        if not is_integer(fps) or not 1 <= fps <= _MAX_FPS:
+            problems.add("fps", fps, f"must be an integer from 1 to {_MAX_FPS}")
+        problems.choice("frame_type", frame_type, _FRAME_TYPES)
+        given = (recording, show_actions, record_actions, record_infos, record_origin_observation)
+        for name, value in zip(_SWITCHES, given, strict=True):
+            if not isinstance(value, bool):
+                problems.add(name, value, "must be true or false")
+        problems.raise_if_any()
+        self.record_path = Path(record_path).expanduser()
+        self.fps = fps
+        self.frame_type = frame_type
+        self.recording = recording
+        self.show_actions = show_actions
+        self.episode_id = 0
+        self._contents = Contents(record_actions, record_infos, record_origin_observation)
+        self._writer: MineStudioPlayWriter | None = None
+        self._frames = 0
+        self._action: EnvAction = {}
+
+    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+        """Complete the episode's files."""
+        self._finish()
+        if self.recording:
+            self.episode_id += 1
+        return reset_flag
+
+    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+        """Begin an episode's files with its first frame."""
+        sim.callback_messages.add(_HELP)
+        info = self._with_state(info)
+        if self.recording:
+            self._begin(sim)
+            self._frames = 1
+            self._record(sim, obs, info, {})
+        return obs, info
+
+    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+        """Remember the action."""
+        self._action = action
+        return action
+
+    def after_step(
+        self,
+        sim: MinecraftSim,
+        obs: Obs,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: Info,
+    ) -> StepResult:
+        """Start or stop if the info says so, and record the step."""
+        if self.recording and not info.get(_KEY, True):
+            self.recording = False
+            self._finish()
+            self.episode_id += 1
+        elif not self.recording and info.get(_KEY, False):
+            self.recording = True
+            self._begin(sim)
+            self._action = {}
+        self._frames += self.recording
+        info = self._with_state(info)
+        if self.recording:
+            self._record(sim, obs, info, self._action)
+        return obs, reward, terminated, truncated, info
+
+    def before_close(self, sim: MinecraftSim) -> None:
+        """Complete the last episode's files."""
+        self._finish()
+
+    def _begin(self, sim: MinecraftSim) -> None:
+        """Open the files of an episode."""
+        options = sim.options
+        name = "render_size" if self.frame_type == "pov" else "obs_size"
+        width, height = getattr(options, name)
+        if width % 2 or height % 2:
+            raise InvalidOptionsError(
+                f"Record: H.264 stores frames of even width and height only; got {width}x{height}. "
+                f"Change {name}."
+            )
+        folder = self.record_path
+        if options.worker_index or options.vector_index:
+            folder /= f"env-{options.worker_index}-{options.vector_index}"
+        try:
+            self._writer = MineStudioPlayWriter(folder, self.episode_id, self.fps, self._contents)
+            self.episode_id = self._writer.number
+        except RecordingError as error:
+            _logger.error("%s The episode goes on unrecorded.", error)
+
+    def _record(self, sim: MinecraftSim, obs: Obs, info: Info, action: Mapping[str, Any]) -> None:
+        """Write a frame, unless writing has failed before."""
+        if self._writer is None:
+            return
+        frame = self._frame(sim, obs)
+        shown = overlaid(frame, action_lines(action)) if self.show_actions else frame
+        try:
+            self._writer.add(frame, shown, action, info)
+        except RecordingError as error:
+            self._writer = None
+            _logger.error("%s The episode goes on unrecorded.", error)
+
+    def _with_state(self, info: Info) -> Info:
+        """Return the info with the state of the recording in words."""
+        state = f"Recording: {'On' if self.recording else 'Off'}, Recording Time: {self._frames}"
+        return {**info, _MESSAGE: {**info.get(_MESSAGE, {}), "RecordCallback": state}}
+
+    def _frame(self, sim: MinecraftSim, obs: Obs) -> np.ndarray:
+        if self.frame_type == "obs":
+            return obs["image"]
+        return sim.env.render(sim.options.render_size)
+
+    def _finish(self) -> None:
+        self._frames = 0
+        if self._writer is None:
+            return
+        try:
+            video = self._writer.finish()
+            _logger.info("Episode %d is recorded in %s.", self.episode_id, video)
+        except RecordingError as error:
+            _logger.error("%s The episode is not recorded.", error)
+        self._writer = None
+
+    def __repr__(self) -> str:
+        """Show the folder."""
+        return f"RecordCallback({str(self.record_path)!r})"
