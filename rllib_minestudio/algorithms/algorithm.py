@@ -30,6 +30,7 @@ from ray.rllib.utils.metrics import (
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
+from rllib_minestudio.algorithms.evaluated_config import prepare_to_evaluate
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
@@ -83,6 +84,47 @@ class MineStudioPPO(Algorithm):
     def replay_buffer(self) -> Any:
         """What was played and may still be trained on."""
         return self.experience.replay_buffer
+
+    @property
+    def env_runner(self) -> Any:
+        """The env runner in this process, with the weights published last; None without one.
+
+        Where remote runners play, it has them loaded when it is asked for.
+        """
+        runner = super().env_runner
+        if runner is not None and hasattr(self, "experience"):
+            self.experience.bring_up_to_date(runner)
+        return runner
+
+    def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
+        """Return the module that env runners act with, with the weights published last.
+
+        In a warmup of the value function nothing is published, and the learner is ahead of it.
+
+        Args:
+            module_id: `default_policy`; there is no other.
+
+        Returns:
+            The module, or None for another id.
+        """
+        if module_id != DEFAULT_MODULE_ID:
+            return None
+        if (runner := self.env_runner) is not None:
+            return runner.module
+        module = self.config.get_rl_module_spec(spaces=self.spaces, inference_only=True).build()
+        module.set_state(self.experience.published())
+        return module
+
+    def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        """Play `evaluation_duration` episodes with the learner's weights, at any time.
+
+        Without `evaluation_interval` the env runners for it are built in the first call, and kept.
+
+        Returns:
+            RLlib's result: `env_runners` has what `evaluation.training.reported` names.
+        """
+        prepare_to_evaluate(self)
+        return super().evaluate(parallel_train_future)
 
     # ---------------------------------------------------------------- the iteration
 
