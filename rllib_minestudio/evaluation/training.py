@@ -157,7 +157,9 @@ def _evaluate(
         metrics.log_value(name, value, window=1)
     told = [metrics.reduce()]
     if wanted_callbacks(algorithm.evaluation_config or algorithm.config):
-        told += group.foreach_env_runner(lambda runner: runner.get_metrics())  # what callbacks have logged
+        told += group.foreach_env_runner(
+            lambda runner: runner.get_metrics()
+        )  # what callbacks have logged
     algorithm.metrics.aggregate(told, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
     return reported(summary), steps, steps
 
