@@ -80,6 +80,10 @@ class MineStudioPPO(Algorithm):
         self._publish_prior()
         self._publish_weights()
 
+    def __repr__(self) -> str:
+        """Name the class at least where the config was refused; Ray shows this beside the error."""
+        return super().__repr__() if self.config is not None else type(self).__name__
+
     @property
     def replay_buffer(self) -> Any:
         """What was played and may still be trained on."""

@@ -9,7 +9,6 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils import force_list
-from ray.tune.result import TRIAL_INFO
 
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
@@ -27,7 +26,7 @@ _ATTRIBUTES = {
 _ALIASES = (
     "callbacks", "create_env_on_driver", "custom_eval_function", "exploration_config", "framework",
     "input", "lambda", "learner_class", "model", "multiagent", "num_cpus_for_driver",
-    "train_batch_size_per_learner", TRIAL_INFO,
+    "train_batch_size_per_learner",
 )  # fmt: skip
 """Keys that are no attributes, and that RLlib's or our `update_from_dict` knows."""
 

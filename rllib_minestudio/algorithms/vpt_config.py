@@ -32,10 +32,11 @@ class VPTAlgorithmConfig(AlgorithmConfig):
         Raises:
             InvalidOptionsError: There is no option of that name; RLlib would take it in silence.
         """
-        problems = unknown_key_problems(config_dict, self)
+        # Tune notes its own facts under names such as __trial_info__.
+        rest = {key: value for key, value in config_dict.items() if not key.startswith("__")}
+        problems = unknown_key_problems(rest, self)
         if problems:
             raise InvalidOptionsError(problems)
-        rest = dict(config_dict)
         if "learner_class" in rest:
             self.training(learner_class=rest.pop("learner_class"))
         for name in ("model", *self.MERGED_OPTIONS):

@@ -40,6 +40,10 @@ class MineStudioBC(BC):
         """Never: clones are played in the driver, see `evaluate`."""
         return False
 
+    def __repr__(self) -> str:
+        """Name the class at least where the config was refused; Ray shows this beside the error."""
+        return super().__repr__() if self.config is not None else type(self).__name__
+
     def step(self) -> dict[str, Any]:
         """One iteration; the result of one that evaluates holds that evaluation.
 
