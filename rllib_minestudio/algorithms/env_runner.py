@@ -89,8 +89,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             episode_source=self.episode_source,
             infos=self._hooks.infos,
         )
-        self.num_envs = self.env.num_envs
-        self._min_ready = options.inference_batch_size
+        self.num_envs, self._min_ready = self.env.num_envs, options.inference_batch_size
         self._needs_initial_reset = True
         self._hooks.environment_created()
 
@@ -108,7 +107,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
                 when it has: then no fragment is begun under one version of the weights and
                 completed under another. Otherwise the fragments are of whichever environments
                 were fastest. None: only if fragments may not be stale at all.
-            others: Those of RLlib's own runner, such as `num_episodes`, are refused.
+            others: RLlib's own, such as `num_episodes`, are refused.
         """
         refuse_arguments(others)
         if aligned is None:

@@ -140,9 +140,14 @@ REFUSED: dict[str, str] = _table(
         "env_runner_health_probe_timeout_s",
     ),
     (
+        "evaluation_duration must be a number of episodes; which of them end within a given time "
+        "depends on their lengths, and so would the success rate",
+        "evaluation_duration_unit",
+    ),
+    (
         "an evaluation plays a fixed set of whole episodes, evaluation_duration of them, however "
         "long they take; use env_pool's timeouts and evaluation_options.max_attempts",
-        "evaluation_duration_unit evaluation_auto_duration_min_env_steps_per_sample "
+        "evaluation_auto_duration_min_env_steps_per_sample "
         "evaluation_auto_duration_max_env_steps_per_sample evaluation_sample_timeout_s "
         "evaluation_unhealthy_workers_timeout_s evaluation_error_after_n_consecutive_skips "
         "evaluation_force_reset_envs_before_iteration",

@@ -241,16 +241,9 @@ class MineStudioPPOLearner(VPTLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
-        """The loss of one chunk: its part of the mean over the optimizer step (`objective.py`).
+        """The loss of one chunk, a scalar: its part of the mean over the optimizer step.
 
-        Args:
-            module_id: Of the one module.
-            config: Of the module.
-            batch: The chunk. A term of a subclass is to be weighted by `batch.share` as well.
-            fwd_out: What `forward_train` gave for it.
-
-        Returns:
-            A scalar with gradient.
+        A term that a subclass adds is to be weighted by `batch.share`, as those of `objective.py`.
         """
         prior_logits = None
         if self._prior is not None:
@@ -283,6 +276,7 @@ class MineStudioPPOLearner(VPTLearner):
         scalars = {
             **self._collected.results(),
             "kl_coeff": self._coefficients.kl,
+            "curr_entropy_coeff": self._coefficients.entropy,
             "weights_version": self._weights_seq_no,
         }
         for name, scalar in scalars.items():
