@@ -13,7 +13,7 @@ _GROUPS = {
     f"{_HERE}/test_honoured.py::test_without_exploring_the_most_probable_actions_are_taken": (
         "explore"
     ),
-    f"{_HERE}/test_honoured.py::test_the_driver_has_environments_beside_remote_ones_only_if_asked": (
+    f"{_HERE}/test_honoured.py::test_the_driver_has_environments_beside_others_only_if_asked": (
         "create_env_on_local_worker"
     ),
     f"{_HERE}/test_honoured.py::test_resources_are_asked_of_ray": (

@@ -101,5 +101,5 @@ def test_under_rllibs_own_ppo_it_says_where_it_belongs(module):
     )
     config.environment(AttackOnRed, **spaces)
     spec = config.get_rl_module_spec()
-    with pytest.raises(InvalidOptionsError, match="vf_share_layers.*MineStudioPPO"):
+    with pytest.raises(InvalidOptionsError, match=r"vf_share_layers.*MineStudioPPO"):
         spec.build()

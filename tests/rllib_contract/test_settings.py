@@ -147,7 +147,7 @@ class WithCreated(RLlibCallback):
             "rl_module_spec.module_class is Foreign",
         ),
         (
-            lambda c: c.rl_module(rl_module_spec=MultiRLModuleSpec()),
+            lambda c: c.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={})),
             "is a MultiRLModuleSpec: there is one module per policy",
         ),
         (

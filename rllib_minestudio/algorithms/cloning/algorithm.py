@@ -44,6 +44,10 @@ class MineStudioBC(BC):
         """Name the class at least where the config was refused; Ray shows this beside the error."""
         return super().__repr__() if self.config is not None else type(self).__name__
 
+    def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
+        """Return the clone, which is the learner's module; None for another id."""
+        return self.learner_group._learner.vpt if module_id == DEFAULT_MODULE_ID else None
+
     def step(self) -> dict[str, Any]:
         """One iteration; the result of one that evaluates holds that evaluation.
 
