@@ -1,11 +1,14 @@
 """Reinforcement learning in Minecraft with Ray RLlib.
 
 The public names are loaded on first use, so `import rllib_minestudio` costs milliseconds
-and `MineStudioEnv` can be used without importing Ray or torch.
+and `MineStudioEnv` can be used without importing Ray or torch. The import makes the algorithms
+known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from rllib_minestudio.registration import register_algorithms
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
@@ -31,3 +34,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """List the lazy names too, for completion in a shell."""
     return sorted([*globals(), *__all__])
+
+
+register_algorithms()

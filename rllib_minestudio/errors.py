@@ -33,6 +33,10 @@ class InvalidActionError(MineStudioError, ValueError):
     """An action does not belong to the action space of the environment."""
 
 
+class InvalidBatchError(MineStudioError, ValueError):
+    """A batch for the RLModule lacks a part, or a part has the wrong shape or type."""
+
+
 class CheckpointMismatchError(MineStudioError):
     """A checkpoint or weights file does not fit the model it is loaded into."""
 

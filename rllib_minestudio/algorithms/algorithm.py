@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -35,6 +34,7 @@ from rllib_minestudio.algorithms.learner import (
     PUBLISHED_VERSION,
 )
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
+from rllib_minestudio.algorithms.policy_access import PolicyAccess
 from rllib_minestudio.algorithms.rollout import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import (
     Experience,
@@ -51,7 +51,7 @@ EPISODE_STATISTICS = "episode_statistics"
 LOST_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "lost")
 
 
-class MineStudioPPO(Algorithm):
+class MineStudioPPO(PolicyAccess):
     """PPO with a KL term to a frozen prior, on fragments of recurrent experience."""
 
     config: MineStudioPPOConfig

@@ -19,6 +19,7 @@ from rllib_minestudio.algorithms.learner.behaviour_cloning import (
     DEFAULTS as BEHAVIOUR_CLONING_DEFAULTS,
 )
 from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR
+from rllib_minestudio.algorithms.rllib_settings import REFUSED
 from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -238,6 +239,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
         Raises:
             InvalidOptionsError: With one sentence per problem.
         """
+        self.refuse_settings(MineStudioPPOConfig(), REFUSED)
         super().validate()
         problems = problems_of(self)
         if problems:

@@ -19,7 +19,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import ray
 import torch
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
@@ -30,7 +29,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, Episode, EpisodeSource, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
-from rllib_minestudio.algorithms.envs import env_makers, make_pool
+from rllib_minestudio.algorithms.envs import env_makers, make_pool, was_reconstructed
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentRows
 from rllib_minestudio.algorithms.prior_latents import (
     PriorLatents,
@@ -46,7 +45,9 @@ from rllib_minestudio.algorithms.rollout import (
     Rollout,
     RolloutReport,
     StageTimes,
+    refuse_arguments,
 )
+from rllib_minestudio.algorithms.runner_callbacks import RunnerCallbacks
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
@@ -70,12 +71,13 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def make_env(self) -> None:
         """Build the environments; each derives its own episodes from its two indices."""
-        recreated = self.env is not None or _was_reconstructed()
+        recreated = self.env is not None or was_reconstructed()
         if self.env is not None:
             self.env.close()
         if recreated:  # its fragments are not the continuation of those that were lost
             self._incarnation = f".{secrets.token_hex(4)}"
         options = EnvPoolOptions(**self.config.env_pool)
+        self._hooks = RunnerCallbacks(self)
         self.env = make_pool(
             self.config.env,
             self.config.env_config,
@@ -85,16 +87,17 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             seed=derived_seed(self.config.seed or 0, self.worker_index or 0),
             recreated=recreated,
             episode_source=self.episode_source,
+            infos=self._hooks.infos,
         )
-        self.num_envs = self.env.num_envs
-        self._min_ready = options.inference_batch_size
+        self.num_envs, self._min_ready = self.env.num_envs, options.inference_batch_size
         self._needs_initial_reset = True
+        self._hooks.environment_created()
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
         """One constructor per environment; it is called in the environment's own process."""
         return env_makers(self.config, self.worker_index or 0, self.num_workers or 0)
 
-    def sample(self, *, aligned: bool | None = None, **_: Any) -> Rollout:
+    def sample(self, *, aligned: bool | None = None, **others: Any) -> Rollout:
         """Play until as many fragments are complete as there are environments.
 
         Episodes, and fragments that are not complete, run on from call to call.
@@ -104,13 +107,16 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
                 when it has: then no fragment is begun under one version of the weights and
                 completed under another. Otherwise the fragments are of whichever environments
                 were fastest. None: only if fragments may not be stale at all.
+            others: RLlib's own, such as `num_episodes`, are refused.
         """
+        refuse_arguments(others)
         if aligned is None:
             aligned = self.config.replay_buffer["max_staleness"] == 0
         if self._needs_initial_reset:
             self._start()
         with self.metrics.log_time(SAMPLE_TIMER), self._times.measure(SAMPLING):
             fragments = self._collect(aligned)
+        self._hooks.sample_end(fragments)
         episodes, self._episodes = self._episodes, []
         restarts = dict(self.env.restarts)
         self.env.restarts.clear()
@@ -233,6 +239,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def _see(self, step: PoolStep) -> Observed:
         """What the environments show, and note the episodes that they ended."""
+        if self._hooks.follows_episodes:
+            self._hooks.tell(step)
         self._episodes += step.episodes
         ended = step.terminated | step.truncated
         return Observed(step.rows, step.obs, ended | ~step.answered)
@@ -348,11 +356,3 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     def _on_device(self, array: NDArray) -> Tensor:
         return torch.from_numpy(array).to(self._device)
-
-
-def _was_reconstructed() -> bool:
-    """Whether Ray started this actor anew after it was lost."""
-    if not ray.is_initialized():
-        return False
-    context = ray.get_runtime_context()
-    return context.get_actor_id() is not None and context.was_current_actor_reconstructed

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium as gym
+import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
@@ -111,3 +112,11 @@ def make_pool(
         mode = INLINE if embedded else PROCESS
     pool = InlineEnvs if mode == INLINE else ProcessEnvs
     return pool(make_envs, options=options, **arguments)
+
+
+def was_reconstructed() -> bool:
+    """Whether Ray started this actor anew after it was lost."""
+    if not ray.is_initialized():
+        return False
+    context = ray.get_runtime_context()
+    return context.get_actor_id() is not None and context.was_current_actor_reconstructed

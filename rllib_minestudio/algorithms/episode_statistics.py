@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.utils.metrics import (
     EPISODE_DURATION_SEC_MEAN,
     EPISODE_LEN_MAX,
@@ -71,7 +72,13 @@ class EpisodeStatistics:
             (name,): self._counts[name]
             for name in (EPISODE_COUNT, EPISODES_CUT_SHORT, EPISODES_NOT_FINITE)
         }
-        measured |= {(name,): value for name, value in _summary(self._episodes).items()}
+        summary = _summary(self._episodes)
+        measured |= {(name,): value for name, value in summary.items()}
+        if summary:
+            # RLlib also names the one agent and the one module.
+            mean = summary[EPISODE_RETURN_MEAN]
+            measured["agent_episode_return_mean", DEFAULT_AGENT_ID] = mean
+            measured["module_episode_return_mean", DEFAULT_MODULE_ID] = mean
         for task, episodes in self._by_task.items():
             summary = {EPISODE_COUNT: self._counts_by_task[task], **_summary(episodes)}
             # A slash would cut the name in two where results are flattened.

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 EVALUATOR = "rllib_minestudio.evaluation.training"
 """The module whose `install` makes a config evaluate while it trains. It is loaded by its name,
@@ -43,11 +44,35 @@ class EvaluatedConfig(AlgorithmConfig):
             self.evaluation_options = dict(evaluation_options)
         return self
 
-    def install_evaluation(self) -> None:
+    def install_evaluation(self, *, always: bool = False) -> None:
         """Prepare for evaluation if it was asked for.
+
+        Args:
+            always: Whether to do so in any case.
 
         Raises:
             InvalidOptionsError: With one sentence per problem.
         """
-        if not self.in_evaluation and (self.evaluation_interval or self.evaluation_num_env_runners):
+        asked_for = self.evaluation_interval or self.evaluation_num_env_runners
+        if not self.in_evaluation and (always or asked_for):
             import_module(EVALUATOR).install(self)
+
+
+def prepare_to_evaluate(algorithm: Any) -> None:
+    """Give an algorithm env runners to evaluate with, if it has none yet.
+
+    Raises:
+        InvalidOptionsError: Its config cannot be evaluated; with one sentence per problem.
+    """
+    if algorithm.eval_env_runner_group is not None:
+        return
+    config = algorithm.config.copy(copy_frozen=False)
+    config.install_evaluation(always=True)
+    config.freeze()
+    evaluation_config = config.get_evaluation_config_object()
+    evaluation_config.validate()
+    evaluation_config.freeze()
+    algorithm.config, algorithm.evaluation_config = config, evaluation_config
+    algorithm.eval_env_runner_group = EnvRunnerGroup(
+        config=evaluation_config, local_env_runner=True, logdir=algorithm.logdir
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool import Episode
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentMetadata
+from rllib_minestudio.errors import InvalidOptionsError
 
 INFERENCE = "inference"
 WAITING = "waiting_for_envs"
@@ -99,3 +100,16 @@ class StageTimes:
         seconds = self._seconds
         self._seconds = dict.fromkeys(seconds, 0.0)
         return seconds
+
+
+def refuse_arguments(others: Mapping[str, Any]) -> None:
+    """Refuse what RLlib's own runner takes in `sample` and ours does not, if there is any.
+
+    Raises:
+        InvalidOptionsError: There is.
+    """
+    if others:
+        raise InvalidOptionsError(
+            f"sample({', '.join(others)}): a rollout has num_envs_per_env_runner fragments of "
+            "rollout_fragment_length steps; algorithm.evaluate() plays whole episodes."
+        )

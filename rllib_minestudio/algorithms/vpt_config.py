@@ -9,6 +9,8 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
+from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
+from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 if TYPE_CHECKING:
@@ -25,8 +27,18 @@ class VPTAlgorithmConfig(AlgorithmConfig):
     MERGED_OPTIONS: ClassVar[tuple[str, ...]] = ()
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
-        """Set options from a mapping, as YAML files and Tune do."""
-        rest = dict(config_dict)
+        """Set options from a mapping, as YAML files and Tune do.
+
+        Raises:
+            InvalidOptionsError: There is no option of that name; RLlib would take it in silence.
+        """
+        # Tune notes its own facts under names such as __trial_info__.
+        rest = {key: value for key, value in config_dict.items() if not key.startswith("__")}
+        problems = unknown_key_problems(rest, self)
+        if problems:
+            raise InvalidOptionsError(problems)
+        if "learner_class" in rest:
+            self.training(learner_class=rest.pop("learner_class"))
         for name in ("model", *self.MERGED_OPTIONS):
             value = rest.pop(name, NotProvided)
             # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
@@ -34,6 +46,20 @@ class VPTAlgorithmConfig(AlgorithmConfig):
                 self._set_option(name, value)
         super().update_from_dict(rest)
         return self
+
+    def refuse_settings(self, defaults: VPTAlgorithmConfig, refused: Mapping[str, str]) -> None:
+        """Refuse what RLlib has a setting for and this algorithm cannot honour.
+
+        Args:
+            defaults: A config as its class makes it.
+            refused: Name of a setting -> the rule and the way out.
+
+        Raises:
+            InvalidOptionsError: With one sentence per setting.
+        """
+        problems = setting_problems(self, defaults, refused)
+        if problems:
+            raise InvalidOptionsError(problems)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """VPT."""

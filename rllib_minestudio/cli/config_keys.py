@@ -10,41 +10,11 @@ from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
 
+from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import did_you_mean
 
 ALIASES = {"callbacks": "callbacks_class", "framework": "framework_str", "lambda": "lambda_"}
 """Names RLlib's setters use -> attribute of the config object."""
-
-DEAD_KEYS = {
-    "num_workers": "use num_env_runners",
-    "num_rollout_workers": "use num_env_runners",
-    "num_envs_per_worker": "use num_envs_per_env_runner",
-    "num_cpus_per_worker": "use num_cpus_per_env_runner",
-    "num_gpus_per_worker": "use num_gpus_per_env_runner",
-    "evaluation_num_workers": "use evaluation_num_env_runners",
-    "num_gpus": "use num_gpus_per_learner and num_gpus_per_env_runner",
-    "num_sgd_iter": "use num_epochs",
-    "sgd_minibatch_size": "use fragments_per_minibatch",
-    "minibatch_size": "use fragments_per_minibatch",
-    "train_batch_size": "use fragments_per_iteration",
-    "train_batch_size_per_learner": "use fragments_per_iteration",
-    "horizon": "use the JudgeReset callback's time_limit in env_config.callbacks",
-    "lr_schedule": "use lr: [[0, 1e-4], [1000000, 0.0]], pairs of environment steps and rate",
-    "kl_coef": "use kl_coeff",
-    "vf_loss_coeff": "use vf_coeff",
-    "vf_share_layers": "VPT's policy and value always share their layers",
-    "vf_clip_param": "the value loss is not clipped; its target is normalised",
-    "model_config": "use model",
-    "exploration_config": "actions are sampled from the policy; use explore",
-    "observation_filter": "VPT scales images itself",
-    "no_done_at_end": "a time limit truncates, and is bootstrapped",
-    "soft_horizon": "a time limit truncates, and is bootstrapped",
-    "checkpoint_freq": "use checkpoint_config.save_interval, beside config",
-    "checkpoint_at_end": "use checkpoint_config.checkpoint_at_end, beside config",
-    "env_task_fn": "Ray removed it",
-    "monitor": "Ray removed it",
-}
-"""Keys that RLlib accepts, or once accepted, without any effect on this algorithm."""
 
 
 def valid_keys(default_config: Any) -> list[str]:
@@ -58,7 +28,7 @@ def valid_keys(default_config: Any) -> list[str]:
         for name, value in vars(default_config).items()
         if not name.startswith("_") and value is not DEPRECATED_VALUE
     ]
-    return sorted({*alive, *ALIASES} - set(DEAD_KEYS))
+    return sorted({*alive, *ALIASES} - set(OTHER_NAMES))
 
 
 def key_problems(config: Mapping[str, Any], default_config: Any, path: str) -> list[str]:
@@ -69,8 +39,8 @@ def key_problems(config: Mapping[str, Any], default_config: Any, path: str) -> l
     for key in config:
         if key in valid:
             continue
-        if key in DEAD_KEYS:
-            problems.append(f"{path}.{key}: has no effect here; {DEAD_KEYS[key]}.")
+        if key in OTHER_NAMES:
+            problems.append(f"{path}.{key}: has no effect here; {OTHER_NAMES[key]}.")
         elif key in own_attributes:
             problems.append(f"{path}.{key}: is deprecated in RLlib and has no effect.")
         else:

@@ -19,6 +19,7 @@ from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
 from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
+from rllib_minestudio.algorithms.rollout import refuse_arguments
 from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
 from rllib_minestudio.evaluation.env import EVALUATION, make_evaluation_env
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -28,6 +29,9 @@ from rllib_minestudio.evaluation.seeds import action_numbers
 
 NUM_HEADS = 2
 """Of VPT's policy: buttons and camera. Each takes one random number per step."""
+
+_INDICES_PER_RUNNER = 1_000_000
+"""Episodes that `sample` of one env runner has indices for."""
 
 
 class EvaluationEnvRunner(MineStudioEnvRunner):
@@ -44,6 +48,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         """Build the environments, parked."""
         self._waiting: deque[EpisodeSpec] = deque()
         self._settings = PlaySettings()
+        self._num_sampled = 0
         self._seats: list[_Seat] = []
         super().make_env()
 
@@ -89,6 +94,9 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             for episode in self._note(step):
                 unresolved -= 1
                 yield episode
+            if self._hooks.follows_episodes:
+                playing = [row for row, seat in enumerate(self._seats) if seat.spec is not None]
+                self._hooks.tell(step, playing)
             obs[step.rows] = step.obs
             first[step.rows] = _begins(step)
             self._wake_parked()
@@ -112,6 +120,38 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
                 action["kl"] = kl_b[ready].cpu().numpy()
             first[ready] = False
             self.env.send(np.array(ready, np.int64), action)
+
+    def sample(  # type: ignore[override]
+        self, *, num_episodes: int | None = None, explore: bool | None = None, **others: Any
+    ) -> list[EvaluatedEpisode]:
+        """Play whole episodes, for a user's `custom_evaluation_function`.
+
+        Their returns and lengths are logged under RLlib's names, for `get_metrics`.
+
+        Args:
+            num_episodes: How many; None: as many as there are environments.
+            explore: Whether actions are sampled; None: as the config says.
+            others: Those of RLlib's own runner, such as `num_timesteps`, are refused.
+
+        Returns:
+            The episodes; those of each call and of each runner differ.
+        """
+        refuse_arguments(others)
+        first = (self.worker_index or 0) * _INDICES_PER_RUNNER + self._num_sampled
+        count = self.num_envs if num_episodes is None else num_episodes
+        self._num_sampled += count
+        explore = self.config.explore if explore is None else explore
+        settings = PlaySettings(seed=self.config.seed or 0, deterministic=not explore)
+        specs = [EpisodeSpec(first + i) for i in range(count)]
+        episodes = sorted(self.play(specs, settings), key=lambda episode: episode.index)
+        for episode in episodes:
+            if episode.error is None:
+                self._log_episode_metrics(
+                    episode.length, episode.undiscounted_return, episode.seconds
+                )
+        self._increase_sampled_metrics(sum(e.length for e in episodes), count)
+        self._hooks.sample_end(episodes)
+        return episodes
 
     def episode_source(self, row: int) -> tuple[int | None, dict[str, Any] | None]:
         """Seed and options of an environment's next reset; without options it parks."""

@@ -13,6 +13,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS, WEIG
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.checkpoint import evaluation_config, playing_config
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
@@ -49,6 +50,9 @@ def install(config: Any) -> None:
     Raises:
         InvalidOptionsError: An option is wrong; lists all problems.
     """
+    if config.custom_evaluation_function not in (None, evaluate_in_training, evaluate_clone):
+        _install_users(config)
+        return
     problems = []
     if config.evaluation_duration_unit != "episodes" or config.evaluation_duration == "auto":
         problems.append(
@@ -73,6 +77,24 @@ def install(config: Any) -> None:
         config.custom_evaluation_function = evaluate_clone
         return
     config.custom_evaluation_function = evaluate_in_training
+    _use_our_runners(config)
+
+
+def _install_users(config: Any) -> None:
+    """Have a user's function evaluate, on our env runners.
+
+    Raises:
+        InvalidOptionsError: Options are set that nobody would read.
+    """
+    if config.evaluation_options:
+        raise InvalidOptionsError(
+            f"evaluation_options is {config.evaluation_options!r} beside a "
+            "custom_evaluation_function, which evaluates in its own way: leave one of them out."
+        )
+    _use_our_runners(config)
+
+
+def _use_our_runners(config: Any) -> None:
     config.evaluation_config = {
         **(config.evaluation_config or {}),
         "env_runner_cls": EvaluationEnvRunner,
@@ -133,7 +155,12 @@ def _evaluate(
     metrics = MetricsLogger()
     for name, value in reported(summary).items():
         metrics.log_value(name, value, window=1)
-    algorithm.metrics.aggregate([metrics.reduce()], key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
+    told = [metrics.reduce()]
+    if wanted_callbacks(algorithm.evaluation_config or algorithm.config):
+        told += group.foreach_env_runner(
+            lambda runner: runner.get_metrics()
+        )  # what callbacks have logged
+    algorithm.metrics.aggregate(told, key=(EVALUATION_RESULTS, ENV_RUNNER_RESULTS))
     return reported(summary), steps, steps
 
 

@@ -1,4 +1,4 @@
-"""VPT as an RLModule of RLlib's new API stack: the only file here that imports Ray."""
+"""VPT as an RLModule of RLlib's new API stack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ray.rllib.utils.annotations import override
 from torch import Tensor
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput, VPTState
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput
 from rllib_minestudio.models.vpt.checkpoint import (
     config_from_options,
     load_strictly,
@@ -25,9 +25,7 @@ from rllib_minestudio.models.vpt.checkpoint import (
 from rllib_minestudio.models.vpt.fine_tuning import freeze
 from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
 from rllib_minestudio.models.vpt.rollout import RolloutSession
-
-FIRST = "first"
-"""Batch key, [B, T] bool: the frame begins an episode. Absent means that none does."""
+from rllib_minestudio.models.vpt_rl_module_batch import IMAGE, unpack
 
 LOGITS = "logits"
 """Output key of ``forward_train``: per head [B, T, N] normalised log-probabilities."""
@@ -35,11 +33,11 @@ LOGITS = "logits"
 VALUE = "value"
 """Output key of ``forward_train``: [B, T] value in the value head's normalised units."""
 
-IMAGE = "image"
-"""Key of the frame in an observation."""
-
 MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
 """Options of the module itself; all others are ``VPTConfig``'s."""
+
+_OPTIONS_OF_OTHERS = frozenset({"vf_share_layers", "twin_q", "double_q", "dueling", "num_atoms"})
+"""What RLlib 2.60's algorithms add to every `model_config` (`_model_config_auto_includes`)."""
 
 
 class VPTRLModule(TorchRLModule, ValueFunctionAPI):
@@ -53,9 +51,12 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
     - ``freeze``: list of shell patterns on parameter names (``fine_tuning.py``) that do not learn.
 
     Batches are [B, T, ...]: observations under ``Columns.OBS`` as ``{"image": uint8 [B, T, H, W,
-    3]}``, ``"first"`` [B, T] bool, and under ``Columns.STATE_IN`` the fields of ``VPTState``.
+    3]}``, ``"first"`` [B, T] bool, and under ``Columns.STATE_IN`` the fields of ``VPTState``, which
+    is the ``Columns.STATE_OUT`` of the batch before. Tensors of any device and NumPy arrays will
+    do. Without a state, episodes begin.
 
     Raises:
+        InvalidBatchError: A batch has another layout (from every ``forward_...``).
         InvalidOptionsError: Unknown or invalid options, or spaces that do not fit the model.
         CheckpointMismatchError: The weights do not fit the model.
     """
@@ -64,6 +65,7 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
     def setup(self) -> None:
         """Builds the network from ``model_config`` and checks the spaces against it."""
         options = dict(self.model_config or {})
+        _refuse_other_algorithms(options)
         config = config_from_options(options, other_names=MODULE_OPTIONS)
         problems = _space_problems(self.observation_space, self.action_space, config)
         if problems:
@@ -149,13 +151,7 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
 
     def _run(self, batch: dict[str, Any]) -> VPTOutput:
         """Unpacks a batch and runs the network."""
-        image_bthwc = batch[Columns.OBS][IMAGE]
-        first_bt = batch.get(FIRST)
-        if first_bt is None:
-            first_bt = torch.zeros(
-                image_bthwc.shape[:2], dtype=torch.bool, device=image_bthwc.device
-            )
-        return self.network(image_bthwc, first_bt.bool(), VPTState(**batch[Columns.STATE_IN]))
+        return self.network(*unpack(batch, self.network))
 
     def _act(self, output: VPTOutput, actions: dict[str, Tensor]) -> dict[str, Any]:
         """Packs what the env runner needs of a step."""
@@ -181,6 +177,22 @@ def _action_space() -> gym.spaces.Dict:
         buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
         camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
     )
+
+
+def _refuse_other_algorithms(options: Mapping[str, Any]) -> None:
+    """Refuse what RLlib's algorithms add to a module's options by themselves.
+
+    Raises:
+        InvalidOptionsError: There is any of it.
+    """
+    added = sorted(_OPTIONS_OF_OTHERS & options.keys())
+    if added:
+        raise InvalidOptionsError(
+            f"model_config has {', '.join(added)}, which RLlib's own algorithms (PPO, APPO, DQN, "
+            "SAC, ...) add: their runners and learners cannot carry VPT's memory. Train a "
+            "VPTRLModule with MineStudioPPO or MineStudioBC; their network is the default, and "
+            "its options are training(model=...)."
+        )
 
 
 def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:

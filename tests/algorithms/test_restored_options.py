@@ -21,16 +21,15 @@ def test_a_restored_learner_takes_its_steps_with_the_configs_options(
     check_restored_with_other_options(make_short_config, lambda a: a.train(), tmp_path)
 
 
-def test_the_first_step_after_a_restore_has_the_rate_of_the_configs_lr(
+def test_the_first_step_after_a_restore_has_the_rate_that_the_schedule_has_by_then(
     local_ray, make_short_config, tmp_path
 ):
-    """A number, a schedule over environment steps, and one over iterations; 256 steps each."""
+    """A schedule over environment steps, 256 of which were played, and one over iterations."""
     algorithm = make_short_config(lr=2e-3).build_algo()
     algorithm.train()
     checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
     algorithm.stop()
     for options, expected in (
-        ({"lr": 1e-4}, 1e-4),
         ({"lr": [[0, 1e-3], [1024, 5e-4]]}, 7.5e-4),
         ({"lr": 1e-3, "lr_annealing_iterations": 4}, 7.5e-4),
     ):

@@ -13,7 +13,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, weights_problems
 from rllib_minestudio.models.vpt.export import export_network
-from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VALUE, VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
+from rllib_minestudio.models.vpt_rl_module_batch import FIRST
 
 ACTION_SPACE = gym.spaces.Dict(
     buttons=gym.spaces.MultiDiscrete([8641]), camera=gym.spaces.MultiDiscrete([121])

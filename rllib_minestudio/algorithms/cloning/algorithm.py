@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ray.rllib.algorithms.bc import BC
+from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.checkpoints import Checkpointable
@@ -21,7 +22,6 @@ from ray.rllib.utils.metrics import (
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
-from rllib_minestudio.errors import InvalidOptionsError
 
 
 class MineStudioBC(BC):
@@ -39,6 +39,14 @@ class MineStudioBC(BC):
     def _should_create_evaluation_env_runners(cls, eval_config: Any) -> bool:
         """Never: clones are played in the driver, see `evaluate`."""
         return False
+
+    def __repr__(self) -> str:
+        """Name the class at least where the config was refused; Ray shows this beside the error."""
+        return super().__repr__() if self.config is not None else type(self).__name__
+
+    def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
+        """Return the clone, which is the learner's module; None for another id."""
+        return self.learner_group._learner.vpt if module_id == DEFAULT_MODULE_ID else None
 
     def step(self) -> dict[str, Any]:
         """One iteration; the result of one that evaluates holds that evaluation.
@@ -86,19 +94,20 @@ class MineStudioBC(BC):
             self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, name), value, window=1)
 
     def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
-        """Play `evaluation_duration` episodes, the same each time.
+        """Play `evaluation_duration` episodes, the same each time; may be called at any time.
 
         Returns:
             What `rllib_minestudio.evaluation.training.reported` names.
 
         Raises:
-            InvalidOptionsError: The config did not ask for evaluation.
+            InvalidOptionsError: The config cannot be evaluated; with one sentence per problem.
         """
         if self.config.custom_evaluation_function is None:
-            raise InvalidOptionsError(
-                "evaluation_interval is null, so that nothing was prepared to evaluate with: set "
-                "it, or evaluate a checkpoint with `rllib evaluate`."
-            )
+            config = self.config.copy(copy_frozen=False)
+            config.install_evaluation(always=True)
+            config.freeze()
+            self.config = config
+        self._call_back("on_evaluate_start")
         results, _, _ = self.config.custom_evaluation_function(self, None)
         for name, value in results.items():
             # Under the training's names, too: what plots and stops by them holds for clones.
@@ -108,7 +117,18 @@ class MineStudioBC(BC):
             results["num_episodes"],
             reduce="lifetime_sum",
         )
-        return {ENV_RUNNER_RESULTS: results}
+        evaluated = {ENV_RUNNER_RESULTS: results}
+        self._call_back("on_evaluate_end", evaluation_metrics=evaluated)
+        return evaluated
+
+    def _call_back(self, name: str, **arguments: Any) -> None:
+        """Call RLlib's callbacks of a name."""
+        make_callback(
+            name,
+            callbacks_objects=self.callbacks,
+            callbacks_functions=getattr(self.config, f"callbacks_{name}"),
+            kwargs={"algorithm": self, "metrics_logger": self.metrics, **arguments},
+        )
 
     def save_to_path(self, path: Any = None, **kwargs: Any) -> str:
         """Save with a record, whole or not at all; see `save_with_record`."""

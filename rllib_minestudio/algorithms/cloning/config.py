@@ -15,6 +15,7 @@ from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
 from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
+from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
 from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt.checkpoint import config_from_options
@@ -124,6 +125,7 @@ class MineStudioBCConfig(VPTAlgorithmConfig, EvaluatedConfig, BCConfig):
         Raises:
             InvalidOptionsError: With one sentence per problem.
         """
+        self.refuse_settings(MineStudioBCConfig(), refused_by_cloning())
         problems = problems_of(self)
         if problems:
             raise InvalidOptionsError(problems)

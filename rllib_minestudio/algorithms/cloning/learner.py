@@ -1,6 +1,6 @@
 """The learner that imitates: windows in, one optimizer step per batch of them.
 
-A reader's path: `update` -> `_train` -> `_losses`: the burn-in rebuilds the memory without
+A reader's path: `update` -> `_train` -> `_chunks`: the burn-in rebuilds the memory without
 gradients, then chunks of `context_length` carry it on, detached, as the PPO learner's do.
 """
 
@@ -41,7 +41,7 @@ class MineStudioBCLearner(VPTLearner):
         self._step = GradientStep(
             self.vpt.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
-            clip=self.config.grad_clip,
+            hooks=self,
             max_nonfinite=self.config.max_nonfinite_minibatches,
             peers=Peers(1),
         )
@@ -89,9 +89,9 @@ class MineStudioBCLearner(VPTLearner):
         """Return the mean losses over held-out windows, in nats per step; {} if there are none."""
         sums: dict[str, float] = defaultdict(float)
         for batch in batches:
-            for part, steps in self._losses(self._on_device(batch)):
-                sums["steps"] += float(steps)
-                for name, value in part._asdict().items():
+            for chunk, outputs in self._chunks(self._on_device(batch)):
+                sums["steps"] += float(chunk["weight"].sum())
+                for name, value in _chunk_loss(chunk, outputs)._asdict().items():
                     sums[name] += float(value)
         steps_total = sums.pop("steps", 0.0)
         return {f"{VALIDATION}_{name}": value / steps_total for name, value in sums.items()}
@@ -100,17 +100,19 @@ class MineStudioBCLearner(VPTLearner):
         """One optimizer step; returns sums over the batch's steps, and their number."""
         tensors = self._on_device(batch)
         total = tensors["weight"].sum()
-        sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self._device))
-        for part, _steps in self._losses(tensors):
-            (part.loss / total.clamp(min=1)).backward()
-            for name, value in part._asdict().items():
-                sums[name] += value.detach()
-        step = self._step.step(loss=sums["loss"], minibatches=1)
-        sums |= {"steps": total, "gradient_norm": step.gradient_norm}
-        return {name: float(value) for name, value in sums.items()}
+        self._sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self._device))
+        losses = []
+        for chunk, outputs in self._chunks(tensors):
+            chunk["num_steps"] = total.clamp(min=1)
+            losses.append(self.learn_from_chunk(chunk, outputs))
+        step = self._step.step(loss=torch.stack(losses).sum(), minibatches=1)
+        numbers = {**self._sums, "steps": total, "gradient_norm": step.gradient_norm}
+        return {name: float(value) for name, value in numbers.items()}
 
-    def _losses(self, batch: dict[str, Tensor]) -> Iterator[tuple[CloningLoss, Tensor]]:
-        """Walk through a batch of windows, and yield each chunk's loss and number of steps."""
+    def _chunks(
+        self, batch: dict[str, Tensor]
+    ) -> Iterator[tuple[dict[str, Tensor], dict[str, Any]]]:
+        """Walk through a batch of windows; yields each chunk and what `forward_train` gave."""
         config, module = self.config, self.module[DEFAULT_MODULE_ID]
         size, rows = batch["first"].shape
         state = self.vpt.network.initial_state(size)._asdict()
@@ -129,13 +131,28 @@ class MineStudioBCLearner(VPTLearner):
             }
             outputs = forward(module, chunk["image"], chunk["first"], state)
             state = {name: t.detach() for name, t in outputs[Columns.STATE_OUT].items()}
-            yield _chunk_loss(chunk, outputs), chunk["weight"].sum()
+            yield chunk, outputs
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: dict[str, Tensor], fwd_out: dict[str, Any]
     ) -> Tensor:
-        """RLlib's name for the loss of one chunk, a scalar: the sum over its steps."""
-        return _chunk_loss(batch, fwd_out).loss
+        """The loss of one chunk: its part of the mean over the optimizer step's steps to imitate.
+
+        Args:
+            module_id: Of the one module.
+            config: Of the module.
+            batch: `image`, `first`, `buttons`, `camera` and `weight` (1 for a step to imitate, else
+                0), all (B, T, ...), and `num_steps`, the sum of all weights of the optimizer step.
+                A term of a subclass is to be weighted by `weight / num_steps` as well.
+            fwd_out: What `forward_train` gave for it.
+
+        Returns:
+            A scalar with gradient.
+        """
+        parts = _chunk_loss(batch, fwd_out)
+        for name, value in parts._asdict().items():
+            self._sums[name] += value.detach()
+        return parts.loss / batch["num_steps"]
 
     def _on_device(self, batch: Batch) -> dict[str, Tensor]:
         return {

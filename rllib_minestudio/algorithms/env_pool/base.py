@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,6 +25,31 @@ USER_ERRORS = (InvalidActionError, InvalidOptionsError)
 """Errors that a fresh environment would only repeat."""
 
 
+class Infos(enum.Enum):
+    """Which infos a pool is to tell."""
+
+    NONE = enum.auto()
+    """Those of finished episodes only (`Episode.info`)."""
+    EPISODES = enum.auto()
+    """Of resets and of the steps that end an episode."""
+    STEPS = enum.auto()
+    """Of every step."""
+
+
+class StepInfos(NamedTuple):
+    """What one environment told with its answer; infos are plain and small (`plain_info`).
+
+    Attributes:
+        last: Of the step; None if the episode goes on and infos of such steps are not asked for.
+        first: Of the reset that followed, or that this answer is of; None if there was none.
+        env_error: Why the environment failed in the step, in one line; None if it did not.
+    """
+
+    last: dict[str, Any] | None = None
+    first: dict[str, Any] | None = None
+    env_error: str | None = None
+
+
 class PoolStep(NamedTuple):
     """What k environments that were ready answered. Arrays have a leading axis of k.
 
@@ -38,6 +64,7 @@ class PoolStep(NamedTuple):
         truncated: (k,) bool; also where an environment failed.
         final_obs: Per environment whose episode was truncated, what it saw last, (H, W, 3).
         episodes: The episodes that ended.
+        infos: Per environment in `rows`, what it told; empty unless the pool was asked for infos.
     """
 
     rows: NDArray[np.int64]
@@ -48,6 +75,7 @@ class PoolStep(NamedTuple):
     truncated: NDArray[np.bool_]
     final_obs: dict[int, NDArray[np.uint8]]
     episodes: list[Episode]
+    infos: Mapping[int, StepInfos] = {}
 
 
 class EnvPool(ABC):

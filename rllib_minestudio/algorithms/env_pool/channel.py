@@ -16,7 +16,7 @@ BEGAN = "began"
 """An episode has begun; its frame is in shared memory. With the plain info."""
 OUTCOME = "outcome"
 """A step was played; its frame is in shared memory. With reward, terminated, truncated, and the
-plain info if the episode ended, else None."""
+plain info if the episode ended or it was asked for, else None."""
 FAILED = "failed"
 """The environment raised. With the exception in a line, its traceback, and whether a new
 environment would only raise it again."""
@@ -24,7 +24,7 @@ environment would only raise it again."""
 RESET = "reset"
 """Begin an episode. With seed and options."""
 STEP = "step"
-"""Play a step. With the action."""
+"""Play a step. With the action, and whether its info is wanted though the episode goes on."""
 CLOSE = "close"
 """End."""
 

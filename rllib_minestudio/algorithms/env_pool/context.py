@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 
-from rllib_minestudio.algorithms.env_pool.base import EpisodeSource
+from rllib_minestudio.algorithms.env_pool.base import EpisodeSource, Infos
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
@@ -60,6 +60,7 @@ class PoolContext(NamedTuple):
         selector: Waits for their answers; the data of its keys are (seat, process).
         restarts: Counts them by cause.
         episodes: Takes the episodes that ended.
+        infos: Which infos are told.
     """
 
     options: EnvPoolOptions
@@ -71,3 +72,4 @@ class PoolContext(NamedTuple):
     selector: selectors.BaseSelector
     restarts: Counter[str]
     episodes: list[Episode]
+    infos: Infos

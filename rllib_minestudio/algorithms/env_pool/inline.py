@@ -16,7 +16,9 @@ from rllib_minestudio.algorithms.env_pool.base import (
     USER_ERRORS,
     EnvPool,
     EpisodeSource,
+    Infos,
     PoolStep,
+    StepInfos,
     image_space,
     write_image,
 )
@@ -45,6 +47,7 @@ class InlineEnvs(EnvPool):
             those that the lost one began with.
         episode_source: Chooses seed and options of every reset; None leaves each environment its
             own sequence of episodes.
+        infos: Which infos every `PoolStep` tells.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class InlineEnvs(EnvPool):
         seed: int = 0,
         recreated: bool = False,
         episode_source: EpisodeSource | None = None,
+        infos: Infos = Infos.NONE,
     ) -> None:
         """Construct the environments; they are reset by `reset`."""
         options = options or EnvPoolOptions()
@@ -81,6 +85,8 @@ class InlineEnvs(EnvPool):
         ]
         self._actions: dict[int, Mapping[str, Any] | None] = {}
         self._closed = False
+        self._infos = infos
+        self._told: dict[int, StepInfos] = {}
 
     def reset(self) -> None:
         """Begin new episodes everywhere; see `EnvPool.reset`."""
@@ -96,6 +102,7 @@ class InlineEnvs(EnvPool):
         rows = np.array(sorted(self._actions), np.int64)
         final_obs: dict[int, NDArray[np.uint8]] = {}
         episodes: list[Episode] = []
+        self._told = {}
         for i in rows.tolist():
             action = self._actions.pop(i)
             self._answered[i] = action is not None
@@ -114,6 +121,7 @@ class InlineEnvs(EnvPool):
             self._truncated[take],
             final_obs,
             episodes,
+            self._told,
         )
 
     def close(self, **_: Any) -> None:
@@ -150,7 +158,12 @@ class InlineEnvs(EnvPool):
         self._terminated[i] = terminated
         self._truncated[i] = truncated
         self._running[i].add(reward, self._gamma)
-        if terminated or truncated:
+        ended = terminated or truncated
+        if self._infos is Infos.STEPS or (ended and self._infos is Infos.EPISODES):
+            self._told[i] = StepInfos(plain_info(info), env_error=failed)
+        elif self._infos is Infos.EPISODES:
+            self._told[i] = StepInfos()
+        if ended:
             if truncated and not terminated:
                 final_obs[i] = self._obs[i].copy()
             episodes.append(self._running[i].finish(plain_info(info), failed))
@@ -173,7 +186,10 @@ class InlineEnvs(EnvPool):
                 self._replace(i, error)
                 continue
             self._needs_seed[i] = False
-            self._running[i] = RunningEpisode(i, plain_info(info))
+            first = plain_info(info)
+            self._running[i] = RunningEpisode(i, first)
+            if self._infos is not Infos.NONE:
+                self._told[i] = self._told.get(i, StepInfos())._replace(first=first)
             return
 
     def _replace(self, i: int, error: Exception) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.algorithms.env_pool.base import (
     EnvPool,
     EpisodeSource,
+    Infos,
     PoolStep,
     image_space,
 )
@@ -50,6 +51,7 @@ class ProcessEnvs(EnvPool):
             those that the lost one began with.
         episode_source: Chooses seed and options of every reset; None leaves each environment its
             own sequence of episodes.
+        infos: Which infos every `PoolStep` tells.
 
     Raises:
         EnvPoolError: The environments cannot be built.
@@ -64,6 +66,7 @@ class ProcessEnvs(EnvPool):
         seed: int = 0,
         recreated: bool = False,
         episode_source: EpisodeSource | None = None,
+        infos: Infos = Infos.NONE,
     ) -> None:
         """Start the processes; the environments are reset by `reset`."""
         self.num_envs = len(make_envs)
@@ -73,6 +76,7 @@ class ProcessEnvs(EnvPool):
         self._reaper = Reaper()
         self._is_closed = False
         self._checked = time.monotonic()
+        self._tells = infos is not Infos.NONE
         context = PoolContext(
             options=options or EnvPoolOptions(),
             gamma=gamma,
@@ -83,6 +87,7 @@ class ProcessEnvs(EnvPool):
             selector=self._selector,
             restarts=self.restarts,
             episodes=self._episodes,
+            infos=infos,
         )
         makers = [cloudpickle.dumps(make) for make in make_envs]
         self._seats = [Seat(i, maker, context) for i, maker in enumerate(makers)]
@@ -189,4 +194,7 @@ class ProcessEnvs(EnvPool):
                 if seat.final_obs is not None
             },
             episodes=episodes,
+            infos={row: seat.infos for row, seat in zip(rows, seats, strict=True)}
+            if self._tells
+            else {},
         )

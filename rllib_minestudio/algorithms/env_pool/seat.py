@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool import channel, restarts
-from rllib_minestudio.algorithms.env_pool.base import image_space
+from rllib_minestudio.algorithms.env_pool.base import Infos, StepInfos, image_space
 from rllib_minestudio.algorithms.env_pool.channel import Disconnected
 from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, Spaces, State
 from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess
@@ -56,6 +56,7 @@ class Seat:
         obs: (H, W, 3) uint8, the newest observation; from READY on.
         outcome: Of the step that was answered last; None if `obs` answers no action.
         final_obs: If that step truncated an episode, what it saw last.
+        infos: What came with that step, and with the reset that followed.
     """
 
     def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
@@ -64,6 +65,7 @@ class Seat:
         self.obs: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.outcome: Outcome | None = None
         self.final_obs: NDArray[np.uint8] | None = None
+        self.infos = StepInfos()
         self._index = index
         self._maker = maker
         self._context = context
@@ -91,6 +93,7 @@ class Seat:
         """Begin a new episode as soon as the environment can."""
         self._was_reset = True
         self.outcome = self.final_obs = None
+        self.infos = StepInfos()
         if self.state in (State.IDLE, State.READY, State.HELD):
             self._begin()
         else:
@@ -99,8 +102,9 @@ class Seat:
     def step(self, action: Mapping[str, Any]) -> None:
         """Send an action."""
         self.outcome = self.final_obs = None
+        self.infos = StepInfos()
         self._enter(State.STEPPING)
-        self._send(channel.STEP, action)
+        self._send(channel.STEP, action, self._context.infos is Infos.STEPS)
 
     def close(self) -> None:
         """Ask the process to end."""
@@ -181,6 +185,7 @@ class Seat:
             return
         self.obs[:] = self._frame
         self._running = RunningEpisode(self._index, info)
+        self.infos = self.infos._replace(first=info)
         self._enter(State.READY)
 
     def _on_outcome(
@@ -193,6 +198,7 @@ class Seat:
         ended = terminated or truncated
         self.obs[:] = self._frame
         self.outcome = Outcome(reward, terminated, truncated)
+        self.infos = StepInfos(info)
         self._running.add(reward, self._context.gamma)
         if not ended:
             self._enter(State.READY)
@@ -241,7 +247,9 @@ class Seat:
         if self.state is State.STEPPING and not self._begins_anew:
             self.outcome = Outcome(reward=0.0, terminated=False, truncated=True)
             self._running.add(0.0, self._context.gamma)
-            self._end_episode({}, env_error=f"{cause}: {what.splitlines()[0]}")
+            error = f"{cause}: {what.splitlines()[0]}"
+            self.infos = StepInfos({}, env_error=error)
+            self._end_episode({}, env_error=error)
         self._kill()
         self._needs_seed = True
         self._enter(State.BACKOFF, self._budget.note_failure(cause, what))

@@ -70,10 +70,11 @@ def _serve(env: gym.Env, channel: Channel, frame: NDArray[np.uint8]) -> None:
     while True:
         command, *arguments = channel.recv()
         if command == STEP:
-            obs, reward, terminated, truncated, info = env.step(*arguments)
+            action, tells = arguments
+            obs, reward, terminated, truncated, info = env.step(action)
             write_image(frame, obs)
             ended = bool(terminated or truncated)
-            last = _bounded(info) if ended else None
+            last = _bounded(info) if ended or tells else None
             channel.send(OUTCOME, float(reward), bool(terminated), bool(truncated), last)
         elif command == RESET:
             seed, options = arguments

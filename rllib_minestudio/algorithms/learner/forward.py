@@ -20,7 +20,8 @@ from rllib_minestudio.algorithms.learner.batch import (
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Evaluation
 from rllib_minestudio.models.vpt import heads
-from rllib_minestudio.models.vpt_rl_module import FIRST, LOGITS, VPTRLModule
+from rllib_minestudio.models.vpt_rl_module import LOGITS, VPTRLModule
+from rllib_minestudio.models.vpt_rl_module_batch import FIRST
 
 
 def forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[str, Any]:

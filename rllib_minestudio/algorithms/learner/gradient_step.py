@@ -1,4 +1,7 @@
-"""One optimizer step: agreed on by all learners, clipped, or left out when a number is not finite.
+"""One optimizer step: agreed on by all learners, or left out when a number is not finite.
+
+How a gradient is clipped and applied is up to the learner's hooks (`vpt_learner.py`), which users
+may override; that what comes of it is finite is checked here.
 
 Gradients are averaged by DistributedDataParallel, so a NaN in one learner's share reaches all of
 them; whether a *loss* was finite is exchanged. Nothing is ever decided by one learner alone, so
@@ -7,12 +10,12 @@ none can wait for others that have gone on.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from rllib_minestudio.algorithms.gradients import GradientHooks, total_norm
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from rllib_minestudio.models.vpt.fine_tuning import WeightAverage
@@ -37,7 +40,7 @@ class GradientStep:
     Args:
         network: Whose weights they are.
         optimizer: Its groups hold all learning parameters.
-        clip: Largest global norm of a gradient; None: no limit.
+        hooks: Of the learner.
         max_nonfinite: Minibatches in a row that may be skipped for a NaN or infinite number.
         peers: The learners that step together.
         average: Follows the weights, or None.
@@ -51,7 +54,7 @@ class GradientStep:
         network: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
         *,
-        clip: float | None,
+        hooks: GradientHooks,
         max_nonfinite: int,
         peers: Peers,
         average: WeightAverage | None = None,
@@ -59,7 +62,7 @@ class GradientStep:
         """Start with no minibatch skipped."""
         self._network = network
         self._optimizer = optimizer
-        self._clip = math.inf if clip is None else clip
+        self._hooks = hooks
         self._max_nonfinite = max_nonfinite
         self._peers = peers
         self._skipped_in_a_row = 0
@@ -86,14 +89,17 @@ class GradientStep:
         for parameter in parameters:
             if self.only is not None and parameter not in self.only:
                 parameter.grad = None  # AdamW leaves it alone, and so do its moments
-        norm = torch.nn.utils.clip_grad_norm_(
-            [p for p in parameters if p.grad is not None], self._clip
+        self._hooks.gradient_norm = None
+        gradients = self._hooks.postprocess_gradients(
+            {p: p.grad for p in parameters if p.grad is not None}
         )
+        applied = total_norm(list(gradients.values()))
+        norm = applied if self._hooks.gradient_norm is None else self._hooks.gradient_norm
         # AdamW keeps squares: a gradient whose square overflows would stay in its moments.
-        broken = ~(norm.square().isfinite() & loss.isfinite())
-        taken = not self._peers.total(broken.float())
+        finite = norm.square().isfinite() & applied.square().isfinite() & loss.isfinite()
+        taken = not self._peers.total((~finite).float())
         if taken:
-            self._optimizer.step()
+            self._hooks.apply_gradients(gradients)
             if self.average is not None:
                 self.average.update(self._network)
         self._optimizer.zero_grad(set_to_none=True)

@@ -2,7 +2,7 @@
 
 A reader's path: `update` -> `_prepare` (what may be trained on; advantages, proximal policy) ->
 `TrainingPass` (optimizer steps, minibatches, chunks of `context_length` with the memory carried
-over) -> `_chunk_loss` -> one `GradientStep` per `gradient_accumulation` minibatches.
+over) -> `compute_loss_for_module` -> one `GradientStep` per `gradient_accumulation` minibatches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, requ
 from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
 from rllib_minestudio.algorithms.learner.losses import moments
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
-from rllib_minestudio.algorithms.learner.objective import Objective, objective
+from rllib_minestudio.algorithms.learner.objective import objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
 from rllib_minestudio.algorithms.learner.schedule import (
     LossCoefficients,
@@ -69,7 +69,7 @@ class MineStudioPPOLearner(VPTLearner):
         self._gradient_step = GradientStep(
             self.vpt.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
-            clip=config.grad_clip or None,
+            hooks=self,
             max_nonfinite=config.max_nonfinite_minibatches,
             peers=self._peers,
             average=averaged.average if averaged else None,
@@ -153,7 +153,7 @@ class MineStudioPPOLearner(VPTLearner):
         with self._collected.timed("targets"):
             prepared = self._prepare(loaded)
         with self._collected.timed("train"):
-            self._passes.run(prepared, self._chunk_loss, self._collected)
+            self._passes.run(prepared, self.learn_from_chunk, self._collected)
         self._is_published = self._coefficients.publish
         if self._is_published:
             self._weights_seq_no += 1
@@ -238,27 +238,28 @@ class MineStudioPPOLearner(VPTLearner):
         self._collected.add_staleness(list(chain.from_iterable(trained)))
         return excluded
 
-    def _chunk_loss(self, chunk: TrainingBatch, outputs: dict[str, Any]) -> Objective:
-        """The loss of one chunk and its parts; see `objective.py`."""
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
+    ) -> Tensor:
+        """The loss of one chunk, a scalar: its part of the mean over the optimizer step.
+
+        A term that a subclass adds is to be weighted by `batch.share`, as those of `objective.py`.
+        """
         prior_logits = None
         if self._prior is not None:
-            assert chunk.prior_latent is not None and chunk.prior_version is not None
-            prior_logits = self._prior.logits(chunk.prior_latent, chunk.prior_version)
-        return objective(
-            logits=outputs[LOGITS],
-            value=outputs[VALUE],
-            batch=chunk,
+            assert batch.prior_latent is not None and batch.prior_version is not None
+            prior_logits = self._prior.logits(batch.prior_latent, batch.prior_version)
+        loss, parts = objective(
+            logits=fwd_out[LOGITS],
+            value=fwd_out[VALUE],
+            batch=batch,
             value_head=self.vpt.network.value_head,
             prior_logits=prior_logits,
             coefficients=self._coefficients,
             options=self.config,
         )
-
-    def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
-    ) -> Tensor:
-        """RLlib's name for the loss of one chunk, a scalar."""
-        return self._chunk_loss(batch, fwd_out).loss
+        self._collected.add(parts)
+        return loss
 
     def _update_prior(self, iterations: int) -> None:
         """Let the prior follow the policy every `prior_update_interval` iterations."""
@@ -275,6 +276,7 @@ class MineStudioPPOLearner(VPTLearner):
         scalars = {
             **self._collected.results(),
             "kl_coeff": self._coefficients.kl,
+            "curr_entropy_coeff": self._coefficients.entropy,
             "weights_version": self._weights_seq_no,
         }
         for name, scalar in scalars.items():

@@ -23,6 +23,13 @@ from rllib_minestudio.algorithms.learner.targets import Targets
 STALENESS_BUCKETS = 8
 """Staleness from this on is counted together in the histogram."""
 
+RLLIB_NAMES = {
+    "explained_variance": "vf_explained_var",
+    "gradient_norm": "gradients_default_optimizer_global_norm",
+    "approximate_kl": "mean_kl_loss",
+}
+"""Our name -> the name of the same number in RLlib's PPO, under which it is reported as well."""
+
 
 class IterationMetrics:
     """Collects the numbers of one iteration.
@@ -104,4 +111,6 @@ class IterationMetrics:
             for name, parts in self._sums.items()
         }
         seconds = {f"{stage}_seconds": value for stage, value in self.seconds.items()}
-        return {**means, **self.scalars, **seconds}
+        found = {**means, **self.scalars}
+        rllibs = {name: found[ours] for ours, name in RLLIB_NAMES.items() if ours in found}
+        return {**found, **rllibs, **seconds}

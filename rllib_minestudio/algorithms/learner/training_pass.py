@@ -29,13 +29,13 @@ from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import forward
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
-from rllib_minestudio.algorithms.learner.objective import Objective
 from rllib_minestudio.algorithms.learner.plan import PlannedStep, num_minibatches, plan_steps
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets
 
-ChunkLoss = Callable[[TrainingBatch, dict[str, Any]], Objective]
-"""(chunk, outputs of `forward_train`) -> its part of the loss and of its terms."""
+LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
+"""(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
+gradients to those accumulated so far."""
 
 
 class PassOptions(Protocol):
@@ -95,12 +95,12 @@ class TrainingPass:
         self._peers = peers
         self._generator = torch.Generator().manual_seed(seed)
 
-    def run(self, prepared: Prepared, chunk_loss: ChunkLoss, collected: IterationMetrics) -> None:
+    def run(self, prepared: Prepared, learn: LearnFromChunk, collected: IterationMetrics) -> None:
         """All epochs of an iteration.
 
         Args:
             prepared: What to train on.
-            chunk_loss: The objective.
+            learn: Called for each chunk.
             collected: Takes the losses and what became of the steps.
         """
         options, targets = self._options, prepared.targets
@@ -121,7 +121,7 @@ class TrainingPass:
             planned = [(step, rows) for step in steps for rows in step.minibatches]
             minibatches = self._stream.stream(lambda key: self._minibatch(prepared, *key), planned)
             for step in steps:
-                self._step(step, minibatches, chunk_loss, collected)
+                self._step(step, minibatches, learn, collected)
 
     def _skip(self, num_sequences: int, nonfinite: bool, collected: IterationMetrics) -> None:
         """There is nothing to train on: all was too stale, lost, or not finite."""
@@ -171,7 +171,7 @@ class TrainingPass:
         self,
         step: PlannedStep,
         minibatches: Iterator[TrainingBatch],
-        chunk_loss: ChunkLoss,
+        learn: LearnFromChunk,
         collected: IterationMetrics,
     ) -> None:
         """One optimizer step on the mean gradient over its sequences."""
@@ -185,7 +185,7 @@ class TrainingPass:
                 collected.add({name: part / count for name, part in parts.items()})
             # Passed on at once: a name for it here would keep it while the next one is prepared.
             losses += self._accumulate(
-                next(minibatches), chunk_loss, collected, synchronise=i == count - 1
+                next(minibatches), learn, collected, synchronise=i == count - 1
             )
         taken = self._gradient_step.step(
             loss=torch.stack(losses).sum(), minibatches=count * self._peers.count
@@ -197,7 +197,7 @@ class TrainingPass:
     def _accumulate(
         self,
         minibatch: TrainingBatch,
-        chunk_loss: ChunkLoss,
+        learn: LearnFromChunk,
         collected: IterationMetrics,
         *,
         synchronise: bool,
@@ -206,7 +206,7 @@ class TrainingPass:
 
         Args:
             minibatch: Whole sequences.
-            chunk_loss: The objective.
+            learn: Called for each chunk.
             collected: Takes the losses.
             synchronise: Whether its last chunk ends the step, and so averages the gradients over
                 the learners.
@@ -220,11 +220,10 @@ class TrainingPass:
         for i, chunk in enumerate(chunks):
             with self._synchronised(synchronise and i == len(chunks) - 1):
                 outputs = forward(self._module, chunk.image, chunk.first, state)
-                loss, parts = chunk_loss(chunk, outputs)
-                loss.backward()
+                loss = learn(chunk, outputs)
             state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
-            losses.append(loss.detach())
-            collected.add(parts)
+            losses.append(loss)
+            collected.add({"total_loss": loss})
         return losses
 
     def _synchronised(self, synchronise: bool) -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import ray
 from ray.exceptions import RayError
-from ray.rllib.core import COMPONENT_RL_MODULE
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
@@ -53,6 +53,12 @@ class Experience(Protocol):
 
     def publish(self, version: int, module_state: Any) -> None:
         """Give new weights to the runners, and their version to the buffer."""
+
+    def bring_up_to_date(self, runner: Any) -> None:
+        """Load the weights published last into the env runner of this process."""
+
+    def published(self) -> Any:
+        """The state of the module that was published last."""
 
     def set_prior(self, weights: PriorWeights) -> None:
         """Give the prior's weights to the runners, together with the next `publish`."""
@@ -118,6 +124,13 @@ class PlayedHere:
         self.replay_buffer.set_version(version)
         self._runner.set_state({COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
+    def bring_up_to_date(self, runner: Any) -> None:
+        """It has them: it plays."""
+
+    def published(self) -> Any:
+        """What the env runner plays with."""
+        return self._runner.module.get_state()
+
     def set_prior(self, weights: PriorWeights) -> None:
         """Load the prior's weights."""
         self._runner.set_prior(weights)
@@ -166,6 +179,7 @@ class PlayedElsewhere:
         self._count = fragments_per_iteration
         self._num_envs = requests.num_envs
         self._version = 0
+        self._number_here = 0
         self._unreachable = 0
         # If no staleness is allowed, runners wait for the weights: nothing may straddle them.
         self._aligned = limits["max_staleness"] == 0
@@ -195,6 +209,23 @@ class PlayedElsewhere:
         self._version = version
         self.replay_buffer.set_version(version)
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
+
+    def bring_up_to_date(self, runner: Any) -> None:
+        """Load what was published since the last call; a runner that does not play pulls nothing.
+
+        Args:
+            runner: The same in every call; anything with `set_state`.
+        """
+        newest = self.weights.newest(self._number_here)
+        if newest is not None:
+            runner.set_state(newest.state)
+            self._number_here = newest.number
+
+    def published(self) -> Any:
+        """What the runners pull."""
+        newest = self.weights.newest(0)
+        assert newest is not None  # setup publishes
+        return newest.state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
 
     def set_prior(self, weights: PriorWeights) -> None:
         """Put the weights where the runners pull them from."""

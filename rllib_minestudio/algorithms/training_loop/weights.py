@@ -160,6 +160,13 @@ class WeightsPublisher:
         assert self._newest is not None
         return WeightsSource(self.service.actor, self._newest)
 
+    def newest(self, after_number: int) -> Publication | None:
+        """The newest publication, for this process; None if it has `after_number`, the newest."""
+        newest = self._newest
+        if newest is None or newest.number <= after_number:
+            return None
+        return Publication(newest.number, newest.version, ray.get(newest.reference))
+
     def stop(self) -> None:
         """End the actor."""
         self.service.stop()

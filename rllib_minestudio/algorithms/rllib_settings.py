@@ -1,0 +1,296 @@
+"""RLlib's settings: which are honoured, which are refused, and which mean nothing here.
+
+RLlib takes any setting for any algorithm, and an algorithm that has no use for one says nothing.
+Here each public setting of RLlib 2.60's `AlgorithmConfig` stands in one of three tables, which
+docs/rllib.md shows. What is refused is refused when the config is validated, as soon as its value
+is not the default (`setting_checks.py`).
+"""
+
+from __future__ import annotations
+
+
+def _table(*groups: tuple[str, str]) -> dict[str, str]:
+    """Spread (sentence, names) into name -> sentence."""
+    return {name: sentence for sentence, names in groups for name in names.split()}
+
+
+HONOURED: dict[str, str] = _table(
+    ("The environment and its options.", "env env_config"),
+    ("Of all random numbers.", "seed"),
+    (
+        "How many there are, and how many environments each of them has.",
+        "num_env_runners num_envs_per_env_runner",
+    ),
+    ("False: no env runner in the driver.", "create_local_env_runner"),
+    ("True: environments in the driver as well.", "create_env_on_local_worker"),
+    ("A subclass of `MineStudioEnvRunner`; others are refused.", "env_runner_cls"),
+    ("Steps per fragment.", "rollout_fragment_length"),
+    ("Whether actions are sampled in training.", "explore"),
+    ("A runner that takes longer over a rollout hangs, and is replaced.", "sample_timeout_s"),
+    ("How long a lost runner may take to come back.", "env_runner_restore_timeout_s"),
+    ("Rollouts under way at each remote runner.", "max_requests_in_flight_per_env_runner"),
+    (
+        "Whether, and how often, Ray starts a lost runner anew.",
+        "restart_failed_env_runners max_num_env_runner_restarts",
+    ),
+    (
+        "Ray's resources and their placement.",
+        "num_cpus_for_main_process custom_resources_for_main_process placement_strategy "
+        "num_cpus_per_env_runner num_gpus_per_env_runner custom_resources_per_env_runner "
+        "num_cpus_per_learner num_gpus_per_learner custom_resources_per_learner",
+    ),
+    ("Learners that train together; cloning has one.", "num_learners"),
+    ("A subclass of the algorithm's own learner; others are refused.", "learner_class"),
+    ("For a learner of one's own, as `self.config.learner_config_dict`.", "learner_config_dict"),
+    ("Discount per step.", "gamma"),
+    ("A number, or a schedule over environment steps.", "lr"),
+    ("Largest global norm of a gradient.", "grad_clip"),
+    ("Passes over an iteration's fragments.", "num_epochs"),
+    ("The network's options; `model_config` replaces them, `model` adds to them.", "model"),
+    ("The same, as `rl_module` takes it.", "model_config"),
+    ("`RLModuleSpec(module_class=...)` with a subclass of `VPTRLModule`.", "rl_module_spec"),
+    (
+        "A class or a list of classes (`callbacks_class`), functions or lists of functions.",
+        "callbacks_class on_algorithm_init on_train_result on_evaluate_start on_evaluate_end "
+        "on_env_runners_recreated on_checkpoint_loaded on_environment_created on_episode_start "
+        "on_episode_step on_episode_end on_sample_end",
+    ),
+    ("Iterations between evaluations; `evaluate()` works without.", "evaluation_interval"),
+    ("How many episodes, a number.", "evaluation_duration"),
+    ("Env runners for evaluation beside the training's.", "evaluation_num_env_runners"),
+    ("Needs remote learners.", "evaluation_parallel_to_training"),
+    ("Options that differ in evaluation, such as `explore`.", "evaluation_config"),
+    ("Gets the algorithm and a group of `EvaluationEnvRunner`s.", "custom_evaluation_function"),
+    ("Episodes that the means are over.", "metrics_num_episodes_for_smoothing"),
+    (
+        "An iteration trains on as many batches as it takes.",
+        "min_time_s_per_iteration min_sample_timesteps_per_iteration "
+        "min_train_timesteps_per_iteration",
+    ),
+    ("Reductions of one's own for logged values.", "custom_stats_cls_lookup"),
+    ("Of RLlib's logger.", "log_level"),
+)
+"""Name of a setting, as RLlib's methods take it -> what it does here."""
+
+REFUSED: dict[str, str] = _table(
+    (
+        "there are no connectors between environments, VPT and the learner; change observations "
+        "and rewards in a wrapper or a callback of the environment",
+        "env_to_module_connector module_to_env_connector learner_connector "
+        "add_default_connectors_to_env_to_module_pipeline "
+        "add_default_connectors_to_module_to_env_pipeline "
+        "add_default_connectors_to_learner_pipeline episode_lookback_horizon",
+    ),
+    (
+        "an iteration is fragments_per_iteration fragments of rollout_fragment_length steps",
+        "train_batch_size train_batch_size_per_learner",
+    ),
+    ("use fragments_per_minibatch and gradient_accumulation", "minibatch_size"),
+    (
+        "fragments are shuffled in each epoch in any case; steps within one must not be",
+        "shuffle_batch_per_epoch",
+    ),
+    ("gradients are clipped by their global norm, grad_clip", "grad_clip_by"),
+    ("the optimizer is AdamW; use weight_decay, adam_eps and lr_factors", "optimizer"),
+    ("fragments have a fixed length, through which episodes may end", "batch_mode"),
+    (
+        "learners fetch fragments themselves, one iteration ahead",
+        "num_aggregator_actors_per_learner max_requests_in_flight_per_aggregator_actor "
+        "max_requests_in_flight_per_learner",
+    ),
+    (
+        "the algorithms are written for the new API stack; leave it switched on",
+        "enable_rl_module_and_learner enable_env_runner_and_connector_v2",
+    ),
+    (
+        "there is one agent and one policy per environment",
+        "observation_fn count_steps_by policies "
+        "policy_map_capacity policy_mapping_fn policies_to_train policy_states_are_swappable "
+        "algorithm_config_overrides_per_module",
+    ),
+    ("VPT is written in torch", "framework"),
+    (
+        "use the model's option compile: true",
+        "torch_compile_learner torch_compile_learner_what_to_compile "
+        "torch_compile_learner_dynamo_mode torch_compile_learner_dynamo_backend "
+        "torch_compile_worker torch_compile_worker_dynamo_backend torch_compile_worker_dynamo_mode",
+    ),
+    ("learners keep their buffers equal by themselves", "torch_ddp_kwargs"),
+    ("use num_gpus_per_learner and num_gpus_per_env_runner", "num_gpus"),
+    ("choose the GPU with CUDA_VISIBLE_DEVICES", "local_gpu_idx"),
+    ("use env_config, and callbacks that record, to look at episodes", "render_env"),
+    ("change rewards in a callback of the environment", "clip_rewards"),
+    ("use env_pool.mode", "gym_env_vectorize_mode remote_worker_envs remote_env_batch_wait_ms"),
+    ("VPT scales images itself", "observation_filter preprocessor_pref"),
+    ("use explore; the policy's own distribution is what explores", "exploration_config"),
+    (
+        "env runners pull the newest weights in any case",
+        "use_env_runner_state_server env_runner_state_server_max_concurrency",
+    ),
+    (
+        "fragments hold uint8 frames as NumPy arrays, uncompressed",
+        "compress_observations episodes_to_numpy",
+    ),
+    ("env runners are checked in any case", "validate_env_runners_after_construction"),
+    (
+        "what is lost is replaced; use max_restarts_per_hour, env_pool.max_restarts_per_hour, "
+        "sample_timeout_s and env_runner_restore_timeout_s",
+        "ignore_env_runner_failures restart_failed_sub_environments "
+        "delay_between_env_runner_restarts_s num_consecutive_env_runner_failures_tolerance "
+        "env_runner_health_probe_timeout_s",
+    ),
+    (
+        "evaluation_duration must be a number of episodes; which of them end within a given time "
+        "depends on their lengths, and so would the success rate",
+        "evaluation_duration_unit",
+    ),
+    (
+        "an evaluation plays a fixed set of whole episodes, evaluation_duration of them, however "
+        "long they take; use env_pool's timeouts and evaluation_options.max_attempts",
+        "evaluation_auto_duration_min_env_steps_per_sample "
+        "evaluation_auto_duration_max_env_steps_per_sample evaluation_sample_timeout_s "
+        "evaluation_unhealthy_workers_timeout_s evaluation_error_after_n_consecutive_skips "
+        "evaluation_force_reset_envs_before_iteration",
+    ),
+    (
+        "nothing is evaluated on recorded episodes; MineStudioBC has validation_fraction",
+        "off_policy_estimation_methods ope_split_batch_by_episode offline_evaluation_interval "
+        "num_offline_eval_runners offline_evaluation_type offline_eval_runner_class "
+        "offline_loss_for_module_fn offline_eval_batch_size_per_runner "
+        "dataset_num_iters_per_offline_eval_runner offline_eval_rl_module_inference_only "
+        "num_cpus_per_offline_eval_runner num_gpus_per_offline_eval_runner "
+        "custom_resources_per_offline_eval_runner offline_evaluation_timeout_s "
+        "max_requests_in_flight_per_offline_eval_runner broadcast_offline_eval_runner_states "
+        "validate_offline_eval_runners_after_construction restart_failed_offline_eval_runners "
+        "ignore_offline_eval_runner_failures max_num_offline_eval_runner_restarts "
+        "offline_eval_runner_health_probe_timeout_s offline_eval_runner_restore_timeout_s "
+        "offline_evaluation_duration offline_evaluation_parallel_to_training "
+        "on_evaluate_offline_start on_evaluate_offline_end on_offline_eval_runners_recreated",
+    ),
+    (
+        "an environment resets itself before anybody is told; use on_episode_start",
+        "on_episode_created",
+    ),
+    (
+        "recorded episodes are read by MineStudioBC and by behaviour_cloning, in the layout of "
+        "`rllib record`",
+        "input_read_method input_read_method_kwargs input_read_schema input_read_episodes "
+        "input_read_sample_batches input_read_batch_size input_filesystem input_filesystem_kwargs "
+        "input_compress_columns input_spaces_jsonable materialize_data materialize_mapped_data "
+        "map_batches_kwargs iter_batches_kwargs ignore_final_observation prelearner_class "
+        "prelearner_buffer_class prelearner_buffer_kwargs prelearner_module_synch_period "
+        "prelearner_use_recorded_module_states input_config actions_in_input_normalized "
+        "postprocess_inputs shuffle_buffer_size offline_sampling input_ offline_data_class "
+        "dataset_num_iters_per_learner",
+    ),
+    (
+        "use evaluation_options.record, or `rllib evaluate --record`",
+        "output output_config output_compress_columns output_max_file_size "
+        "output_max_rows_per_file output_write_remaining_data output_write_method "
+        "output_write_method_kwargs output_filesystem output_filesystem_kwargs "
+        "output_write_episodes",
+    ),
+    (
+        "a callback's metrics_logger keeps what it is told to keep",
+        "keep_per_episode_custom_metrics",
+    ),
+    (
+        "a checkpoint holds everything, and its policy as safetensors; use `rllib model export`",
+        "export_native_model_files checkpoint_trainable_policies_only",
+    ),
+    ("environments are played for real", "fake_sampler"),
+    (
+        "lr may be a schedule, and precision: bfloat16 needs no scaling",
+        "_torch_grad_scaler_class _torch_lr_scheduler_classes",
+    ),
+    ("use the environment's own spaces", "observation_space action_space"),
+)
+"""Name of a setting -> the rule and the way out, as they stand behind its name and value."""
+
+MEANINGLESS: dict[str, str] = _table(
+    (
+        "Of TensorFlow.",
+        "eager_tracing eager_max_retraces tf_session_args local_tf_session_args "
+        "enable_tf1_exec_eagerly",
+    ),
+    (
+        "Of RLlib's old API stack, which reads it alone.",
+        "sample_collector sampler_perf_stats_ema_coef use_worker_filter_stats "
+        "update_worker_filter_stats metrics_episode_collection_timeout_s "
+        "sync_filters_on_rollout_workers_timeout_s replay_sequence_length log_sys_usage "
+        "extra_python_environs_for_driver extra_python_environs_for_worker",
+    ),
+    ("VPT's actions are tokens: nothing is scaled or clipped.", "normalize_actions clip_actions"),
+    ("Of Atari, and of environments that mask actions.", "is_atari action_mask_key"),
+    ("RLlib checks multi-agent environments only.", "disable_env_checking"),
+    (
+        "The states of connectors, of which there are none.",
+        "merge_env_runner_states broadcast_env_runner_states",
+    ),
+    ("A step that is not finite is left out in any case.", "torch_skip_nan_gradients"),
+    ("The gradient's norm is logged in any case.", "log_gradients"),
+    (
+        "RLlib's own mark of a config for evaluation, and the class behind it.",
+        "in_evaluation algo_class",
+    ),
+)
+"""Name of a setting -> why its value makes no difference."""
+
+CLONING_HONOURS = _table(
+    ("The folder, or folders, with recordings.", "input_"),
+    ("Batches per iteration.", "dataset_num_iters_per_learner"),
+)
+"""What MineStudioBC honours and MineStudioPPO refuses."""
+
+CLONING_SETS = ("observation_space", "action_space", "offline_data_class")
+"""What MineStudioBC's config sets by itself."""
+
+CLONING_REFUSES: dict[str, str] = _table(
+    (
+        "cloning plays no environments; clones are played in the driver when they are evaluated",
+        "num_env_runners create_local_env_runner create_env_on_local_worker env_runner_cls "
+        "max_requests_in_flight_per_env_runner restart_failed_env_runners "
+        "max_num_env_runner_restarts env_runner_restore_timeout_s on_env_runners_recreated "
+        "on_environment_created on_episode_start on_episode_step on_episode_end on_sample_end "
+        "evaluation_parallel_to_training custom_evaluation_function",
+    ),
+    ("cloning goes through dataset_num_iters_per_learner batches per iteration", "num_epochs"),
+)
+"""What MineStudioBC refuses and MineStudioPPO honours."""
+
+OTHER_NAMES = {
+    "num_workers": "use num_env_runners",
+    "num_rollout_workers": "use num_env_runners",
+    "num_envs_per_worker": "use num_envs_per_env_runner",
+    "num_cpus_per_worker": "use num_cpus_per_env_runner",
+    "num_gpus_per_worker": "use num_gpus_per_env_runner",
+    "evaluation_num_workers": "use evaluation_num_env_runners",
+    "num_gpus": "use num_gpus_per_learner and num_gpus_per_env_runner",
+    "num_sgd_iter": "use num_epochs",
+    "sgd_minibatch_size": "use fragments_per_minibatch",
+    "minibatch_size": "use fragments_per_minibatch",
+    "train_batch_size": "use fragments_per_iteration",
+    "train_batch_size_per_learner": "use fragments_per_iteration",
+    "horizon": "use the JudgeReset callback's time_limit in env_config.callbacks",
+    "lr_schedule": "use lr: [[0, 1e-4], [1000000, 0.0]], pairs of environment steps and rate",
+    "kl_coef": "use kl_coeff",
+    "vf_loss_coeff": "use vf_coeff",
+    "vf_share_layers": "VPT's policy and value always share their layers",
+    "vf_clip_param": "the value loss is not clipped; its target is normalised",
+    "model_config": "use model",
+    "exploration_config": "actions are sampled from the policy; use explore",
+    "observation_filter": "VPT scales images itself",
+    "no_done_at_end": "a time limit truncates, and is bootstrapped",
+    "soft_horizon": "a time limit truncates, and is bootstrapped",
+    "checkpoint_freq": "use checkpoint_config.save_interval, beside config",
+    "checkpoint_at_end": "use checkpoint_config.checkpoint_at_end, beside config",
+    "env_task_fn": "Ray removed it",
+    "monitor": "Ray removed it",
+}
+"""Keys that RLlib accepts, or once accepted, without any effect here -> what to do instead."""
+
+
+def refused_by_cloning() -> dict[str, str]:
+    """Return what MineStudioBC refuses."""
+    kept = {*CLONING_HONOURS, *CLONING_SETS}
+    return {name: rule for name, rule in REFUSED.items() if name not in kept} | CLONING_REFUSES

@@ -1,0 +1,96 @@
+"""Makes the algorithms known to Ray Tune by name, without importing Ray or an algorithm.
+
+`import rllib_minestudio` is enough for `tune.Tuner("MineStudioPPO")`, before or after Ray is
+imported. Tune's registry is filled as soon as it exists; what it is given unpickles to the class,
+so torch is imported when a name is first used. Ray empties the registry with each session, which
+is why it is filled again by every `ray.init`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+ALGORITHMS = {
+    "MineStudioPPO": "rllib_minestudio.algorithms.algorithm",
+    "MineStudioBC": "rllib_minestudio.algorithms.cloning.algorithm",
+}
+"""Name, of the class as well -> module."""
+
+_REGISTRY = "ray.tune.registry"
+
+
+def register_algorithms() -> None:
+    """Register the names now, or when `ray.tune.registry` is imported."""
+    if _REGISTRY in sys.modules:
+        _fill(sys.modules[_REGISTRY])
+    elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _WhenImported())
+
+
+class _Algorithm:
+    """Stands for a class in a pickle: it is unpickled as the class itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return _load, (self._name,)
+
+
+def _load(name: str) -> type:
+    algorithm: type = getattr(import_module(ALGORITHMS[name]), name)
+    return algorithm
+
+
+def _fill(registry: ModuleType) -> None:
+    import ray
+
+    def register() -> None:
+        for name in ALGORITHMS:
+            registry._global_registry.register(registry.TRAINABLE_CLASS, name, _Algorithm(name))
+
+    register()
+    ray._private.worker._post_init_hooks.append(register)
+
+
+class _WhenImported(MetaPathFinder):
+    """Finds `ray.tune.registry` as Python does, and fills it once it is loaded."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Give the usual spec with our loader in front; None for every other module."""
+        if name != _REGISTRY:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _FillingLoader(spec.loader)
+        return spec
+
+
+class _FillingLoader(Loader):
+    """Loads a module as another loader does, and fills it.
+
+    Args:
+        loader: The other.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        """Take the place of the other loader."""
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Leave it to the other loader."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute it, and fill it."""
+        self._loader.exec_module(module)
+        _fill(module)
