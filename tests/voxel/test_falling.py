@@ -30,10 +30,16 @@ def fall_ticks(distance):
     return count
 
 
+@pytest.fixture(scope="module")
+def stage():
+    return arena()
+
+
 @pytest.mark.parametrize("height", [1, 2, 5, 20])
 @pytest.mark.parametrize("block", ["sand", "gravel"])
-def test_a_block_without_ground_falls_after_two_ticks(block, height):
-    engine = arena()
+def test_a_block_without_ground_falls_after_two_ticks(stage, block, height):
+    engine = stage
+    state(engine).world.set_block(AWAY[0], FLOOR, AWAY[1], AIR)
     assert engine.execute(f"/setblock {AWAY[0]} {FLOOR + height} {AWAY[1]} {block}").ok
     engine.tick({})
     assert column(engine, 24)[height] == BLOCK_ID[block]
@@ -41,7 +47,7 @@ def test_a_block_without_ground_falls_after_two_ticks(block, height):
     while column(engine)[0] != BLOCK_ID[block]:
         engine.tick({})
         needed += 1
-        assert needed == 1 or column(engine, 24)[height] == AIR
+        assert column(engine, 24)[height] == AIR
         assert needed < 100
     # let go and moved for the first time in the second tick
     assert needed == 1 + fall_ticks(height)

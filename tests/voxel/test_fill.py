@@ -12,11 +12,18 @@ SIZE = (4, 4, 5)
 VOLUME, INSIDE = 4 * 4 * 5, 2 * 2 * 3
 
 
+@pytest.fixture(scope="module")
+def stage():
+    return arena()
+
+
 @pytest.fixture
-def engine():
-    made = arena()
-    state(made).world.fill((6, 8), (FLOOR, FLOOR + 2), (6, 9), DIRT)  # 2 x 2 x 3 in it
-    return made
+def engine(stage):
+    world = state(stage).world
+    world.fill((5, 9), (FLOOR, FLOOR + 4), (5, 10), AIR)
+    world.fill((6, 8), (FLOOR, FLOOR + 2), (6, 9), DIRT)  # 2 x 2 x 3 in it
+    state(stage).items.clear()
+    return stage
 
 
 def counts(engine):
