@@ -4,56 +4,110 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
 from tests.algorithms.cloning.conftest import demonstrations, make_config
+from tests.algorithms.toy_envs import IMAGE_SIZE
 
 __all__ = ["demonstrations", "make_config"]
 
+PENALTY = 0.03
 
-class Smoothed(MineStudioBCLearner):
-    """Cross entropy with label smoothing on the camera; counts its hooks."""
+
+class Watching(MineStudioBCLearner):
+    """Notes every call, and what the optimizer is given."""
+
+    penalty = 0.0
+
+    def build(self):
+        self.calls, self.applied = [], []
+        super().build()
 
     def compute_loss_for_module(self, *, module_id, config, batch, fwd_out):
+        self.calls.append("loss")
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
         )
-        uniform = -fwd_out["logits"]["camera"].mean(-1)
-        self.metrics.log_value((module_id, "chunks"), 1, reduce="sum")
-        return loss + 10.0 * (uniform * batch["weight"]).sum() / batch["num_steps"]
+        squares = sum(p.square().sum() for p in self._params.values())
+        share = (batch["weight"] / batch["num_steps"]).sum()
+        return loss + self.penalty * 0.5 * squares * share
 
-    def postprocess_gradients(self, gradients_dict):
-        self.metrics.log_value(("default_policy", "steps"), 1, reduce="sum")
-        return super().postprocess_gradients(gradients_dict)
+    def compute_gradients(self, loss_per_module, **kwargs):
+        self.calls.append("gradients")
+        return super().compute_gradients(loss_per_module, **kwargs)
+
+    def apply_gradients(self, gradients_dict):
+        self.calls.append("apply")
+        self.applied.append({p: gradient.clone() for p, gradient in gradients_dict.items()})
+        super().apply_gradients(gradients_dict)
 
 
-def test_a_learner_of_ones_own_and_evaluation_by_hand(local_ray, make_config):
+class Penalised(Watching):
+    """Its gradient has PENALTY times the weight in it, however the batch is cut."""
+
+    penalty = PENALTY
+
+
+def windows(config):
+    """One batch of random windows."""
+    rng = np.random.default_rng(0)
+    shape = (2, config.window_length)
+    return {
+        "image": rng.integers(0, 255, (*shape, IMAGE_SIZE, IMAGE_SIZE, 3), np.uint8),
+        "first": np.zeros(shape, np.bool_),
+        "buttons": rng.integers(0, 8641, shape),
+        "camera": rng.integers(0, 121, shape),
+        "weight": np.ones(shape, np.float32),
+    }
+
+
+def trained(make_config, learner_class):
+    """A learner after one optimizer step, and its weights before."""
+    torch.manual_seed(0)
+    config = make_config(window_length=8, context_length=4, grad_clip=None)
+    config.learners(learner_class=learner_class).validate()
+    spaces = {"default_policy": (config.observation_space, config.action_space)}
+    learner = config.build_learner(spaces=spaces)
+    weights = [p.detach().clone() for p in learner._params.values()]
+    data = TrainingData(data_iterators=[iter([windows(config)])])
+    learner.update(training_data=data, timesteps={}, num_iters=1)
+    return learner, weights
+
+
+def test_hooks_are_called_and_an_auxiliary_loss_counts(make_config):
+    plain, _ = trained(make_config, Watching)
+    penalised, weights = trained(make_config, Penalised)
+    assert plain.calls == [*["loss", "gradients"] * 2, "apply"]
+    (without,), (with_it,) = plain.applied, penalised.applied
+    compared = 0
+    for p, q, weight in zip(
+        plain._params.values(), penalised._params.values(), weights, strict=True
+    ):
+        if p in without:
+            compared += 1
+            torch.testing.assert_close(
+                with_it[q] - without[p], PENALTY * weight, rtol=1e-3, atol=1e-5
+            )
+    assert compared > 20
+
+
+@pytest.mark.slow
+def test_a_clone_is_evaluated_by_hand_and_can_be_had(local_ray, make_config):
     evaluated = []
-    camera = {}
-    for learner_class in (None, Smoothed):
-        config = make_config().callbacks(
-            on_evaluate_end=lambda *, evaluation_metrics, **_: evaluated.append(evaluation_metrics)
-        )
-        config.evaluation(evaluation_duration=2)
-        if learner_class is not None:
-            config.learners(learner_class=learner_class)
-        algorithm = config.build_algo()
-        for _ in range(2):
-            result = algorithm.train()["learners"]["default_policy"]
-        found = algorithm.evaluate()
-        assert found["env_runners"]["num_episodes"] == 2
-        assert evaluated[-1] == found
-        module = algorithm.get_module().get_state()
-        weights = algorithm.learner_group.get_weights()["default_policy"]
-        for name, array in weights.items():
-            np.testing.assert_array_equal(module[name], array)
-        camera[learner_class] = float(result["camera"])
-        algorithm.stop()
-    assert result["steps"] == config.dataset_num_iters_per_learner
-    chunks = -(-config.window_length // config.context_length)
-    assert result["chunks"] == chunks * result["steps"]
-    # Nothing but smoothing keeps a camera that never turns from being certain.
-    assert camera[Smoothed] > camera[None] + 0.1
+    config = make_config().callbacks(
+        on_evaluate_end=lambda *, evaluation_metrics, **_: evaluated.append(evaluation_metrics)
+    )
+    algorithm = config.evaluation(evaluation_duration=2).build_algo()
+    algorithm.train()
+    found = algorithm.evaluate()
+    assert found["env_runners"]["num_episodes"] == 2
+    assert evaluated == [found]
+    module = algorithm.get_module().get_state()
+    for name, array in algorithm.learner_group.get_weights()["default_policy"].items():
+        np.testing.assert_array_equal(module[name], array)
+    algorithm.stop()
 
 
 @pytest.mark.parametrize("callback", ["on_episode_step", "on_sample_end"])

@@ -38,6 +38,7 @@ def test_at_any_time_and_again_after_a_restore(local_ray, make_config, tmp_path)
     algorithm.stop()
 
 
+@pytest.mark.slow
 def test_options_of_evaluation_alone_count_there(local_ray, make_config):
     config = make_config(num_epochs=1).evaluation(
         evaluation_duration=2, evaluation_config={"explore": False, "env_config": {"length": 7}}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.utils.metrics.stats import DEFAULT_STATS_CLS_LOOKUP
+from ray.rllib.utils.metrics.metrics_logger import DEFAULT_STATS_CLS_LOOKUP
 from ray.rllib.utils.metrics.stats.max import MaxStats
 
 from rllib_minestudio import MineStudioPPO

@@ -74,7 +74,14 @@ def test_losses_and_gradients_per_chunk_and_the_rest_per_step(harness_with):
     assert harness.learner.calls == step * 2
 
 
-@pytest.mark.parametrize("per_minibatch, accumulation", [(4, 1), (1, 4), (2, 2)])
+@pytest.mark.parametrize(
+    "per_minibatch, accumulation",
+    [
+        (1, 4),
+        pytest.param(4, 1, marks=pytest.mark.slow),
+        pytest.param(2, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_an_auxiliary_loss_has_the_same_gradient_however_a_step_is_cut(
     harness_with, per_minibatch, accumulation
 ):

@@ -24,7 +24,8 @@ for name in ("MineStudioPPO", "MineStudioBC"):
 """
 
 
-@pytest.mark.parametrize("order", [OURS_FIRST, pytest.param(RAY_FIRST, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [OURS_FIRST, RAY_FIRST], ids=["ours_first", "ray_first"])
 def test_the_order_of_imports_does_not_matter(order):
     subprocess.run([sys.executable, "-c", order + LOOK_UP], check=True, timeout=300)
 

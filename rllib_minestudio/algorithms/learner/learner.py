@@ -241,10 +241,7 @@ class MineStudioPPOLearner(VPTLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
-        """The loss of one chunk, a scalar: its part of the mean over the optimizer step.
-
-        A term that a subclass adds is to be weighted by `batch.share`, as those of `objective.py`.
-        """
+        """The loss of one chunk, a scalar; weight terms of your own by `batch.share` as well."""
         prior_logits = None
         if self._prior is not None:
             assert batch.prior_latent is not None and batch.prior_version is not None

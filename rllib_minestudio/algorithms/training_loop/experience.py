@@ -128,7 +128,7 @@ class PlayedHere:
         """It has them: it plays."""
 
     def published(self) -> Any:
-        """What the env runner plays with."""
+        """What it plays with."""
         return self._runner.module.get_state()
 
     def set_prior(self, weights: PriorWeights) -> None:
@@ -178,9 +178,7 @@ class PlayedElsewhere:
         self._on_report = on_report
         self._count = fragments_per_iteration
         self._num_envs = requests.num_envs
-        self._version = 0
-        self._number_here = 0
-        self._unreachable = 0
+        self._version = self._number_here = self._unreachable = 0
         # If no staleness is allowed, runners wait for the weights: nothing may straddle them.
         self._aligned = limits["max_staleness"] == 0
 
@@ -211,11 +209,7 @@ class PlayedElsewhere:
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
-        """Load what was published since the last call; a runner that does not play pulls nothing.
-
-        Args:
-            runner: The same in every call; anything with `set_state`.
-        """
+        """Load what was published since the last call: who does not play pulls nothing."""
         newest = self.weights.newest(self._number_here)
         if newest is not None:
             runner.set_state(newest.state)
@@ -223,8 +217,7 @@ class PlayedElsewhere:
 
     def published(self) -> Any:
         """What the runners pull."""
-        newest = self.weights.newest(0)
-        assert newest is not None  # setup publishes
+        newest: Any = self.weights.newest(0)  # setup publishes, so there is one
         return newest.state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
 
     def set_prior(self, weights: PriorWeights) -> None:
