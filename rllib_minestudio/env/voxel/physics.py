@@ -27,6 +27,9 @@ JUMP_DELAY = 10
 AIR_ACCELERATION = 0.02
 NEGLIGIBLE = 0.003
 """Components of velocity below this are set to zero, as Minecraft does."""
+FASTEST = 64.0
+"""Cap on each component of a velocity, and so on every loop over the blocks along a motion. Nothing
+comes near: the fastest, a jump with the highest jump boost, begins with 26 blocks per tick."""
 SAFE_FALL = 3.0
 """Blocks that one can fall without harm."""
 STEP_HEIGHT = 0.6
@@ -265,11 +268,12 @@ def move(
 
 @kernel()
 def settle(body: np.void) -> None:
-    """Zeroes the components of a velocity that are too small to matter."""
+    """Zeroes the components of a velocity that are too small to matter, and caps the others."""
     velocity = body.velocity
     for axis in range(3):
         if abs(velocity[axis]) < NEGLIGIBLE:
             velocity[axis] = 0.0
+        velocity[axis] = min(max(velocity[axis], -FASTEST), FASTEST)
 
 
 @kernel()
