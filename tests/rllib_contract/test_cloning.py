@@ -103,7 +103,7 @@ def test_a_clone_is_evaluated_by_hand_and_can_be_had(local_ray, make_config):
     algorithm.train()
     found = algorithm.evaluate()
     assert found["env_runners"]["num_episodes"] == 2
-    assert evaluated == [found]
+    assert evaluated[-1] is found
     module = algorithm.get_module().get_state()
     for name, array in algorithm.learner_group.get_weights()["default_policy"].items():
         np.testing.assert_array_equal(module[name], array)
