@@ -114,7 +114,11 @@ def require_same_worlds(a: Met, b: Met) -> None:
     problems = []
     if a.seed != b.seed:
         problems.append(f"their seeds differ ({a.seed} and {b.seed})")
-    if a.config.get("digest") != b.config.get("digest"):
+    rules = [met.config.get("rules") for met in (a, b)]
+    if rules[0] != rules[1]:
+        said = [f"revision {one}" if one is not None else "no revision" for one in rules]
+        problems.append(f"the embedded engine's rules have changed ({' and '.join(said)})")
+    elif a.config.get("digest") != b.config.get("digest"):
         problems.append("their environments or their options differ")
     if a.filter != b.filter:
         problems.append(f"their filters differ ({a.filter!r} and {b.filter!r})")

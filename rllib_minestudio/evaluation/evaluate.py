@@ -8,6 +8,9 @@ from typing import Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
+from rllib_minestudio.algorithms.envs import EMBEDDED_ENGINE, resolve_env
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
 from rllib_minestudio.evaluation.options import EvaluationOptions
@@ -77,4 +80,7 @@ def environment_identity(config: Any, options: EvaluationOptions) -> dict[str, A
         "env_config": plain(dict(config.env_config)),
         "max_steps": options.max_steps,
     }
+    engine = config.env_config.get("engine", EMBEDDED_ENGINE)
+    if engine == EMBEDDED_ENGINE and resolve_env(config.env) is MineStudioEnv:
+        facts["rules"] = RULES
     return {**facts, "digest": digest(facts)}

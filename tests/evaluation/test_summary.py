@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from rllib_minestudio import MineStudioPPOConfig
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.compare import compare, mcnemar
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluate import environment_identity
+from rllib_minestudio.evaluation.options import EvaluationOptions
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 from rllib_minestudio.evaluation.summary import Rate, Summary, digest
 from rllib_minestudio.recordings import RecordingWriter
+from tests.algorithms.toy_envs import AttackOnRed
 
 
 def episode(index, success, earned=0.0, **facts):
@@ -96,6 +100,16 @@ def test_pairing_shows_what_independent_rates_do_not():
 def test_what_did_not_meet_the_same_worlds_is_not_compared():
     with pytest.raises(MineStudioError, match=r"seeds differ.*options differ.*filters differ"):
         compare(summary([True]), summary([True], seed=2, filter="x>1", config={"digest": "d"}))
+
+
+def test_the_same_worlds_under_other_rules_are_not_compared():
+    config = MineStudioPPOConfig().environment(env_config={"obs_size": [64, 64]})
+    now = environment_identity(config, EvaluationOptions())
+    before = {name: value for name, value in now.items() if name not in ("rules", "digest")}
+    with pytest.raises(MineStudioError, match=r"rules have changed \(no revision and revision 1\)"):
+        compare(summary([True], config=before), summary([True], config=now))
+    own = environment_identity(config.environment(AttackOnRed), EvaluationOptions())
+    assert "rules" not in own
 
 
 def test_equal_data_have_equal_digests():

@@ -15,3 +15,8 @@
     blocks items tools boxes    tables; what a step may ask for
     kernels jitcache rehearsal  how kernels are compiled, once per machine
 """
+
+RULES = 1
+"""Revision of the game's rules. Raise it with whatever changes what the same actions lead to:
+evaluations that were played under different revisions are not compared. Summaries from before there
+were revisions name none."""
