@@ -164,7 +164,7 @@ def test_closing_leaves_nothing_behind(tmp_path):
         list(play(pool, 20))
         pids = [*pool.pids, *map(int, game.read_text().split())]
         pool.close()
-        assert not any(map(exists, pids))
+        wait_until(lambda pids=pids: not any(map(exists, pids)))
     assert len(os.listdir("/proc/self/fd")) == before
     assert os.listdir("/dev/shm") == shared
 
