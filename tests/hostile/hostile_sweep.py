@@ -38,7 +38,7 @@ NO_OPTION_HAS = (float("nan"), "a" * 10_000, {"\x00": 1}, [{"a": [float("nan")]}
 EXTREME = (float("inf"), -float("inf"), 1e308, -1, -0.5, 0, 10**18, -(10**18), True, None)
 
 EITHER = "refused or accepted"
-FLIPS = 400
+FLIPS = 250
 
 
 def options() -> Iterator[Case]:
