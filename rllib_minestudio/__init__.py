@@ -8,6 +8,7 @@ known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rllib_minestudio import former_paths
 from rllib_minestudio.registration import register_algorithms
 
 if TYPE_CHECKING:
@@ -36,4 +37,5 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
+former_paths.install()
 register_algorithms()

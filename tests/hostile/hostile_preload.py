@@ -34,6 +34,8 @@ def _warm_up() -> None:
         file = folder / "x.yaml"
         file.write_text(yaml.safe_dump(hostile_experiments.HONEST))
         hostile_experiments.plan(str(file))
+        compiled = hostile_experiments._with("config.model.compile", True)
+        hostile_experiments.plan(compiled(folder))  # imports torch's compiler
 
 
 _warm_up()

@@ -1,0 +1,26 @@
+"""What has moved is found under its old path: pickles of earlier versions name it."""
+
+import pickle
+from importlib import import_module
+
+import pytest
+
+from rllib_minestudio import former_paths
+from rllib_minestudio.former_paths import MOVED, PACKAGE
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_an_old_path_leads_to_the_module_that_there_is(old):
+    new = f"{PACKAGE}.{MOVED[old]}"
+    with pytest.warns(DeprecationWarning, match=new):
+        former_paths._FormerPath().exec_module(type(pickle)(f"{PACKAGE}.{old}"))
+    assert import_module(f"{PACKAGE}.{old}") is import_module(new)
+    assert MOVED[old] not in MOVED
+
+
+def test_a_pickle_of_an_old_path_is_read(monkeypatch):
+    monkeypatch.setitem(MOVED, "once_upon.a_time", "errors")
+    monkeypatch.setitem(MOVED, "once_upon", "env")
+    pickled = b"crllib_minestudio.once_upon.a_time\nMineStudioError\n."
+    with pytest.warns(DeprecationWarning):
+        assert pickle.loads(pickled) is import_module(f"{PACKAGE}.errors").MineStudioError
