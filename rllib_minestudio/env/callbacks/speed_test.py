@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.option_checks import Problems, is_integer
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _LONGEST = 10**9
 
@@ -45,14 +41,14 @@ class SpeedTestCallback(MinecraftCallback):
         self.total_times = 0.0
         self._begun = 0.0
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Start the clock."""
         self._begun = time.perf_counter()
         return action
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,
