@@ -16,7 +16,48 @@ from types import ModuleType
 
 PACKAGE = "rllib_minestudio"
 
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "cli.assignments": "experiments.reading.assignments",
+    "cli.checkpoint": "cli.checkpoint_command",
+    "cli.config_keys": "experiments.reading.config_keys",
+    "cli.console": "console",
+    "cli.doctor": "cli.doctor_command",
+    "cli.engine": "cli.engine_command",
+    "cli.environment": "experiments.running.environment",
+    "cli.evaluation_section": "experiments.reading.evaluation_section",
+    "cli.experiment": "experiments.reading.experiment_file",
+    "cli.model": "cli.model_command",
+    "cli.names": "experiments.reading.named_objects",
+    "cli.numbers": "cli.argument_types",
+    "cli.options": "experiments.reading.config_section",
+    "cli.plan": "experiments.reading.tune_plan",
+    "cli.play": "cli.play_command",
+    "cli.progress": "experiments.results.progress",
+    "cli.ray_session": "experiments.running.ray_session",
+    "cli.record": "cli.record_command",
+    "cli.resume": "experiments.running.resume",
+    "cli.run": "experiments.running.tune_run",
+    "cli.run_record": "experiments.running.run_record",
+    "cli.scheduler": "experiments.reading.scheduler",
+    "cli.search": "experiments.reading.search_space",
+    "cli.sections": "experiments.reading.small_sections",
+    "cli.starting_policy": "experiments.running.starting_policy",
+    "cli.summary": "experiments.results.run_summary",
+    "cli.warmup": "cli.warmup_command",
+    "identity": "provenance",
+    "machine_code": "compilation_cache",
+    "runs": "experiments",
+    "runs.checkpoints": "experiments.results.trial_checkpoints",
+    "runs.full_disk": "experiments.running.full_disk",
+    "runs.history": "experiments.results.training_history",
+    "runs.resources": "experiments.running.resources",
+    "runs.results": "experiments.results.result_metrics",
+    "runs.resume": "experiments.running.tune_state",
+    "runs.tensorboard": "experiments.results.tensorboard",
+    "runs.trackers": "experiments.results.trackers",
+    "runs.videos": "experiments.results.videos",
+    "runs.wandb": "experiments.results.wandb",
+}
 """Old path to new path, both below the package, dotted."""
 
 

@@ -21,9 +21,9 @@ import yaml
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.identity import plain
 from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
 from rllib_minestudio.models.vpt.export import copy_plain
+from rllib_minestudio.provenance import plain
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import write_whole
 

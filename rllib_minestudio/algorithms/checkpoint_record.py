@@ -24,7 +24,7 @@ from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmCon
 from rllib_minestudio.algorithms.checkpoint_policy import write_policy
 from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.provenance import code_identity, plain, versions
 from rllib_minestudio.small_files import SmallFileError, read_text, read_yaml
 from rllib_minestudio.whole_file import save_whole, write_whole
 

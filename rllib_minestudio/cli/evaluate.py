@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.cli.console import phase, stderr, stdout
-from rllib_minestudio.cli.names import make_importable
+from rllib_minestudio.console import phase, stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def evaluate(arguments: argparse.Namespace) -> int:
     Raises:
         MineStudioError: The checkpoint, an option or a folder is not in order.
     """
-    from rllib_minestudio.cli import ray_session
-    from rllib_minestudio.cli.warmup import compile_kernels
+    from rllib_minestudio.cli.warmup_command import compile_kernels
     from rllib_minestudio.evaluation.options import EvaluationOptions
+    from rllib_minestudio.experiments.running import ray_session
 
     make_importable(Path.cwd())
     folder = _folder(arguments)
@@ -99,8 +99,11 @@ def _save(summary: Summary, folder: Path) -> None:
 
 def _load(source: str) -> LoadedPolicy:
     """Load the policy of a checkpoint, or the one that an experiment file starts from."""
-    from rllib_minestudio.cli.starting_policy import EXPERIMENT_SUFFIXES, load_starting_policy
     from rllib_minestudio.evaluation.checkpoint import load_policy
+    from rllib_minestudio.experiments.running.starting_policy import (
+        EXPERIMENT_SUFFIXES,
+        load_starting_policy,
+    )
 
     path = Path(source)
     return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(path)
@@ -175,7 +178,7 @@ def _config(policy: LoadedPolicy, arguments: argparse.Namespace) -> Any:
 
 def _overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Lay `--set` over the environment's options; `env_config.` before a path may be left out."""
-    from rllib_minestudio.cli.assignments import parse_assignments
+    from rllib_minestudio.experiments.reading.assignments import parse_assignments
 
     merged = dict(env_config)
     for path, value in parse_assignments(overrides, "--set").items():

@@ -8,20 +8,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.cli import ray_session
-from rllib_minestudio.cli.assignments import parse_assignments
-from rllib_minestudio.cli.console import stderr, stdout
-from rllib_minestudio.cli.experiment import (
+from rllib_minestudio.console import stderr, stdout
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.experiments.reading.assignments import parse_assignments
+from rllib_minestudio.experiments.reading.experiment_file import (
     TUNES_SAVE_INTERVAL,
     Experiment,
     load_experiments,
     load_tuner,
 )
-from rllib_minestudio.cli.names import make_importable
-from rllib_minestudio.cli.resume import resumed_experiment, resumed_record, run_to_resume
-from rllib_minestudio.cli.run import require_resources_here, run
-from rllib_minestudio.cli.run_record import RunRecord, describe, write_run_record
-from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.experiments.reading.named_objects import make_importable
+from rllib_minestudio.experiments.running import ray_session
+from rllib_minestudio.experiments.running.resume import (
+    resumed_experiment,
+    resumed_record,
+    run_to_resume,
+)
+from rllib_minestudio.experiments.running.run_record import RunRecord, describe, write_run_record
+from rllib_minestudio.experiments.running.tune_run import require_resources_here, run
 
 
 def train(arguments: Namespace) -> int:
@@ -110,7 +114,7 @@ def _apply_options(experiments: list[Experiment], arguments: Namespace) -> None:
 
 def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
     """Validate all experiments before any of them starts."""
-    from rllib_minestudio.cli.plan import make_plan
+    from rllib_minestudio.experiments.reading.tune_plan import make_plan
 
     ray_session.quieten(verbose)
     plans, problems = [], []

@@ -17,7 +17,7 @@ from rllib_minestudio.algorithms.checkpoint_record import (
     write_record,
 )
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.provenance import code_identity, plain, versions
 from rllib_minestudio.whole_file import save_whole
 
 

@@ -1,0 +1,189 @@
+"""`rllib doctor`: what works on this machine, and how to make the rest work.
+
+With a run it looks at that instead (`doctor_run.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from rllib_minestudio.cli.doctor_run import examine
+from rllib_minestudio.cli.health import CHECKS, MINECRAFT, TRAINING, Check, Health
+from rllib_minestudio.console import stdout
+from rllib_minestudio.errors import InvalidOptionsError
+
+NOT_WELL = 1
+"""Exit status when something that is needed does not work."""
+
+DESCRIPTION = """\
+Look at what works on this machine by using it, and say how to fix what does not.
+
+Every check runs in a process of its own, with a time limit, and asks nobody anything. The exit
+status is 0 if everything that --engine needs works, else 1.
+
+Given a RUN, look at that instead: say of every defect of the learner that was mended whether the
+run was affected by it, by the code and the options that the records of its checkpoints name. The
+exit status is 0 if it was affected by none, 1 if by any, 2 if RUN holds no checkpoint. The defects
+are described in docs/errata.md.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib doctor                        # for the embedded engine
+  rllib doctor --engine minecraft     # for the real game as well
+  rllib doctor --json                 # for a bug report or a script
+  rllib doctor results/cow/2026-11-21_12-00-00
+  rllib doctor results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best --json
+"""
+
+_AT_ONCE = 4
+
+
+class Diagnosis(NamedTuple):
+    """A check, what it found, and how long it took in seconds."""
+
+    check: Check
+    health: Health
+    seconds: float
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib doctor`."""
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        help="a run's folder, one of its trials, or a checkpoint; left out: this machine",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("voxel", "minecraft"),
+        help="the engine that has to work: the embedded one or the real game (default: voxel)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=doctor)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Run `rllib doctor` and return the exit status.
+
+    Raises:
+        InvalidOptionsError: `--engine` was given together with a run.
+        CheckpointError: The run holds no checkpoint.
+    """
+    if arguments.path is not None:
+        if arguments.engine is not None:
+            raise InvalidOptionsError(
+                f"--engine {arguments.engine} is about this machine, RUN {arguments.path!r} is "
+                "not: leave one of them out."
+            )
+        return examine(arguments.path, arguments.json)
+    diagnoses = diagnose(CHECKS)
+    needed = {TRAINING, MINECRAFT} if arguments.engine == "minecraft" else {TRAINING}
+    failures = [d for d in diagnoses if is_needed(d.check, needed) and not d.health.ok]
+    if arguments.json:
+        stdout.print_json(data=_report(diagnoses, needed), highlight=False)
+    else:
+        _print(diagnoses, needed)
+    return NOT_WELL if failures else 0
+
+
+def is_needed(check: Check, groups: set[str]) -> bool:
+    """Whether these groups cannot do without the check."""
+    return check.needed and check.group in groups
+
+
+def diagnose(checks: tuple[Check, ...]) -> list[Diagnosis]:
+    """Run checks, some at a time, and return what they found, in their order."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(_run, checks))
+
+
+def _run(check: Check) -> Diagnosis:
+    """Run a check in a process of its own, which is killed with all it started if it hangs."""
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rllib_minestudio.cli.health", check.name],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=check.seconds)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        health = Health(False, f"no answer within {check.seconds:g} s", "Try again; it may hang.")
+    else:
+        health = _read(process.returncode, output, errors)
+    return Diagnosis(check, health, time.monotonic() - start)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:  # not read to its end: a grandchild may hold it open
+            pipe.close()
+
+
+def _read(status: int, output: str, errors: str) -> Health:
+    """Read what a check printed; one that crashed has the last line of its errors as finding."""
+    lines = output.strip().splitlines()
+    if status == 0 and lines:
+        return Health(**json.loads(lines[-1]))
+    complaint = (errors.strip().splitlines() or [f"it ended with status {status}"])[-1]
+    return Health(False, complaint, "Reinstall it, or see the message.")
+
+
+def _report(diagnoses: list[Diagnosis], needed: set[str]) -> dict[str, object]:
+    return {
+        "ok": all(d.health.ok for d in diagnoses if is_needed(d.check, needed)),
+        "version": importlib.metadata.version("rllib-minestudio"),
+        "checks": [
+            {
+                "name": d.check.name,
+                "group": d.check.group,
+                "needed": is_needed(d.check, needed),
+                **d.health._asdict(),
+                "seconds": round(d.seconds, 1),
+            }
+            for d in diagnoses
+        ],
+    }
+
+
+def _print(diagnoses: list[Diagnosis], needed: set[str]) -> None:
+    table = Table(title="rllib doctor", title_justify="left")
+    for name in ("", "check", "found", "what to do"):
+        table.add_column(name, overflow="fold")
+    group = diagnoses[0].check.group
+    for d in diagnoses:
+        if d.check.group != group:
+            group = d.check.group
+            table.add_section()
+        if d.health.ok:
+            state = Text("ok", "green")
+        else:
+            is_fatal = is_needed(d.check, needed)
+            state = Text("missing", "red") if is_fatal else Text("no", "yellow")
+        fix = "" if d.health.ok else d.health.fix
+        table.add_row(state, d.check.name, d.health.detail, fix)
+    stdout.print(table)
+    if any(is_needed(d.check, needed) and not d.health.ok for d in diagnoses):
+        stdout.print("Something that is needed does not work; see above.")
+    else:
+        stdout.print(f"Everything needed works ({', '.join(sorted(needed))}).")
