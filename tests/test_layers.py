@@ -28,7 +28,8 @@ FORBIDDEN = {
         *(f"{OURS}.{layer}" for layer in ("models", "algorithms", "evaluation", "cli")),
     ],
     "evaluation": [f"{OURS}.experiments", f"{OURS}.cli"],
-    "experiments/results": [f"{OURS}.cli"],
+    "experiments": [f"{OURS}.cli", f"{OURS}.doctor"],
+    "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
 }
 ALLOWED = {"env/voxel": f"{OURS}.env.voxel"}
 

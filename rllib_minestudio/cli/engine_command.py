@@ -55,8 +55,8 @@ def install(arguments: argparse.Namespace) -> int:
     Raises:
         EngineError: If the engine cannot be put there.
     """
-    from rllib_minestudio.cli.warmup_command import compile_kernels
     from rllib_minestudio.env.voxel.server import launcher
+    from rllib_minestudio.experiments.running.kernels import compile_kernels
 
     directory = (arguments.dir or launcher.default_directory()).expanduser().absolute()
     if arguments.minestudio:

@@ -1,18 +1,12 @@
-"""`rllib play`: watch somebody play a task."""
+"""`rllib play`: its arguments, and what it prints."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
-from rllib_minestudio.console import phase, stdout
-from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
-from rllib_minestudio.experiments.reading.named_objects import make_importable
-
-if TYPE_CHECKING:
-    import gymnasium as gym
+from rllib_minestudio.console import stdout
 
 DESCRIPTION = """\
 Play a task and record it: one folder per episode, with a video.
@@ -27,8 +21,6 @@ examples:
   rllib play tuned_examples/cow.yaml --agent random
   rllib play tuned_examples/cow.yaml --agent CHECKPOINT --episodes 3 --out plays/
 """
-
-SCRIPTED = ("hunter", "random")
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
@@ -64,51 +56,16 @@ def play(arguments: argparse.Namespace) -> int:
     Raises:
         MineStudioError: The file, an option, the checkpoint or the folder is not in order.
     """
-    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-    from rllib_minestudio.evaluation.rollout import play_episodes
-    from rllib_minestudio.experiments.reading.experiment_file import load_experiments
-    from rllib_minestudio.experiments.reading.tune_plan import make_plan
-    from rllib_minestudio.experiments.running.environment import make_env
-    from rllib_minestudio.experiments.running.ray_session import quieten, set_environment
+    from rllib_minestudio.experiments.play_task import play_task
 
-    _check_agent(arguments.agent)
-    make_importable(Path.cwd())
-    set_environment()
-    quieten(verbose=False)
-    plan = make_plan(load_experiments(Path(arguments.task), arguments.set)[0])
-    options = RecorderOptions(arguments.out, source="pov", overlay=True)
-    env = EpisodeRecorder(make_env(plan.example), options)
-    with phase(f"playing {plan.name}") as show:
-        returns = play_episodes(
-            env,
-            _policy(arguments.agent, env, arguments.seed),
-            arguments.episodes,
-            seed=arguments.seed,
-            on_episode=lambda done, _: show(f"episode {done} of {arguments.episodes}"),
-        )
-    env.close()
+    returns = play_task(
+        Path(arguments.task),
+        arguments.agent,
+        arguments.out,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+        overrides=arguments.set,
+    )
     stdout.print(f"returns: {', '.join(f'{value:g}' for value in returns)}")
-    if env.failures:
-        raise RecordingError(env.failures[0])
     stdout.print(f"recordings: {arguments.out}")
     return 0
-
-
-def _check_agent(agent: str) -> None:
-    if agent not in SCRIPTED and not Path(agent).is_dir():
-        raise InvalidOptionsError(
-            f"--agent is {agent!r}: it must be {', '.join(SCRIPTED)}, or the folder of a "
-            f"checkpoint.{did_you_mean(agent, SCRIPTED)}"
-        )
-
-
-def _policy(agent: str, env: gym.Env, seed: int) -> Any:
-    """Return what chooses the actions."""
-    from rllib_minestudio.env.agents import RandomAgent, ScriptedHunter
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, ScriptedPolicy, load_module
-
-    if agent == "random":
-        return ScriptedPolicy(RandomAgent(seed), env)
-    if agent == "hunter":
-        return ScriptedPolicy(ScriptedHunter(), env)
-    return ModulePolicy(load_module(agent))

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
 from rllib_minestudio.console import phase, stdout
-from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.reading.named_objects import make_importable
-
-if TYPE_CHECKING:
-    from rllib_minestudio.demonstrations.recording import Order
 
 DESCRIPTION = """\
 Record demonstrations: a scripted agent plays the task of an experiment file.
@@ -95,7 +90,16 @@ def record(arguments: argparse.Namespace) -> int:
 
     make_importable(Path.cwd())
     set_environment()
-    order = _order(arguments)
+    from rllib_minestudio.experiments.reading.recording_order import recording_order  # and Ray
+
+    order = recording_order(
+        arguments.task,
+        arguments.set,
+        agent=arguments.agent,
+        prey=arguments.prey,
+        seed=arguments.seed,
+        crf=arguments.crf,
+    )
     left = len(missing(order, arguments.out, arguments.episodes))
     kept = arguments.episodes - left
     if kept:
@@ -111,41 +115,3 @@ def record(arguments: argparse.Namespace) -> int:
         stdout.print(f"mean return of {len(returns)} episodes: {sum(returns) / len(returns):.2f}")
     stdout.print(f"demonstrations: {arguments.out / EPISODES_FOLDER}", markup=False)
     return 0
-
-
-def _order(arguments: argparse.Namespace) -> Order:
-    """Read the task out of its file, and judge its environment's options."""
-    from rllib_minestudio.algorithms.envs import resolve_env
-    from rllib_minestudio.cli.warmup_command import compile_kernels
-    from rllib_minestudio.demonstrations.recording import Order
-    from rllib_minestudio.env import MineStudioEnv
-    from rllib_minestudio.env.agents.hunter import BODIES
-    from rllib_minestudio.experiments.reading.config_section import ENVIRONMENTS
-    from rllib_minestudio.experiments.reading.experiment_file import load_experiments
-    from rllib_minestudio.experiments.reading.named_objects import load_object
-
-    experiments = load_experiments(arguments.task, arguments.set)
-    if len(experiments) != 1:
-        names = ", ".join(experiment.name for experiment in experiments)
-        raise InvalidOptionsError(f"{arguments.task} holds several experiments: {names}.")
-    (experiment,) = experiments
-    config = experiment.algorithm_config
-    env: Any = experiment.env or getattr(config, "env", None) or MineStudioEnv
-    if isinstance(env, str) and env in ENVIRONMENTS:
-        env = load_object(env, ENVIRONMENTS, "environment", f"{experiment.name}.env")
-    base = getattr(config, "env_config", None) or {}
-    options = {**base, **experiment.config.get("env_config", {})}
-    make_env = resolve_env(env)
-    if make_env is MineStudioEnv:
-        MineStudioEnv.check_options(options)
-        if options.get("engine", "voxel") == "voxel":
-            compile_kernels()
-    return Order(
-        task=experiment.name,
-        make_env=make_env,
-        env_config=options,
-        agent=arguments.agent,
-        prey=tuple(arguments.prey or BODIES),
-        seed=arguments.seed,
-        crf=arguments.crf,
-    )

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rllib_minestudio.console import phase, stdout
+from rllib_minestudio.console import stdout
 
 DESCRIPTION = """\
 Compile the embedded engine, and the convolutions of large networks. Training does it
@@ -21,24 +21,10 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=warmup)
 
 
-def compile_kernels() -> None:
-    """Compile the engine if this machine has not yet, showing that it takes a while."""
-    from rllib_minestudio.env.voxel import jitcache
-
-    if not jitcache.is_warm():
-        with phase("compiling kernels (once per machine)") as show:
-            jitcache.warmup(lambda message: show(message.strip()))
-
-
 def warmup(arguments: argparse.Namespace) -> int:
     """Compile the kernels, or say that they are compiled; return the exit status."""
-    from rllib_minestudio.env.voxel import jitcache
-    from rllib_minestudio.models.vpt.winograd import compiled
+    from rllib_minestudio.experiments.running.kernels import compile_convolutions, compile_kernels
 
-    if jitcache.is_warm() and compiled.are_compiled():
+    if not (compile_kernels() | compile_convolutions()):
         stdout.print("The kernels are compiled already.")
-    compile_kernels()
-    if not compiled.are_compiled():
-        with phase("compiling convolutions (once per machine)") as show:
-            compiled.compile_once(lambda message: show(message.strip()))
     return 0

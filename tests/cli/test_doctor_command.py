@@ -6,10 +6,12 @@ import time
 
 import pytest
 
-from rllib_minestudio.cli import doctor_command, health
-from rllib_minestudio.cli.doctor_command import NOT_WELL, diagnose
-from rllib_minestudio.cli.health import CHECKS, MINECRAFT, TRAINING, Check, Health
+from rllib_minestudio.cli import doctor_command
+from rllib_minestudio.cli.doctor_command import NOT_WELL
 from rllib_minestudio.cli.main import main
+from rllib_minestudio.doctor import diagnosis, machine_checks
+from rllib_minestudio.doctor.diagnosis import diagnose
+from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING, Check, Health
 from rllib_minestudio.env.voxel import jitcache, kernels
 from rllib_minestudio.env.voxel.server import launcher
 
@@ -39,8 +41,8 @@ def test_ray_is_started_for_real():
 
 def test_a_missing_package_and_a_wrong_version_are_named(monkeypatch):
     wanted = ["no-such-package>=1", "numpy>=99", "av>=1", "pytest>=99; extra == 'test'"]
-    monkeypatch.setattr(health.importlib.metadata, "requires", lambda name: wanted)
-    result = health.requirements()
+    monkeypatch.setattr(machine_checks.importlib.metadata, "requires", lambda name: wanted)
+    result = machine_checks.requirements()
     assert not result.ok
     assert "no-such-package is missing" in result.detail
     assert "is not >=99" in result.detail
@@ -105,12 +107,12 @@ def test_a_check_that_hangs_or_crashes_is_a_finding(
     monkeypatch, tmp_path, body, seconds, complaint
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor_command.sys, "executable", stand_in(tmp_path, body))
+    monkeypatch.setattr(diagnosis.sys, "executable", stand_in(tmp_path, body))
     start = time.monotonic()
-    (diagnosis,) = diagnose((Check("x", TRAINING, seconds, health.python),))
+    (found,) = diagnose((Check("x", TRAINING, seconds, machine_checks.python),))
     assert time.monotonic() - start < 60
-    assert not diagnosis.health.ok
-    assert complaint in diagnosis.health.detail
+    assert not found.health.ok
+    assert complaint in found.health.detail
     started = (tmp_path / "pids").read_text().split() if (tmp_path / "pids").exists() else []
     while any(running(int(pid)) for pid in started):
         assert time.monotonic() - start < 60, "killed, but not gone"
@@ -135,9 +137,9 @@ def shown(monkeypatch, *checks):
     }
     monkeypatch.setattr(doctor_command, "CHECKS", table)
     monkeypatch.setattr(
-        doctor_command,
+        diagnosis,
         "_run",
-        lambda check: doctor_command.Diagnosis(check, healths[check.name], 0.1),
+        lambda check: diagnosis.Diagnosis(check, healths[check.name], 0.1),
     )
 
 

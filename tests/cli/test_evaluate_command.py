@@ -10,9 +10,9 @@ import subprocess
 import pytest
 import yaml
 
-from rllib_minestudio.cli.evaluate import _overridden
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.recordings import find_recordings
@@ -88,7 +88,7 @@ def test_an_evaluation_is_not_overwritten(tmp_path, capsys):
 
 def test_options_of_the_environment_are_changed_by_their_path():
     config = {"callbacks": [{"JudgeReset": {"time_limit": 600}}], "seed": 0}
-    changed = _overridden(config, ["env_config.callbacks.0.JudgeReset.time_limit=9", "seed=4"])
+    changed = overridden(config, ["env_config.callbacks.0.JudgeReset.time_limit=9", "seed=4"])
     assert changed == {"callbacks": [{"JudgeReset": {"time_limit": 9}}], "seed": 4}
     assert config["callbacks"][0]["JudgeReset"]["time_limit"] == 600
 

@@ -101,5 +101,5 @@ def test_bad_input_is_one_message_and_status_2(folder, arguments, message):
 
 def test_nothing_imports_ray_before_its_environment_is_set():
     """Ray reads some of its environment variables when it is imported."""
-    code = "import rllib_minestudio.cli.train, sys; sys.exit('ray' in sys.modules)"
+    code = "import rllib_minestudio.experiments.train, sys; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -139,21 +139,16 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     """Film the best trial's agent; None if there is nothing to film."""
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
+    from rllib_minestudio.experiments.results.film import film_checkpoint
     from rllib_minestudio.experiments.running.environment import make_env
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
-    from rllib_minestudio.recordings.video import VideoWriter
 
     path = folder / "agent.mp4"
     config = plan.example.copy(copy_frozen=False).update_from_dict(
         {"env_config": result.config.get("env_config", {})}
     )
-    with phase("recording the agent"), VideoWriter(path) as video:
-        env = make_env(config)
-        try:
-            policy = ModulePolicy(load_module(result.checkpoint.path))
-            play_episodes(env, policy, plan.summary.video_episodes, video=video)
-        finally:
-            env.close()
+    with phase("recording the agent"):
+        episodes = plan.summary.video_episodes
+        film_checkpoint(make_env(config), result.checkpoint.path, path, episodes)
     return str(path)
 
 

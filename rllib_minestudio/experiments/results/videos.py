@@ -2,7 +2,7 @@
 
 The weights come from a checkpoint, and a Ray task of its own plays and films the episode, so that
 training goes on meanwhile. The files are `<trial>/videos/iteration_000040.mp4`; trackers find them
-there (`new_videos`).
+there (`NewVideos`).
 """
 
 import logging
@@ -39,20 +39,12 @@ def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, pa
         path: Where the video goes, an mp4 file.
     """
     from gymnasium.wrappers import TimeLimit
-    from ray.rllib.env.env_context import EnvContext
 
-    from rllib_minestudio.algorithms.envs import resolve_env
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
-    from rllib_minestudio.recordings.video import VideoWriter
+    from rllib_minestudio.experiments.results.film import film_checkpoint
+    from rllib_minestudio.experiments.running.environment import build_env
 
-    context = EnvContext({"seed": seed, **env_config}, worker_index=0)
-    world = TimeLimit(resolve_env(env)(context), MAX_STEPS)
-    try:
-        with VideoWriter(path) as video:
-            policy = ModulePolicy(load_module(module_folder))
-            play_episodes(world, policy, 1, seed=seed, video=video)
-    finally:
-        world.close()
+    world = TimeLimit(build_env(env, env_config, seed), MAX_STEPS)
+    film_checkpoint(world, module_folder, Path(path), seed=seed)
 
 
 class RecordVideos(tune.Callback):

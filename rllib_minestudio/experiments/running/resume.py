@@ -6,7 +6,6 @@ applied, and reported too. What cannot change without breaking the saved state i
 """
 
 import copy
-from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,27 +56,25 @@ def run_to_resume(parent: Path) -> Path:
     return runs[-1]
 
 
-def resumed_experiment(in_file: Experiment, folder: Path, arguments: Namespace) -> Experiment:
-    """Return the experiment that a run was started with, changed by `--set` and `--stop`.
+def resumed_experiment(in_file: Experiment, folder: Path, overrides: Sequence[str]) -> Experiment:
+    """Return the experiment that a run was started with, changed by `--set`.
 
     Args:
         in_file: The experiment as the file says now, without the command line's options.
         folder: The run's folder.
-        arguments: The command line's options.
+        overrides: The `--set` options.
 
     Raises:
         CheckpointError: The folder does not tell what the run was started with.
         InvalidOptionsError: Something is to change that cannot.
     """
-    if arguments.num_samples is not None:
-        raise InvalidOptionsError(f"--num-samples with --resume: {FIXED['num_samples']}.")
     saved = read_run_record(folder).experiment
     body = {key: value for key, value in saved.items() if key != "name"}
     if in_file.algorithm_config is not None:
         # Objects cannot be read back from YAML; the trials' own configs hold them.
         body["config"] = {}
     try:
-        changed = with_overrides(body, arguments.set)
+        changed = with_overrides(body, overrides)
         return Experiment(name=in_file.name, algorithm_config=in_file.algorithm_config, **changed)
     except TypeError as error:
         raise CheckpointError(

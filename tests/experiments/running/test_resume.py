@@ -7,7 +7,6 @@ import random
 import re
 import signal
 import time
-from argparse import Namespace
 
 import pytest
 import yaml
@@ -78,8 +77,7 @@ def resume(started, *sets):
     """What `--resume --set ...` prepares: the plan, and the new note of the run."""
     file, folder = started
     (in_file,) = load_experiments(file)
-    arguments = Namespace(set=list(sets), num_samples=None)
-    experiment = resumed_experiment(in_file, folder, arguments)
+    experiment = resumed_experiment(in_file, folder, sets)
     plan = make_plan(experiment)
     return plan, resumed_record(folder, in_file, experiment, plan, sets)
 

@@ -1,8 +1,8 @@
 """The checks of `rllib doctor`: each looks at one thing by using it.
 
-`python -m rllib_minestudio.cli.health NAME` runs one check and prints its finding as JSON. The
-doctor runs each in a process of its own: a driver that hangs or a library that crashes is a
-finding then, and ends nothing else.
+`python -m rllib_minestudio.doctor.machine_checks NAME` runs one check and prints its finding as
+JSON. The doctor runs each in a process of its own: a driver that hangs or a library that crashes
+is then a finding, and ends nothing else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""`rllib evaluate`: what a checkpoint is worth, with videos to watch."""
+"""`rllib evaluate`: plays a checkpoint, or two to compare, and writes summary and recordings."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,33 +26,60 @@ EPISODES_FOLDER = "episodes"
 """Where recordings go, below the folder of the evaluation."""
 
 
-def evaluate(arguments: argparse.Namespace) -> int:
-    """Run `rllib evaluate` and return the exit status.
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What is to be evaluated, how, and where the results go.
+
+    Attributes:
+        checkpoint: A checkpoint's folder, or an experiment file: the policy it starts from.
+        options: Fields of `EvaluationOptions`; recordings go below `record["folder"]`.
+        out: Folder of the summary; None takes that of the recordings, or a new one.
+        compare: Another checkpoint, or the folder of its evaluation; None compares with none.
+        overrides: `key=value`, changes of the environment's options.
+        workers: Env runners; 0 plays in this process.
+        envs: Environments per env runner; None leaves the config's.
+        gpus: GPUs per env runner; None leaves the config's.
+        verbose: Show what Ray and its workers print.
+    """
+
+    checkpoint: str
+    options: Mapping[str, Any]
+    out: str | None = None
+    compare: str | None = None
+    overrides: Sequence[str] = ()
+    workers: int = 0
+    envs: int | None = None
+    gpus: float | None = None
+    verbose: bool = False
+
+
+def evaluate_checkpoint(request: EvaluationRequest) -> int:
+    """Evaluate a checkpoint, print and save its summary, and return the exit status.
 
     Raises:
         MineStudioError: The checkpoint, an option or a folder is not in order.
     """
-    from rllib_minestudio.cli.warmup_command import compile_kernels
     from rllib_minestudio.evaluation.options import EvaluationOptions
     from rllib_minestudio.experiments.running import ray_session
+    from rllib_minestudio.experiments.running.kernels import compile_kernels
 
     make_importable(Path.cwd())
-    folder = _folder(arguments)
-    options = EvaluationOptions.from_mapping(_options(arguments, folder))
+    folder = _folder(request)
+    options = EvaluationOptions.from_mapping(_options(request))
     ray_session.set_environment()
-    ray_session.quieten(arguments.verbose)
+    ray_session.quieten(request.verbose)
     from rllib_minestudio.evaluation.compare import compare, require_same_worlds
     from rllib_minestudio.evaluation.evaluate import environment_identity
     from rllib_minestudio.evaluation.prior import load_prior
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
     from rllib_minestudio.evaluation.summary import Summary
 
-    policies = [_load(arguments.checkpoint)]
-    other = _other_summary(arguments.compare)
-    if arguments.compare and other is None:
-        policies.append(_load(arguments.compare))
+    policies = [_load(request.checkpoint)]
+    other = _other_summary(request.compare)
+    if request.compare and other is None:
+        policies.append(_load(request.compare))
     prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
-    configs = [_config(policy, arguments) for policy in policies]
+    configs = [_config(policy, request) for policy in policies]
     identities = [environment_identity(config, options) for config in configs]
     met = [Summary((), options.seed, options.filter, config=i) for i in identities]
     met += [] if other is None else [other]
@@ -63,7 +89,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
         compile_kernels()
     summaries: list[Summary] = []
-    with ray_session.ray_session(max(1, arguments.workers), arguments.verbose):
+    with ray_session.ray_session(max(1, request.workers), request.verbose):
         for policy, config in zip(policies, configs, strict=True):
             summaries.append(_evaluate(policy, config, options, prior))
             _save(summaries[0], folder)  # before anything else can go wrong
@@ -109,9 +135,9 @@ def _load(source: str) -> LoadedPolicy:
     return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(path)
 
 
-def _folder(arguments: argparse.Namespace) -> Path:
+def _folder(request: EvaluationRequest) -> Path:
     """Return the evaluation's folder, which must not hold another one."""
-    chosen = arguments.out or arguments.record
+    chosen = request.out or (request.options.get("record") or {}).get("folder")
     folder = Path(chosen or Path("evaluations") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
     if (folder / "summary.json").exists():
         raise MineStudioError(
@@ -133,20 +159,12 @@ def _writable(folder: Path) -> None:
         ) from error
 
 
-def _options(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Return the options as `EvaluationOptions` wants them."""
-    names = ("episodes", "seed", "filter", "deterministic", "max_steps", "only", "kl_to")
-    options = {name: getattr(arguments, name) for name in names}
-    if arguments.record:
-        options["record"] = {
-            "folder": str(Path(arguments.record).resolve() / EPISODES_FOLDER),
-            "format": arguments.format,
-            "source": "pov" if arguments.pov else "observation",
-            "overlay": arguments.overlay,
-            "media": arguments.media,
-            "fps": arguments.fps,
-            "crf": arguments.crf,
-        }
+def _options(request: EvaluationRequest) -> dict[str, Any]:
+    """Return the options as `EvaluationOptions` wants them: recordings go into their own folder."""
+    options = dict(request.options)
+    if options.get("record"):
+        folder = Path(options["record"]["folder"]).resolve() / EPISODES_FOLDER
+        options["record"] = {**options["record"], "folder": str(folder)}
     return options
 
 
@@ -159,24 +177,24 @@ def _other_summary(path: str | None) -> Summary | None:
     return Summary.load(path)
 
 
-def _config(policy: LoadedPolicy, arguments: argparse.Namespace) -> Any:
+def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
     """Return the config to evaluate with; checks everything that can be wrong with it."""
     from rllib_minestudio.evaluation.checkpoint import evaluation_config
 
     for name, least in (("workers", 0), ("envs", 1)):
-        value = getattr(arguments, name)
+        value = getattr(request, name)
         if value is not None and value < least:
             raise InvalidOptionsError(f"--{name} is {value}: it must be at least {least}.")
-    policy.config.environment(env_config=_overridden(policy.config.env_config, arguments.set))
+    policy.config.environment(env_config=overridden(policy.config.env_config, request.overrides))
     return evaluation_config(
         policy.config,
-        num_env_runners=arguments.workers,
-        num_envs=arguments.envs,
-        num_gpus=arguments.gpus,
+        num_env_runners=request.workers,
+        num_envs=request.envs,
+        num_gpus=request.gpus,
     )
 
 
-def _overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Lay `--set` over the environment's options; `env_config.` before a path may be left out."""
     from rllib_minestudio.experiments.reading.assignments import parse_assignments
 
