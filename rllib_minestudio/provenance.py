@@ -1,10 +1,9 @@
-"""Which code ran: versions, commits, and values as plain data that can be written down."""
+"""Which code ran: the versions of packages, and the commit of a source folder."""
 
 from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -60,31 +59,3 @@ def _git(folder: Path, *arguments: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
-
-
-def plain(value: Any) -> Any:
-    """Turn a value into what YAML and JSON can hold: numbers, strings, lists and mappings.
-
-    Arrays become lists, classes and functions their dotted path, anything else its `repr`.
-    """
-    if value is None or (isinstance(value, bool | int | float | str) and _is_builtin(value)):
-        return value
-    if isinstance(value, Mapping):
-        return {_key(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):  # numpy's scalars and arrays, torch's tensors
-        return plain(value.tolist())
-    if isinstance(value, type) or callable(value):
-        module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-        return f"{module}.{name}" if name else repr(value)
-    return repr(value)
-
-
-def _is_builtin(value: Any) -> bool:
-    """Return whether a value is of a built-in type itself; numpy's float64 is a float, too."""
-    return type(value).__module__ == "builtins"
-
-
-def _key(key: Any) -> Any:
-    return key if isinstance(key, str | int) and _is_builtin(key) else str(key)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.plain_values import plain
 from rllib_minestudio.recordings.columns import Columns
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.infos import InfoLines
@@ -25,7 +26,6 @@ from rllib_minestudio.recordings.layout import (
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
-    plain,
 )
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,

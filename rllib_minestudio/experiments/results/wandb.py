@@ -7,7 +7,7 @@ from typing import Any
 
 from ray.air.integrations.wandb import WandbLoggerCallback
 
-from rllib_minestudio.provenance import plain
+from rllib_minestudio.plain_values import recordable
 from rllib_minestudio.experiments.results.videos import NewVideos, iteration_of
 
 
@@ -38,7 +38,7 @@ class WeightsAndBiases(WandbLoggerCallback):
         if self._name is not None:
             suffix = f"-{trial.trial_id}" if self._many_trials else ""
             self.kwargs["name"] = f"{self._name}{suffix}"
-        self.kwargs["config"] = {**plain(trial.config), **self._identity}
+        self.kwargs["config"] = {**recordable(trial.config), **self._identity}
         self._videos.skip_present(trial)
         super().log_trial_start(trial)
 

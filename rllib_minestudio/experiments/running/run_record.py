@@ -11,7 +11,8 @@ import yaml
 from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
-from rllib_minestudio.provenance import code_identity, plain, versions
+from rllib_minestudio.plain_values import recordable
+from rllib_minestudio.provenance import code_identity, versions
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import write_whole
 
@@ -61,7 +62,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
         options = resolved_options(experiment.algorithm_config)
         fields["config"] = {**options, **experiment.config}
-    return dict(plain(fields))
+    return dict(recordable(fields))
 
 
 def write_run_record(folder: Path, record: RunRecord) -> None:
