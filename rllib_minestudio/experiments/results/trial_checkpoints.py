@@ -26,6 +26,7 @@ from rllib_minestudio.algorithms.checkpoint_record import (
 )
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.experiments.results.result_metrics import RETURN, metric
+from rllib_minestudio.whole_file import Unfinished, save_whole, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -154,10 +155,8 @@ def note_origin(trial_folder: Path, checkpoint: SavedCheckpoint) -> None:
     target = trial_folder / RESUMED_FROM / f"iteration_{checkpoint.record.iteration:06d}.yaml"
     if target.exists():  # resumed from there twice
         return
-    target.parent.mkdir(exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.copyfile(checkpoint.folder / RECORD_FILE, partial)
-    os.replace(partial, target)
+    with whole_file(target) as partial:
+        shutil.copyfile(checkpoint.folder / RECORD_FILE, partial)
 
 
 def _is_due(iteration: int, keep_interval: int | None) -> bool:
@@ -166,12 +165,8 @@ def _is_due(iteration: int, keep_interval: int | None) -> bool:
 
 def link_folder(source: Path, target: Path) -> None:
     """Give a folder a second name that outlives the first; replaces what was there."""
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(source, partial, copy_function=_link_or_copy)
-    shutil.rmtree(target, ignore_errors=True)
-    partial.rename(target)
+    Unfinished(target).remove_abandoned()
+    save_whole(target, lambda folder: shutil.copytree(source, folder, copy_function=_link_or_copy))
 
 
 def _link_or_copy(source: str, target: str) -> None:
@@ -183,10 +178,10 @@ def _link_or_copy(source: str, target: str) -> None:
 
 def _point(link: Path, target: Path) -> None:
     """Make `link` point to `target`, at one stroke."""
-    partial = link.with_name(f".{link.name}.partial")
-    partial.unlink(missing_ok=True)
-    partial.symlink_to(target)
-    os.replace(partial, link)
+    new = Unfinished(link)
+    new.discard()
+    new.partial.symlink_to(target)
+    new.complete()
 
 
 def _drop_former_best(trial_folder: Path, keep_interval: int | None) -> None:
