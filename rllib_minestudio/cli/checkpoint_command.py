@@ -89,7 +89,7 @@ def _show(folder: Path, record: Any) -> None:
 
 
 def _facts(record: Any) -> dict[str, str]:
-    from rllib_minestudio.experiments.results.result_metrics import ENV_STEPS, RETURN, metric
+    from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, metric
 
     steps, mean = metric(record.result, ENV_STEPS), metric(record.result, RETURN)
     return {
@@ -116,7 +116,7 @@ def _list(folder: Path) -> int:
         CheckpointError: There are none.
     """
     from rllib_minestudio.algorithms.checkpoint_record import read_record
-    from rllib_minestudio.experiments.results.trial_checkpoints import checkpoint_folders, trial_of
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import checkpoint_folders, trial_of
 
     found = list(checkpoint_folders(folder))
     if not found:
@@ -151,7 +151,7 @@ def _row(name: str, iteration: str, steps: str, mean: str, saved: str) -> str:
 
 
 def _is_best(checkpoint: Path) -> bool:
-    from rllib_minestudio.experiments.results.trial_checkpoints import BEST, trial_of
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import BEST, trial_of
 
     best = trial_of(checkpoint) / BEST
     return best.exists() and best.resolve() == checkpoint.resolve()

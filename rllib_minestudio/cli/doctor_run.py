@@ -31,7 +31,7 @@ def examine(path: str, as_json: bool) -> int:
     Raises:
         CheckpointError: There is no whole checkpoint at `path`.
     """
-    from rllib_minestudio.experiments.results.training_history import stages_of
+    from rllib_minestudio.experiments.outputs.training_history import stages_of
 
     trials = stages_of(Path(path))
     verdicts = {trial: judge(stages) for trial, stages in trials.items()}

@@ -1,6 +1,6 @@
 """`rllib train file`: from an experiment file to trained agents and a summary.
 
-The file is read and judged (`reading`), run or resumed (`running`), and summarised (`results`).
+The file is read and judged (`reading`), run or resumed (`running`), and summarised (`outputs`).
 """
 
 import os

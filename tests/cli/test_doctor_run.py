@@ -10,7 +10,7 @@ from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.algorithms.checkpoint_record import read_record, write_record
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errata import ERRATA, NUMERICS
-from rllib_minestudio.experiments.results.trial_checkpoints import (
+from rllib_minestudio.experiments.outputs.trial_checkpoints import (
     SavedCheckpoint,
     keep,
     note_origin,

@@ -21,7 +21,7 @@ from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.options import EvaluationOptions
 from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
 from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.experiments.results.run_summary import read_history
+from rllib_minestudio.experiments.outputs.run_summary import read_history
 from rllib_minestudio.experiments.running.resume import run_to_resume
 from rllib_minestudio.experiments.running.run_record import read_run_record
 from rllib_minestudio.recordings import find_recordings

@@ -14,7 +14,7 @@ from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_rec
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from tests.cli.command import TINY, finished, rllib
-from tests.experiments.results.event_files import read_events
+from tests.experiments.outputs.event_files import read_events
 
 
 @pytest.fixture

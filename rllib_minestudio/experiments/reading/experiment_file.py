@@ -65,7 +65,7 @@ class Experiment:
         checkpoint_config: Which checkpoints there are; fields of
             `small_sections.CheckpointOptions`.
         record_video_interval: Iterations between two videos of the agent; None for none.
-        trackers: Where results go besides the run's folder; see `results.trackers`.
+        trackers: Where results go besides the run's folder; see `outputs.trackers`.
         evaluation: How the agent is evaluated while it is trained; see `evaluation_section`.
         summary: What is measured around the run; fields of `small_sections.SummaryOptions`.
         algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds

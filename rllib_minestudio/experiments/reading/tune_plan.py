@@ -5,6 +5,7 @@ from typing import Any
 
 from rllib_minestudio.env.checks import shown
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.experiments.outputs.trackers import tracker_problems
 from rllib_minestudio.experiments.reading.config_section import (
     algorithm_of,
     check_variants,
@@ -23,7 +24,6 @@ from rllib_minestudio.experiments.reading.small_sections import (
     summary_options,
     video_interval,
 )
-from rllib_minestudio.experiments.results.trackers import tracker_problems
 
 _MOST_TRIALS = 100_000
 

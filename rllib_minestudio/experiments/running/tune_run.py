@@ -21,7 +21,7 @@ RANDOM_POLICY_FILE = "random_policy.json"
 
 
 def run(
-    plan: Any, folder: Path, resumed_with: list[str] | None, verbose: bool, start: float
+    plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
 ) -> int:
     """Train one experiment and summarise it.
 
@@ -42,9 +42,9 @@ def run(
 
 
 def _run(
-    plan: Any, folder: Path, resumed_with: list[str] | None, verbose: bool, start: float
+    plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
 ) -> int:
-    from rllib_minestudio.experiments.results.run_summary import summarize
+    from rllib_minestudio.experiments.outputs.run_summary import summarize
 
     random_returns = random_policy_returns(plan, folder)
     if resumed_with is not None and not _anything_left(plan, folder):
@@ -109,11 +109,11 @@ def _cpus(plan: Any) -> int:
 
 def _callbacks(plan: Any) -> list[Any]:
     """Build what watches a run, in the order in which they are told."""
+    from rllib_minestudio.experiments.outputs.progress import TrainingProgress
+    from rllib_minestudio.experiments.outputs.trackers import logger_callbacks
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
+    from rllib_minestudio.experiments.outputs.videos import RecordVideos
     from rllib_minestudio.experiments.reading.scheduler import scheduled_end
-    from rllib_minestudio.experiments.results.progress import TrainingProgress
-    from rllib_minestudio.experiments.results.trackers import logger_callbacks
-    from rllib_minestudio.experiments.results.trial_checkpoints import KeepCheckpoints
-    from rllib_minestudio.experiments.results.videos import RecordVideos
     from rllib_minestudio.experiments.running.tune_state import BackUpState
 
     identity = {"versions": versions(), "code": code_identities()}
@@ -133,8 +133,8 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
     from ray import tune
     from ray.tune.search import BasicVariantGenerator
 
+    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
     from rllib_minestudio.experiments.reading.scheduler import make_scheduler
-    from rllib_minestudio.experiments.results.result_metrics import StopAt
 
     return tune.Tuner(
         plan.algorithm,
@@ -167,8 +167,8 @@ def _anything_left(plan: Any, folder: Path) -> bool:
     """Tell Tune which trials go on, by what lies on disk; return whether any does."""
     from ray.tune.experiment import Trial
 
-    from rllib_minestudio.experiments.results.result_metrics import StopAt
-    from rllib_minestudio.experiments.results.trial_checkpoints import loadable_checkpoints
+    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import loadable_checkpoints
     from rllib_minestudio.experiments.running.tune_state import prepare_state, repair_state
 
     reached = StopAt(plan.stop)
@@ -188,7 +188,7 @@ def _anything_left(plan: Any, folder: Path) -> bool:
     return Trial.PENDING in statuses or len(statuses) < plan.num_samples
 
 
-def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: list[str]) -> Any:
+def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: Sequence[str]) -> Any:
     """Let Tune go on with the trials of a run.
 
     Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
@@ -196,8 +196,8 @@ def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: list[str]) -> A
     """
     from ray import tune
 
+    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
     from rllib_minestudio.experiments.reading.scheduler import make_scheduler
-    from rllib_minestudio.experiments.results.result_metrics import StopAt
     from rllib_minestudio.experiments.running.tune_state import ContinueTrials
 
     change = config_change(plan, sets) if sets else None

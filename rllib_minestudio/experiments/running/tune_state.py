@@ -23,7 +23,7 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 from ray.train._internal.session import _TrainingResult
 
-from rllib_minestudio.experiments.results.trial_checkpoints import (
+from rllib_minestudio.experiments.outputs.trial_checkpoints import (
     SavedCheckpoint,
     loadable_checkpoints,
     note_origin,

@@ -16,7 +16,7 @@ from rllib_minestudio.experiments.running.tune_state import (
     can_resume,
     repair_state,
 )
-from tests.experiments.results.test_trial_checkpoints import save
+from tests.experiments.outputs.test_trial_checkpoints import save
 
 TRIALS, SEARCH = "experiment_state-2026-01-01.json", "basic-variant-state-2026-01-01.json"
 

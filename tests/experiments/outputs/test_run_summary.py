@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rllib_minestudio.experiments.results import run_summary
-from rllib_minestudio.experiments.results.run_summary import _last_return, read_history
+from rllib_minestudio.experiments.outputs import run_summary
+from rllib_minestudio.experiments.outputs.run_summary import _last_return, read_history
 
 
 def test_history_counts_repeated_iterations_once_and_survives_a_torn_line(tmp_path):

@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 
 from rllib_minestudio.console import clock, phase, short, stderr, stdout
+from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, StopAt, metric
+from rllib_minestudio.experiments.outputs.trial_checkpoints import BEST
 from rllib_minestudio.experiments.reading.search_space import value_at
-from rllib_minestudio.experiments.results.trial_checkpoints import BEST
-from rllib_minestudio.experiments.results.result_metrics import ENV_STEPS, RETURN, StopAt, metric
 from rllib_minestudio.whole_file import write_whole
 
 
@@ -139,7 +139,7 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     """Film the best trial's agent; None if there is nothing to film."""
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
-    from rllib_minestudio.experiments.results.film import film_checkpoint
+    from rllib_minestudio.experiments.outputs.film import film_checkpoint
     from rllib_minestudio.experiments.running.environment import make_env
 
     path = folder / "agent.mp4"

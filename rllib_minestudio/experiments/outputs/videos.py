@@ -14,7 +14,7 @@ import ray
 from ray import tune
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rllib_minestudio.experiments.results.trial_checkpoints import link_folder
+from rllib_minestudio.experiments.outputs.trial_checkpoints import link_folder
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, pa
     """
     from gymnasium.wrappers import TimeLimit
 
-    from rllib_minestudio.experiments.results.film import film_checkpoint
+    from rllib_minestudio.experiments.outputs.film import film_checkpoint
     from rllib_minestudio.experiments.running.environment import build_env
 
     world = TimeLimit(build_env(env, env_config, seed), MAX_STEPS)

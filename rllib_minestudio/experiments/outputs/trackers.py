@@ -140,11 +140,11 @@ def logger_callbacks(
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     loggers: list[LoggerCallback] = [CSVLoggerCallback(), JsonLoggerCallback()]
     if options.get("tensorboard", True):
-        from rllib_minestudio.experiments.results.tensorboard import TensorBoard
+        from rllib_minestudio.experiments.outputs.tensorboard import TensorBoard
 
         loggers.append(TensorBoard())
     if "wandb" in options:
-        from rllib_minestudio.experiments.results.wandb import WeightsAndBiases
+        from rllib_minestudio.experiments.outputs.wandb import WeightsAndBiases
 
         loggers.append(WeightsAndBiases(options["wandb"], identity, many_trials))
     if "mlflow" in options:

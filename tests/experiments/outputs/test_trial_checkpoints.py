@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from rllib_minestudio.experiments.results.trial_checkpoints import (
+from rllib_minestudio.experiments.outputs.trial_checkpoints import (
     KeepCheckpoints,
     best_checkpoint,
     complete_checkpoints,

@@ -16,7 +16,7 @@ from rllib_minestudio.algorithms.checkpoint_record import (
 )
 from rllib_minestudio.errata import Stage
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.experiments.results.trial_checkpoints import (
+from rllib_minestudio.experiments.outputs.trial_checkpoints import (
     RESUMED_FROM,
     checkpoint_folders,
     complete_checkpoints,

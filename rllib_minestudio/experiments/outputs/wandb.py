@@ -7,8 +7,8 @@ from typing import Any
 
 from ray.air.integrations.wandb import WandbLoggerCallback
 
+from rllib_minestudio.experiments.outputs.videos import NewVideos, iteration_of
 from rllib_minestudio.plain_values import recordable
-from rllib_minestudio.experiments.results.videos import NewVideos, iteration_of
 
 
 class WeightsAndBiases(WandbLoggerCallback):

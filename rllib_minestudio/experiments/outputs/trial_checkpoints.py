@@ -25,7 +25,7 @@ from rllib_minestudio.algorithms.checkpoint_record import (
     read_record,
 )
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.experiments.results.result_metrics import RETURN, metric
+from rllib_minestudio.experiments.outputs.result_metrics import RETURN, metric
 from rllib_minestudio.whole_file import Unfinished, save_whole, whole_file
 
 logger = logging.getLogger(__name__)

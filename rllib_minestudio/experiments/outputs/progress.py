@@ -9,8 +9,8 @@ from ray import tune
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rllib_minestudio.console import clock, short, stdout
+from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, metric
 from rllib_minestudio.experiments.reading.search_space import value_at
-from rllib_minestudio.experiments.results.result_metrics import ENV_STEPS, metric
 
 SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
 """Lines about one trial come no faster than this; iterations can take a fraction of a second."""

@@ -7,11 +7,11 @@ import av
 import numpy as np
 import pytest
 
+from rllib_minestudio.experiments.outputs.tensorboard import TAG, TensorBoard, encode_gif
+from rllib_minestudio.experiments.outputs.trackers import tracker_problems
+from rllib_minestudio.experiments.outputs.videos import NewVideos
 from rllib_minestudio.recordings.video import VideoWriter
-from rllib_minestudio.experiments.results.tensorboard import TAG, TensorBoard, encode_gif
-from rllib_minestudio.experiments.results.trackers import tracker_problems
-from rllib_minestudio.experiments.results.videos import NewVideos
-from tests.experiments.results.event_files import read_events
+from tests.experiments.outputs.event_files import read_events
 
 
 @pytest.fixture(autouse=True)

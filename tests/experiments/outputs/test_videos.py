@@ -4,7 +4,7 @@ import logging
 from types import SimpleNamespace
 
 from rllib_minestudio.evaluation.rollout import MODULE_PATH
-from rllib_minestudio.experiments.results.videos import RecordVideos, videos_of
+from rllib_minestudio.experiments.outputs.videos import RecordVideos, videos_of
 
 
 class TrialFacts:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ray.tune.logger import TBXLoggerCallback
 
-from rllib_minestudio.experiments.results.videos import NewVideos, iteration_of
+from rllib_minestudio.experiments.outputs.videos import NewVideos, iteration_of
 
 TAG = "videos/agent"
 

@@ -5,13 +5,13 @@ import pickle
 import pytest
 
 from rllib_minestudio.console import clock
-from rllib_minestudio.experiments.results.progress import (
+from rllib_minestudio.experiments.outputs.progress import (
     TrainingProgress,
     fraction_done,
     progress_line,
     seconds_left,
 )
-from rllib_minestudio.experiments.results.result_metrics import metric
+from rllib_minestudio.experiments.outputs.result_metrics import metric
 
 RESULT = {
     "training_iteration": 5,
