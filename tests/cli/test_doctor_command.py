@@ -12,7 +12,7 @@ from rllib_minestudio.cli.main import main
 from rllib_minestudio.doctor import diagnosis, machine_checks
 from rllib_minestudio.doctor.diagnosis import diagnose
 from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING, Check, Health
-from rllib_minestudio.env.voxel import jitcache, kernels
+from rllib_minestudio.env.voxel import kernel_cache, kernels
 from rllib_minestudio.env.voxel.server import launcher
 
 
@@ -26,7 +26,7 @@ def found(*names):
 
 
 def test_what_training_needs_is_found_where_the_tests_run():
-    jitcache.warmup()
+    kernel_cache.warmup()
     healths = found("Python", "PyTorch", "kernel cache", "embedded engine")
     assert all(health.ok for health in healths.values()), healths
     assert sys.executable in healths["Python"].detail

@@ -10,7 +10,7 @@ from typing import Any
 
 from ray import tune
 
-from rllib_minestudio.env.checks import is_number, shown
+from rllib_minestudio.env.option_checks import is_number, shown
 from rllib_minestudio.experiments.reading.experiment_file import TUNES_SAVE_INTERVAL, Experiment
 from rllib_minestudio.experiments.reading.named_objects import closest
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rllib_minestudio.env.checks import shown
+from rllib_minestudio.env.option_checks import shown
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.outputs.trackers import tracker_problems
 from rllib_minestudio.experiments.reading.config_section import (

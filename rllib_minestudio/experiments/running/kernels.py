@@ -5,12 +5,12 @@ from rllib_minestudio.console import phase
 
 def compile_kernels() -> bool:
     """Compile the embedded engine if need be; return whether that was needed."""
-    from rllib_minestudio.env.voxel import jitcache
+    from rllib_minestudio.env.voxel import kernel_cache
 
-    if jitcache.is_warm():
+    if kernel_cache.is_warm():
         return False
     with phase("compiling kernels (once per machine)") as show:
-        jitcache.warmup(lambda message: show(message.strip()))
+        kernel_cache.warmup(lambda message: show(message.strip()))
     return True
 
 
