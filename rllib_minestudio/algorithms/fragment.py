@@ -9,7 +9,7 @@ its row: `obs[t]` is what the agent saw, `action[t]` what it then did, `reward[t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -87,35 +87,19 @@ class Fragment:
     @property
     def metadata(self) -> FragmentMetadata:
         """What may be known of it without holding it."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        arrays = [value for value in values if isinstance(value, np.ndarray)]
-        for value in values:
-            arrays += value.values() if isinstance(value, dict) else ()
-        return FragmentMetadata(
-            key=self.key,
-            length=len(self),
-            weights_version_min=self.weights_version_min,
-            weights_version_max=self.weights_version_max,
-            nbytes=sum(array.nbytes for array in arrays),
-        )
+        return FragmentMetadata(self.key, self.weights_version_min)
 
 
 class FragmentMetadata(NamedTuple):
-    """What a buffer needs to know of a fragment that lies elsewhere.
+    """What a replay buffer needs to know of a fragment that lies elsewhere.
 
     Attributes:
         key: As `Fragment.key`.
-        length: T.
-        weights_version_min: As in `Fragment`.
-        weights_version_max: As in `Fragment`.
-        nbytes: Of all its arrays.
+        weights_version: Oldest version of the weights that acted in it.
     """
 
     key: tuple[str, int]
-    length: int
-    weights_version_min: int
-    weights_version_max: int
-    nbytes: int
+    weights_version: int
 
 
 class FragmentRows:

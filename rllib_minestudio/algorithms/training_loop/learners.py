@@ -22,7 +22,7 @@ from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
 from rllib_minestudio.algorithms.training_loop.learner_start import (
     NotStartedError,
     end_group,
@@ -76,7 +76,7 @@ class Learners:
         """Take over a group."""
         self.group = group
         leave_at_exit(group)
-        self.failures = FailureBudget("learner", max_restarts_per_hour)
+        self.failures = PartFailures("learner", max_restarts_per_hour)
         self._state_interval = state_interval
         self._updates_since_state = 0
         self._timeout_s = timeout_s

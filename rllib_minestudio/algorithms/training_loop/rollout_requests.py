@@ -18,8 +18,7 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from rllib_minestudio.algorithms.rollout import RolloutReport
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
-from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import StoredFragment
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
 
@@ -34,10 +33,10 @@ STOP_WITHIN_S = 10.0
 
 
 class Harvest(NamedTuple):
-    """What came back from one rollout call."""
+    """What came back from one rollout call: the report, and references to its fragments."""
 
     report: RolloutReport
-    fragments: list[StoredFragment]
+    fragments: list[ray.ObjectRef]
 
 
 @dataclass
@@ -113,7 +112,7 @@ class RolloutRequests:
         self._timeout_s = timeout_s
         self._restore_timeout_s = restore_timeout_s
         self._last_well = time.monotonic()
-        self.failures = FailureBudget("env runner", max_restarts_per_hour)
+        self.failures = PartFailures("env runner", max_restarts_per_hour)
         self.restored: list[int] = []
         self.lost_calls = 0
         self.void_calls = 0
@@ -212,14 +211,9 @@ class RolloutRequests:
             elif call.void:
                 self.void_calls += 1
             else:
-                yield Harvest(report, self._stored(report, call))
+                yield Harvest(report, call.fragments)
         if runner.calls and time.monotonic() - runner.since > self._timeout_s:
             self._lose(runner, HUNG, f" ({self._timeout_s:g} s for a rollout)")
-
-    @staticmethod
-    def _stored(report: RolloutReport, call: _Call) -> list[StoredFragment]:
-        pairs = zip(report.fragments, call.fragments, strict=True)
-        return [StoredFragment(ref, meta.key, meta.weights_version_min) for meta, ref in pairs]
 
     def _lose(self, runner: _Runner, cause: str, after: str = "") -> None:
         lost = len(runner.calls)
