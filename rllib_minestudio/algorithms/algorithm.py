@@ -35,7 +35,7 @@ from rllib_minestudio.algorithms.learner import (
 )
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.policy_access import PolicyAccess
-from rllib_minestudio.algorithms.rollout import RolloutReport
+from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
 from rllib_minestudio.algorithms.training_loop.learners import Learners
 from rllib_minestudio.algorithms.training_loop.loop_metrics import LoopTimes, sample_metrics
