@@ -138,7 +138,7 @@ class MineStudioPPOLearner(VPTLearner):
         self._collected = IterationMetrics(self._peers)
         with self._collected.timed("fetch"):
             loaded = self._loader.load(training_data)
-        self._collected.scalars["loaded_ahead"] = float(loaded.ahead)
+        self._collected.scalars["prefetched"] = float(loaded.prefetched)
         self._coefficients = loss_coefficients(
             timesteps[ITERATION],
             kl_coeff=config.kl_coeff,
@@ -230,7 +230,7 @@ class MineStudioPPOLearner(VPTLearner):
         staleness = loaded.sequences.staleness(self._published_version)
         stale = staleness.max(axis=1) > self.config.replay_buffer["max_staleness"]
         excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]
-        self._collected.counts["lost"] += sum(loaded.lost) * join
+        self._collected.counts["dropped_unreadable"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join
         self._collected.add_staleness(staleness[~np.array(excluded)].ravel().tolist())
         return excluded
