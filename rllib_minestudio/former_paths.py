@@ -17,6 +17,11 @@ from types import ModuleType
 PACKAGE = "rllib_minestudio"
 
 MOVED: dict[str, str] = {
+    "algorithms.env_pool.inline": "algorithms.env_pool.inline_envs",
+    "algorithms.env_pool.process": "algorithms.env_pool.process_envs",
+    "algorithms.env_pool.seat": "algorithms.env_pool.supervised_env",
+    "algorithms.rollout": "algorithms.rollout_report",
+    "algorithms.training_loop.shelves": "algorithms.training_loop.bucket_queue",
     "env.backend": "env.backends.protocol",
     "env.checks": "env.option_checks",
     "env.minecraft": "env.backends.minecraft",
