@@ -16,7 +16,23 @@ from types import ModuleType
 
 PACKAGE = "rllib_minestudio"
 
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "algorithms.cloning.checks": "algorithms.cloning.cloning_checks",
+    "algorithms.learner.state": "algorithms.learner.extra_state",
+    "evaluation.checkpoint": "evaluation.policy_loading",
+    "evaluation.env": "evaluation.evaluation_env",
+    "evaluation.options": "evaluation.evaluation_options",
+    "evaluation.prior": "evaluation.reference_policy",
+    "evaluation.rollout": "evaluation.policies",
+    "evaluation.summary": "evaluation.evaluation_summary",
+    "models.vpt.arguments": "models.vpt.network_arguments",
+    "models.vpt.checkpoint": "models.vpt.weight_loading",
+    "models.vpt.frozen": "models.vpt.inference",
+    "models.vpt.packed": "models.vpt.inference_layers",
+    "models.vpt.rollout": "models.vpt.rollout_session",
+    "models.vpt.state": "models.vpt.recurrent_state",
+    "models.vpt.summary": "models.vpt.checkpoint_summary",
+}
 """Old path to new path, both below the package, dotted."""
 
 

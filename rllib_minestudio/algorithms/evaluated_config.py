@@ -32,7 +32,7 @@ class EvaluatedConfig(AlgorithmConfig):
 
         Args:
             evaluation_options: What RLlib has no option for: `filter`, `record`, `only`, `seed`,
-                `max_steps`, `max_attempts` (`evaluation.options.EvaluationOptions`).
+                `max_steps`, `max_attempts` (`evaluation.evaluation_options.EvaluationOptions`).
             kwargs: `evaluation_interval`, `evaluation_duration`, `evaluation_num_env_runners`,
                 `evaluation_parallel_to_training`, ... (`AlgorithmConfig.evaluation`).
 

@@ -69,7 +69,7 @@ def play(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.cli.plan import make_plan
     from rllib_minestudio.cli.ray_session import quieten, set_environment
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-    from rllib_minestudio.evaluation.rollout import play_episodes
+    from rllib_minestudio.evaluation.policies import play_episodes
 
     _check_agent(arguments.agent)
     make_importable(Path.cwd())
@@ -105,7 +105,7 @@ def _check_agent(agent: str) -> None:
 def _policy(agent: str, env: gym.Env, seed: int) -> Any:
     """Return what chooses the actions."""
     from rllib_minestudio.env.agents import RandomAgent, ScriptedHunter
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, ScriptedPolicy, load_module
+    from rllib_minestudio.evaluation.policies import ModulePolicy, ScriptedPolicy, load_module
 
     if agent == "random":
         return ScriptedPolicy(RandomAgent(seed), env)

@@ -241,7 +241,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
         return []
     from rllib_minestudio.cli.environment import make_env
     from rllib_minestudio.env.agents import RandomAgent
-    from rllib_minestudio.evaluation.rollout import ScriptedPolicy, play_episodes
+    from rllib_minestudio.evaluation.policies import ScriptedPolicy, play_episodes
 
     with phase("measuring the random policy") as show:
         seed = plan.example.seed or 0

@@ -8,7 +8,7 @@ from rllib_minestudio.cli.environment import make_env
 from rllib_minestudio.cli.experiment import load_experiments
 from rllib_minestudio.cli.plan import make_plan
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.checkpoint import LoadedPolicy, playing_config, weights_digest
+from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_config, weights_digest
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 EXPERIMENT_SUFFIXES = (".yaml", ".yml", ".py")

@@ -140,7 +140,7 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
     if not plan.summary.video_episodes or result.checkpoint is None:
         return None
     from rllib_minestudio.cli.environment import make_env
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
+    from rllib_minestudio.evaluation.policies import ModulePolicy, load_module, play_episodes
     from rllib_minestudio.recordings.video import VideoWriter
 
     path = folder / "agent.mp4"

@@ -21,9 +21,9 @@ from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.rollout import refuse_arguments
 from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
-from rllib_minestudio.evaluation.env import EVALUATION, make_evaluation_env
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.prior import Companion
+from rllib_minestudio.evaluation.evaluation_env import EVALUATION, make_evaluation_env
+from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.seeds import action_numbers
 
@@ -78,9 +78,9 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         """
         if weights is not None:
             self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
-        companion = None
+        reference = None
         if prior is not None:
-            companion = Companion(self.module.network, _writable(prior), self.num_envs)
+            reference = ReferencePolicy(self.module.network, _writable(prior), self.num_envs)
         self._settings = settings
         self._waiting = deque(specs)
         self._seats = [_Seat() for _ in range(self.num_envs)]
@@ -115,8 +115,8 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             action = {name: t[ready, 0].cpu().numpy() for name, t in decision.actions.items()}
             if settings.recorder is not None:
                 action["value"] = decision.value_b[ready].cpu().numpy()
-            if companion is not None:
-                kl_b = companion.divergence(shown, begins, decision.logits, moving)
+            if reference is not None:
+                kl_b = reference.divergence(shown, begins, decision.logits, moving)
                 action["kl"] = kl_b[ready].cpu().numpy()
             first[ready] = False
             self.env.send(np.array(ready, np.int64), action)

@@ -17,14 +17,14 @@ from torch import Tensor
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput
-from rllib_minestudio.models.vpt.checkpoint import (
+from rllib_minestudio.models.vpt.fine_tuning import freeze
+from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.weight_loading import (
     config_from_options,
     load_strictly,
     load_weights,
 )
-from rllib_minestudio.models.vpt.fine_tuning import freeze
-from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
-from rllib_minestudio.models.vpt.rollout import RolloutSession
 from rllib_minestudio.models.vpt_rl_module_batch import IMAGE, unpack
 
 LOGITS = "logits"

@@ -42,7 +42,7 @@ def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, pa
     from ray.rllib.env.env_context import EnvContext
 
     from rllib_minestudio.algorithms.envs import resolve_env
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
+    from rllib_minestudio.evaluation.policies import ModulePolicy, load_module, play_episodes
     from rllib_minestudio.recordings.video import VideoWriter
 
     context = EnvContext({"seed": seed, **env_config}, worker_index=0)
@@ -80,7 +80,7 @@ class RecordVideos(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
     ) -> None:
         """Tune calls this with each new checkpoint."""
-        from rllib_minestudio.evaluation.rollout import MODULE_PATH
+        from rllib_minestudio.evaluation.policies import MODULE_PATH
 
         number = int((trial.last_result or {}).get("training_iteration", 0))
         if number == 0 or number % self._interval:

@@ -12,7 +12,7 @@ import yaml
 
 from rllib_minestudio.cli.evaluate import _overridden
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.recordings import find_recordings

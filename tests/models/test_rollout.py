@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.models.vpt.rollout import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from rllib_minestudio.models.vpt.sampling import act
 
 TIME = 14

@@ -23,6 +23,7 @@ from rllib_minestudio.algorithms.learner.averaging import AveragedModule
 from rllib_minestudio.algorithms.learner.batch import TrainingBatch
 from rllib_minestudio.algorithms.learner.behaviour_cloning import build_cloning
 from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.extra_state import ExtraState
 from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
@@ -35,7 +36,6 @@ from rllib_minestudio.algorithms.learner.schedule import (
     annealed,
     loss_coefficients,
 )
-from rllib_minestudio.algorithms.learner.state import ExtraState
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets, compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
