@@ -12,7 +12,7 @@ from rllib_minestudio.models.vpt.inference import InferenceNetwork
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.recurrent_state import VPTState
 from rllib_minestudio.models.vpt.ring import RingMemory
-from rllib_minestudio.models.vpt.sampling import act
+from rllib_minestudio.models.vpt.sampling import sample
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 """Of the trunk, by the name of the option ``precision``; heads and memory are float32 anyway."""
@@ -76,7 +76,7 @@ class RolloutSession:
                 along and forgotten, so that nobody's numbers depend on who is ready. None: all.
             explore: Draw the actions; else take the most probable ones.
             generator: Source of randomness on that device; the global one if None.
-            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.act`.
+            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.sample`.
         """
         self._refresh()
         bookmark = None if moving_n is None else self._memory.bookmark()
@@ -86,11 +86,11 @@ class RolloutSession:
             logits, value_b = self._step(image_bhwc, first_b, rows)
         if bookmark is not None:
             self._memory.rewind(bookmark, except_n=moving_n)
-        tokens, log_prob_b = act(
-            logits, explore=explore, generator=generator, uniform_bh=uniform_bh
+        actions, log_prob_b = sample(
+            logits, explore=explore, generator=generator, uniform=uniform_bh
         )
         value_b = self._network.value_head.denormalize(value_b)
-        return Decision(tokens, log_prob_b, value_b, logits)
+        return Decision(actions, log_prob_b, value_b, logits)
 
     @torch.no_grad()
     def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:

@@ -85,7 +85,7 @@ def train_chunk(policy, network, image, first, states):
     (log_p.mean() + 0.2 * kl.mean() + 0.5 * value_loss - heads.entropy(stacked).mean()).backward()
 
     out = network(image, first, states[1])
-    network.value_head.update_statistics(target)
+    network.value_head.normalizer.update(target.mean(), target.square().mean())
     error = (out.value_bt - network.value_head.normalize(target)).square().mean()
     close(log_prob(out.logits, actions), log_p, what="log-probability")
     close(kl_divergence(out.logits, prior), kl.squeeze(-1), scale=5, what="KL")
