@@ -17,6 +17,7 @@ from types import ModuleType
 PACKAGE = "rllib_minestudio"
 
 MOVED: dict[str, str] = {
+    "algorithms.cloning.loss": "algorithms.learner.cloning_loss",
     "algorithms.cloning.checks": "algorithms.cloning.cloning_checks",
     "algorithms.learner.state": "algorithms.learner.extra_state",
     "evaluation.checkpoint": "evaluation.policy_loading",

@@ -44,6 +44,9 @@ NUM_BUTTONS = 8641
 CAMERA_BINS = 11
 NUM_CAMERA = CAMERA_BINS**2
 
+NULL_CAMERA = NUM_CAMERA // 2
+"""The token of a camera that does not turn."""
+
 INITIAL_LOGIT_SCALE = 0.01
 """Fan-in scale of the heads: a new policy is all but uniform (MineStudio resets to the same)."""
 
