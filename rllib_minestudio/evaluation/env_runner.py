@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import ray
+import torch
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
 from torch import Tensor
@@ -18,8 +19,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
 from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
-from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
-from rllib_minestudio.algorithms.rollout import refuse_arguments
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner, refuse_arguments
 from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_env import EVALUATION, make_evaluation_env
@@ -201,6 +201,9 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
                 self._seats[row].is_parked = False
             idle = {name: np.zeros(len(woken), np.int64) for name in ("buttons", "camera")}
             self.env.send(np.array(woken, np.int64), idle)
+
+    def _on_device(self, array: NDArray) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
 
     def _moving(self, ready: Sequence[int]) -> Tensor | None:
         """(num_envs,) whose memories move on; None for all, which is faster."""

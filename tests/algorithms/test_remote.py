@@ -27,7 +27,8 @@ def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config
     assert result["learners"]["default_policy"]["weights_version"] == 3
     assert counts["staleness_max"] == 0
     versions = algorithm.env_runner_group.foreach_env_runner(
-        lambda runner: (runner._env_ids[0], runner._weights_seq_no), local_env_runner=False
+        lambda runner: (runner._collector.env_ids[0], runner._weights_seq_no),
+        local_env_runner=False,
     )
     assert sorted(versions) == [("1-0", 2), ("2-0", 2)]  # the third awaits their next rollout
     algorithm.stop()

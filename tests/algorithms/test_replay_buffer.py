@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from dataclasses import dataclass
+from weakref import WeakSet
 
 import pytest
 from hypothesis import given, settings
@@ -16,12 +17,17 @@ from rllib_minestudio.errors import ReplayBufferError
 MAX_FRAGMENTS, MAX_REUSE, MAX_STALENESS = 6, 2, 2
 
 
-class Fragment(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Fragment:
     """What the tests store: where it comes from, so that every sample can be judged."""
 
     env_id: str
     index: int
     version: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.env_id, self.index
 
 
 class BufferMachine(RuleBasedStateMachine):
@@ -37,23 +43,19 @@ class BufferMachine(RuleBasedStateMachine):
             max_staleness=MAX_STALENESS,
             fragments_per_chunk=self.fragments_per_chunk,
         )
-        self.buffer.on_gone = self.let_go
-        self.held: set[Fragment] = set()
+        self.alive: WeakSet[Fragment] = WeakSet()
         self.version = 0
         self.added = 0
         self.next_index = Counter({"a": 0, "b": 0})
-        self.uses: Counter[Fragment] = Counter()
+        self.uses: Counter[tuple[str, int]] = Counter()
         self.sampled_chunks: list[tuple[str, int]] = []
-
-    def let_go(self, fragment: Fragment) -> None:
-        self.held.remove(fragment)
 
     @rule(env_id=st.sampled_from("ab"), age=st.integers(0, 3), gap=st.sampled_from([0, 0, 0, 1]))
     def add(self, env_id: str, age: int, gap: int) -> None:
         self.next_index[env_id] += 1 + gap
         fragment = Fragment(env_id, self.next_index[env_id], max(0, self.version - age))
-        self.held.add(fragment)
-        self.buffer.add(fragment, key=fragment[:2], weights_version=fragment.version)
+        self.alive.add(fragment)
+        self.buffer.add(fragment, key=fragment.key, weights_version=fragment.version)
         self.added += 1
 
     @rule(step=st.integers(1, 2))
@@ -71,21 +73,20 @@ class BufferMachine(RuleBasedStateMachine):
     def sample(self, data: st.DataObject, lead: int) -> None:
         size = self.fragments_per_chunk
         chunks = data.draw(st.integers(0, self.buffer.available(lead) // size))
-        held = self.held.copy()
         samples = self.buffer.sample(chunks * size, lead)
         fragments = [sample.payload for sample in samples]
-        assert held.issuperset(fragments)
+        assert self.alive.issuperset(fragments)
         assert len(set(fragments)) == len(samples) == chunks * size
         for start in range(0, len(samples), size):
             chunk = fragments[start : start + size]
             assert {f.env_id for f in chunk} == {chunk[0].env_id}
             assert [f.index - chunk[0].index for f in chunk] == list(range(size))
         for sample in samples:
-            self.uses[sample.payload] += 1
+            self.uses[sample.payload.key] += 1
             assert self.version + lead - sample.payload.version <= sample.staleness
             assert sample.staleness <= MAX_STALENESS
             assert sample.chunk[0] == sample.payload.env_id
-            assert sample.use == self.uses[sample.payload] <= MAX_REUSE
+            assert sample.use == self.uses[sample.payload.key] <= MAX_REUSE
         self.sampled_chunks += [sample.chunk for sample in samples]
 
     @precondition(lambda self: self.sampled_chunks)
@@ -102,7 +103,7 @@ class BufferMachine(RuleBasedStateMachine):
         assert counts.sampled == sum(self.uses.values())
         gone = counts.evicted + counts.dropped_stale + counts.used_up + counts.lost + counts.broken
         assert counts.added == len(self.buffer) + gone
-        assert len(self.held) == len(self.buffer)
+        assert len(self.alive) == len(self.buffer), "it keeps what it has let go of"
 
 
 class ChunksMachine(BufferMachine):

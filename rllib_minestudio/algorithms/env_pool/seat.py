@@ -71,7 +71,7 @@ class Seat:
         self._context = context
         self._frame_fd = os.memfd_create(f"env_{index}")
         self._frame = self.obs
-        self._budget = restarts.RestartBudget(
+        self._failures = restarts.EnvFailures(
             index, context.options.max_restarts_per_hour, context.restarts
         )
         self._running = RunningEpisode(index, {})
@@ -191,7 +191,7 @@ class Seat:
     def _on_outcome(
         self, reward: float, terminated: bool, truncated: bool, info: dict[str, Any] | None
     ) -> None:
-        self._budget.note_step()
+        self._failures.note_step()
         if self._begins_anew:
             self._begin()
             return
@@ -252,7 +252,7 @@ class Seat:
             self._end_episode({}, env_error=error)
         self._kill()
         self._needs_seed = True
-        self._enter(State.BACKOFF, self._budget.note_failure(cause, what))
+        self._enter(State.BACKOFF, self._failures.note(cause, what))
 
     def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:
         assert self.outcome is not None

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from functools import partial
-from itertools import chain
 from typing import Any
 
+import numpy as np
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
@@ -199,9 +199,7 @@ class MineStudioPPOLearner(VPTLearner):
         if self._prior is None:
             return Prepared(sequences, targets, None)
         counts["kl_masked_fragments"] += sum(
-            not self._prior.knows(fragment.prior_version)
-            for sequence in sequences
-            for fragment in sequence.fragments
+            not self._prior.knows(version) for version in sequences.prior_version.ravel().tolist()
         )
         return Prepared(sequences, targets, self._prior.knows)
 
@@ -229,13 +227,12 @@ class MineStudioPPOLearner(VPTLearner):
         behaviour policy does not age.
         """
         join = self.config.fragments_per_chunk
-        rows = loaded.staleness(self._published_version)
-        stale = [max(row) > self.config.replay_buffer["max_staleness"] for row in rows]
-        excluded = [a or b for a, b in zip(stale, loaded.lost, strict=True)]
+        staleness = loaded.sequences.staleness(self._published_version)
+        stale = staleness.max(axis=1) > self.config.replay_buffer["max_staleness"]
+        excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]
         self._collected.counts["lost"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join
-        trained = [row for row, out in zip(rows, excluded, strict=True) if not out]
-        self._collected.add_staleness(list(chain.from_iterable(trained)))
+        self._collected.add_staleness(staleness[~np.array(excluded)].ravel().tolist())
         return excluded
 
     def compute_loss_for_module(

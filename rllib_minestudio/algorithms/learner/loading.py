@@ -18,7 +18,7 @@ from ray.exceptions import ObjectLostError
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner.batch import FragmentSequence, sequences_of
+from rllib_minestudio.algorithms.learner.batch import SequenceBatch, sequences_of
 from rllib_minestudio.errors import FragmentsLostError
 
 
@@ -33,16 +33,9 @@ class LoadedFragments:
         ahead: Whether they were fetched ahead, in the thread.
     """
 
-    sequences: list[FragmentSequence]
+    sequences: SequenceBatch
     lost: list[bool]
     ahead: bool = False
-
-    def staleness(self, version: int) -> list[list[int]]:
-        """For each sequence, how many versions its fragments lag behind `version`."""
-        return [
-            [version - fragment.weights_version_min for fragment in sequence.fragments]
-            for sequence in self.sequences
-        ]
 
 
 class FragmentLoader:

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.batch import FragmentSequence
+from rllib_minestudio.algorithms.learner.batch import SequenceBatch
 from rllib_minestudio.algorithms.learner.distributed import Total, alone
 from rllib_minestudio.algorithms.learner.gae import compute_gae
 from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
@@ -54,7 +54,7 @@ class Evaluation(NamedTuple):
     last_value_b: NDArray[np.float32]
 
 
-Evaluate = Callable[[Sequence[FragmentSequence]], Evaluation]
+Evaluate = Callable[[SequenceBatch], Evaluation]
 """A forward pass over sequences, without gradient."""
 
 
@@ -88,7 +88,7 @@ class Targets(NamedTuple):
 
 
 def compute_targets(
-    sequences: Sequence[FragmentSequence],
+    sequences: SequenceBatch,
     *,
     excluded: Sequence[bool],
     evaluate: Evaluate,
@@ -99,7 +99,7 @@ def compute_targets(
     """Advantages, value targets and the proximal policy of an iteration.
 
     Args:
-        sequences: Of equal lengths.
+        sequences: This learner's.
         excluded: For each, whether it must not be trained on.
         evaluate: Forward pass with the weights that the iteration starts from.
         current_version: The version of those weights, as env runners know it; None if they have
@@ -107,21 +107,18 @@ def compute_targets(
         options: How to treat what is stale, and of GAE.
         total: Sums over the learners that share the iteration.
     """
-    behaviour_logp = torch.from_numpy(np.stack([s.array("logp") for s in sequences]))
-    stale = [
-        i
-        for i, (sequence, out) in enumerate(zip(sequences, excluded, strict=True))
-        if not out and not sequence.was_played_by(current_version)
-    ]
+    behaviour_logp = torch.from_numpy(sequences.logp)
+    is_stale = ~(np.array(excluded) | sequences.were_played_by(current_version))
+    stale = np.flatnonzero(is_stale).tolist()
     if options.reuse_stored_values:
         stale = []
     evaluation = _evaluation(sequences, stale, evaluate, options)
     with np.errstate(invalid="ignore", over="ignore"):  # such sequences are left out below
         advantages = compute_gae(
-            reward_bt=np.stack([s.array("reward") for s in sequences]),
+            reward_bt=sequences.reward,
             value_bt=evaluation.value_bt,
-            terminated_bt=np.stack([s.array("terminated") for s in sequences]),
-            truncated_bt=np.stack([s.array("truncated") for s in sequences]),
+            terminated_bt=sequences.terminated,
+            truncated_bt=sequences.truncated,
             bootstrap_value_bt=evaluation.bootstrap_value_bt,
             last_value_b=evaluation.last_value_b,
             gamma=options.gamma,
@@ -139,7 +136,7 @@ def compute_targets(
 
     numbers = (advantage, value_target, proximal_logp, weight)
     finite = torch.stack([number.isfinite().all(dim=1) for number in numbers]).all(dim=0)
-    finite &= torch.tensor([sequence.is_finite() for sequence in sequences])
+    finite &= torch.from_numpy(sequences.are_finite())
     included = ~torch.tensor(excluded)
     usable = included & finite
     kept = usable[:, None].expand_as(advantage)
@@ -160,20 +157,20 @@ def compute_targets(
 
 
 def _evaluation(
-    sequences: Sequence[FragmentSequence],
+    sequences: SequenceBatch,
     stale: list[int],
     evaluate: Evaluate,
     options: TargetOptions,
 ) -> Evaluation:
     """Evaluations as stored with the fragments, fresh ones for those that are stale."""
     merged = Evaluation(
-        logp_bt=np.stack([s.array("logp") for s in sequences]),
-        value_bt=np.stack([s.array("value") for s in sequences]),
-        bootstrap_value_bt=np.stack([s.array("bootstrap_value") for s in sequences]),
-        last_value_b=np.array([s.last.last_value for s in sequences], np.float32),
+        logp_bt=sequences.logp.copy(),
+        value_bt=sequences.value.copy(),
+        bootstrap_value_bt=sequences.bootstrap_value.copy(),
+        last_value_b=sequences.last_value.copy(),
     )
     if stale:
-        fresh = evaluate([sequences[i] for i in stale])
+        fresh = evaluate(sequences.select(stale))
         for name, array in merged._asdict().items():
             if name != "logp_bt" or options.off_policy_correction != NO_CORRECTION:
                 array[stale] = getattr(fresh, name)

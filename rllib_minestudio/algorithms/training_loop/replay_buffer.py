@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -105,9 +105,6 @@ class ReplayBuffer(Generic[Payload]):
         fragments_per_chunk: Contiguous fragments that are sampled together.
         seed: Of the order in which equally used fragments are sampled.
 
-    Attributes:
-        on_gone: Called with every payload that the buffer lets go of, for whatever reason.
-
     Raises:
         ReplayBufferError: If a limit is out of its range.
     """
@@ -146,7 +143,6 @@ class ReplayBuffer(Generic[Payload]):
         self._num_growing = 0
         self._version = 0
         self._random = random.Random(seed)
-        self.on_gone: Callable[[Payload], None] = lambda payload: None
 
     def __len__(self) -> int:
         """The number of fragments held, those of unfinished chunks included."""
@@ -300,5 +296,3 @@ class ReplayBuffer(Generic[Payload]):
     def _let_go(self, pieces: list[_Piece[Payload]], why: str) -> None:
         """Count fragments that leave, under one of the names of `BufferCounts`."""
         setattr(self.counts, why, getattr(self.counts, why) + len(pieces))
-        for piece in pieces:
-            self.on_gone(piece.payload)
