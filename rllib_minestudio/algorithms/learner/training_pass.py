@@ -119,7 +119,7 @@ class TrainingPass:
                 per_minibatch=options.fragments_per_minibatch,
                 accumulation=options.gradient_accumulation,
             )
-            planned = [(step, rows) for step in steps for rows in step.minibatches]
+            planned = [(step, indices) for step in steps for indices in step.minibatches]
             minibatches = self._stream.stream(lambda key: self._minibatch(prepared, *key), planned)
             for step in steps:
                 self._step(step, minibatches, learn, collected)
@@ -134,14 +134,14 @@ class TrainingPass:
             self._gradient_step.skip(minibatches * self._peers.count)
 
     def _minibatch(
-        self, prepared: Prepared, step: PlannedStep, rows: Sequence[int]
+        self, prepared: Prepared, step: PlannedStep, indices: Sequence[int]
     ) -> TrainingBatch:
-        """Stack one minibatch in the host's memory; without rows, one that does not count."""
+        """Stack one minibatch in the host's memory; without indices, one that does not count."""
         targets = prepared.targets
-        at = list(rows) or [0]
+        at = list(indices) or [0]
         sequences = prepared.sequences.select(at)
         shape = len(sequences), sequences.num_steps
-        share = self._peers.count / (step.num_sequences * shape[1]) if rows else 0.0
+        share = self._peers.count / (step.num_sequences * shape[1]) if indices else 0.0
         prior: dict[str, Tensor] = {}
         if prepared.knows_prior is not None:
             version = torch.from_numpy(sequences.prior_version_of_steps)
@@ -163,7 +163,7 @@ class TrainingPass:
             **prior,
         )
         # What stands in for nothing may not be finite.
-        return minibatch if rows else minibatch.map(torch.zeros_like)
+        return minibatch if indices else minibatch.map(torch.zeros_like)
 
     def _step(
         self,
