@@ -44,9 +44,8 @@ CIRCLES = [
     # RLlib's pair: an algorithm has a default config, and a config builds its algorithm.
     {f"{OURS}.algorithms.algorithm", f"{OURS}.algorithms.config"},
     {f"{OURS}.algorithms.cloning.algorithm", f"{OURS}.algorithms.cloning.config"},
-    # TEMPORARY, until branch `env` is merged: delete the next two lines.
-    {f"{OURS}.env.backend", f"{OURS}.env.minecraft.backend"},
-    {f"{OURS}.env.voxel.{module}" for module in ("engine", "jitcache", "rehearsal")},
+    # TEMPORARY, until branch `env` is merged: delete the next line.
+    {f"{OURS}.env.voxel.{module}" for module in ("engine", "kernel_cache", "warmup_game")},
 ]
 """All the import circles that there are. That of evaluation and algorithms is none: evaluation
 installs itself through `algorithms/evaluation_hook.py`."""
