@@ -45,7 +45,7 @@ from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRe
 from rllib_minestudio.errors import FragmentsLostError
 
 EPISODE_STATISTICS = "episode_statistics"
-LOST_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "lost")
+UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable")
 
 
 class MineStudioPPO(PolicyAccess):
@@ -117,13 +117,13 @@ class MineStudioPPO(PolicyAccess):
         try:
             results = self.learners.update(payloads, timesteps, self.experience.meanwhile)
         except FragmentsLostError:
-            self.experience.discard_lost(samples)
+            self.experience.discard_unreadable(samples)
             return []
         finally:
             self.learner_group = self.learners.group
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
-        if self.metrics.peek(LOST_FRAGMENTS, default=0):
-            self.experience.discard_lost(samples)
+        if self.metrics.peek(UNREADABLE_FRAGMENTS, default=0):
+            self.experience.discard_unreadable(samples)
         return samples
 
     def _look_ahead(self) -> None:

@@ -1,4 +1,4 @@
-"""The env runner: what RLlib and the training loop ask of whoever plays.
+"""The env runner: the end of playing that RLlib and the training loop call.
 
 It builds the environments, takes over weights, and reports what its `FragmentCollector` played.
 """

@@ -69,7 +69,7 @@ class FragmentCollector:
         env_ids: As given.
         prior: Adds its latents to complete fragments; None leaves them out.
         weights_version: Of the weights that the policy acts with.
-        episodes: Those that ended; whoever reads them empties the list.
+        episodes: Those that ended; the reader empties the list.
         times: Seconds per stage.
     """
 

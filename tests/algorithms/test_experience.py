@@ -59,6 +59,6 @@ def test_what_was_lost_is_forgotten_and_the_rest_kept(experience):
         buffer.add(reference, key=(env_id, 0), weights_version=0)
     ray.kill(owner)
     wait_until_lost(lost)
-    experience.discard_lost(experience.sample(2))
-    assert buffer.counts.lost == 1
+    experience.discard_unreadable(experience.sample(2))
+    assert buffer.counts.dropped_unreadable == 1
     assert [sample.payload for sample in experience.sample(1)] == [kept]

@@ -109,7 +109,7 @@ def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loa
         loaded = loader.load(present)
         assert numbers(loaded) == [present.episodes[0].index]
         assert loaded.sequences.obs == [tuple(f.obs for f in present.episodes)], "not copied"
-        ahead.append(loaded.ahead)
+        ahead.append(loaded.prefetched)
     assert ahead == [False, True, True]
     assert threads.count(threading.current_thread().name) == 1
 
@@ -119,7 +119,7 @@ def test_another_batch_is_loaded_at_once(loader, threads):
     loader.prefetch(TrainingData(episodes=fragments))
     other = [make_fragment(i) for i in range(4, 8)]
     loaded = loader.load(TrainingData(episodes=other))
-    assert (numbers(loaded), loaded.ahead) == ([4, 6], False)
+    assert (numbers(loaded), loaded.prefetched) == ([4, 6], False)
     assert threading.current_thread().name in threads
     assert numbers(loader.load(TrainingData(episodes=fragments))) == [0, 2]
 

@@ -187,7 +187,7 @@ def test_training_outlives_every_part(local_ray, caplog, monkeypatch):
         "an update for each lost learner"
     )
     counts = result["replay_buffer"]
-    assert counts["lost"] == 0
+    assert counts["dropped_unreadable"] == 0
     assert counts["rollouts_lost"] <= MAX_IN_FLIGHT * noticed["env runner"]
 
     # Nothing is left behind: first while it runs, then when it has ended.
@@ -206,6 +206,5 @@ def test_training_outlives_every_part(local_ray, caplog, monkeypatch):
     for killer in killers:
         print(f"{killer.part}: {dict(killer.done)}, {killer.settled} past their start")
     print(f"noticed {dict(noticed)}")
-    print(
-        f"lost {counts['lost']} of {counts['added']} fragments, {counts['rollouts_lost']} rollouts"
-    )
+    lost = counts["dropped_unreadable"]
+    print(f"lost {lost} of {counts['added']} fragments, {counts['rollouts_lost']} rollouts")

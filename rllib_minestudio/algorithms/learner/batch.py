@@ -1,7 +1,7 @@
 """From fragments to tensors: a batch of sequences, and minibatches of it.
 
-Axes: `b` sequence, `j` fragment of a sequence, `t` step. A sequence is what is trained on as one
-row: a fragment, or several contiguous ones of one environment joined end to end, through whose
+Axes: `b` sequence, `j` fragment of a sequence, `t` step. A sequence is what the network is unrolled
+over: a fragment, or several contiguous ones of one environment joined end to end, through whose
 borders the network's memory and the advantages run. What is large stays where the fragments lie
 (Ray's object store); only minibatches of it are stacked, and moved to the learner's device.
 """

@@ -134,7 +134,7 @@ class MineStudioPPOLearner(VPTLearner):
         collected = self._collected = IterationMetrics(self._peers)
         with collected.timed("fetch"):
             loaded = self._loader.load(training_data)
-        collected.scalars["loaded_ahead"] = float(loaded.ahead)
+        collected.scalars["prefetched"] = float(loaded.prefetched)
         self._meet(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
         with collected.timed("targets"):
             prepared = self._prepare(loaded)
@@ -224,7 +224,7 @@ class MineStudioPPOLearner(VPTLearner):
         staleness = loaded.sequences.staleness(self._published_version)
         stale = staleness.max(axis=1) > self.config.replay_buffer["max_staleness"]
         excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]
-        self._collected.counts["lost"] += sum(loaded.lost) * join
+        self._collected.counts["dropped_unreadable"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join
         self._collected.add_staleness(staleness[~np.array(excluded)].ravel().tolist())
         return excluded

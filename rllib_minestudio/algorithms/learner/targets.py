@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import SequenceBatch
-from rllib_minestudio.algorithms.learner.distributed import Total, alone
+from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
 from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
 from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
 
@@ -93,7 +93,7 @@ def compute_targets(
     evaluate: Evaluate,
     current_version: int | None,
     options: TargetOptions,
-    total: Total = alone,
+    total: AllReduce = single_learner,
 ) -> Targets:
     """Advantages, value targets and the proximal policy of an iteration.
 

@@ -54,9 +54,9 @@ class Experience(ABC):
         enough = self.replay_buffer.available(lead) >= count
         return self.replay_buffer.sample(count, lead) if enough else []
 
-    def discard_lost(self, samples: Sequence[Sample[Any]]) -> None:
+    def discard_unreadable(self, samples: Sequence[Sample[Any]]) -> None:
         """Forget those samples whose data were lost with the node that held them."""
-        self.replay_buffer.discard({s.chunk for s in samples if not _is_readable(s.payload)})
+        self.replay_buffer.discard({s.sequence for s in samples if not _is_readable(s.payload)})
 
     @abstractmethod
     def _play(self) -> None:

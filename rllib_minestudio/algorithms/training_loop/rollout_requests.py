@@ -51,7 +51,7 @@ class RolloutRequests:
         max_restarts_per_hour: Failures of runners, taken together, that are tolerated.
 
     Attributes:
-        restored: Indices of runners that were lost and are back; whoever reads it empties it.
+        restored: Indices of runners that were lost and are back; the reader empties the list.
         lost_calls: Rollouts that were lost with their runner.
         void_calls: Rollouts that came back after a rollback.
     """
@@ -91,7 +91,7 @@ class RolloutRequests:
     # ---------------------------------------------------------------- calls
 
     def send(self, weights: WeightsSource, *, room: int, aligned: bool) -> None:
-        """Send calls to whoever has the fewest, while there is room for what they will bring.
+        """Send calls, to runners with the fewest first, while there is room for their fragments.
 
         Args:
             weights: Where the runners pull their weights from.
