@@ -17,9 +17,10 @@ from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
 from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
 from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
+from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt.config import VPTConfig
-from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA
+from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt.weight_loading import config_from_options
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
