@@ -12,9 +12,19 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rllib_minestudio"
 OURS = "rllib_minestudio"
+ENGINE = f"{OURS}.env.voxel"
+ENGINE_LAYERS = ("items", "entities", "player", "render", "game", "commands", "engine", "server")
+"""Above `world`, from below."""
 
 FORBIDDEN = {
     "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", f"{OURS}.models"],
+    "env/voxel/world": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS],
+    "env/voxel/items": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[1:]],
+    "env/voxel/entities": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[2:]],
+    "env/voxel/player": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[3:]],
+    "env/voxel/render": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[4:]],
+    "env/voxel/game": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[5:]],
+    "env/voxel/commands": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[6:]],
     "env": ["ray", "torch", f"{OURS}.models", f"{OURS}.algorithms"],
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.algorithms"],
     "models/vpt/winograd": ["torch"],
