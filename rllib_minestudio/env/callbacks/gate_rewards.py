@@ -41,8 +41,8 @@ class GateRewardsCallback(MinecraftCallback):
         # # # #
 
     and at least 0. Scores and rewards are MineStudio's to the last bit, with two consequences:
-    the first step pays for obsidian that stood there before, and whoever walks away from a portal
-    pays back what leaves the box.
+    the first step pays for obsidian that stood there before, and an agent that walks away from a
+    portal pays back what leaves the box.
 
     Two things are different. The blocks are asked for here if no callback before this one asks for
     them (`Voxels` after it still chooses the box); MineStudio pays nothing without its `Voxels`.

@@ -16,7 +16,7 @@ class SpeedTestCallback(MinecraftCallback):
 
     The time is that of the game's tick and of the callbacks that come after this one before the
     tick and before this one after it; resets and the policy are not in it. It is printed, not
-    logged: whoever asks for it wants to see it, and Ray shows what its workers print.
+    logged: a user who asks for it wants to see it, and Ray shows what its workers print.
 
     Attributes:
         num_steps: Steps so far, over all episodes.

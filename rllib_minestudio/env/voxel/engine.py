@@ -1,4 +1,4 @@
-"""The embedded engine's only door: everything above it uses `VoxelEngine` alone."""
+"""The embedded engine's interface: code outside `env/voxel` uses `VoxelEngine` alone."""
 
 from __future__ import annotations
 

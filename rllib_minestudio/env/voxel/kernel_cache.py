@@ -1,9 +1,9 @@
 """Compiles the engine's kernels once per machine, however many processes start together.
 
-The first process to come takes a lock, has a child play a short game that runs every kernel,
-and leaves a marker beside the machine code; the others wait for it. A child, because a process that
-compiles a kernel rounds a few pixels in millions otherwise than those that load it: this way all
-that play have loaded theirs, and the same seed gives the same frame in any of them.
+The first process to come takes a lock, has a child play a short game that runs every kernel, and
+leaves a marker beside the machine code; the others wait for it. A process that compiles a kernel
+rounds a few pixels in millions differently from those that load it. As a child compiles them, every
+process that plays has loaded its kernels, and the same seed gives the same frame in all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OUTDATED_AFTER = 30 * 24 * 3600.0
 _REPORT_SECONDS = 30.0
 
 _STAGE = "stage:"
-"""Begins the lines by which a child says how far it is."""
+"""Begins the lines in which the child reports its progress."""
 _PROGRAM = "rllib_minestudio.env.voxel.warmup_game"
 _LINES_OF_A_FAILURE = 20
 

@@ -1,7 +1,7 @@
 """A short scripted game that runs every kernel once, so that all of them get compiled.
 
-`python -m rllib_minestudio.env.voxel.warmup_game PREFIX` plays it, and tells how far it is in lines
-that begin with PREFIX.
+`python -m rllib_minestudio.env.voxel.warmup_game PREFIX` plays it, and reports its progress in
+lines that begin with PREFIX.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class World:
         ceiling: No block of the window is at or above this y.
         floor: Below this y the loaded chunks are solid as generated; a lower bound for kernels.
         seed: What the terrain is made from.
-        unsupported: Places (x, y, z) where a change left a block that falls above nothing; whoever
-            lets blocks fall takes them out.
+        unsupported: Places (x, y, z) where a change left sand or gravel above air; `Falling` lets
+            them fall and empties the list.
     """
 
     def __init__(self) -> None:
