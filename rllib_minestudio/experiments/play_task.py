@@ -47,7 +47,8 @@ def play_task(
     set_environment()
     quieten(verbose=False)
     # These import Ray, whose environment variables are set now.
-    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
+    from rllib_minestudio.env.recorder import EpisodeRecorder
+    from rllib_minestudio.env.recorder_options import RecorderOptions
     from rllib_minestudio.evaluation.policies import play_episodes
     from rllib_minestudio.experiments.reading.tune_plan import make_plan
     from rllib_minestudio.experiments.running.environment import make_env
