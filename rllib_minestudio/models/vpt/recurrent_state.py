@@ -45,7 +45,7 @@ class Visibility(NamedTuple):
 
 
 def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
-    """Computes who may attend to whom in a chunk that may contain episode starts anywhere.
+    """Computes which frames may attend to which, in a chunk with episode starts anywhere.
 
     A frame sees at most M frames, itself included, never later ones and never across an episode
     start. With M = 3 and T = 4 and a new episode at t = 2::

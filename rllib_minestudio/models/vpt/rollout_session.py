@@ -72,8 +72,9 @@ class RolloutSession:
             image_bhwc: [B, H, W, 3] uint8, on the network's device.
             first_b: [B] bool, True where the frame begins an episode.
             rows: [B] int64, which environments these are, each once; None: all, in order.
-            moving_n: [N] bool, with all rows: whose memories move on. The others are computed
-                along and forgotten, so that nobody's numbers depend on who is ready. None: all.
+            moving_n: [N] bool, with all rows: whose memories move on. The others are computed as
+                well and discarded, so that no row's numbers depend on which others are ready.
+                None: all.
             explore: Draw the actions; else take the most probable ones.
             generator: Source of randomness on that device; the global one if None.
             uniform_bh: [B, heads] numbers to draw with instead; see `sampling.sample`.
