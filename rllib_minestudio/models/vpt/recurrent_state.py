@@ -29,10 +29,6 @@ class VPTState(NamedTuple):
     values: Tensor
     """[B, L, M, E] attention values, likewise."""
 
-    def detach(self) -> VPTState:
-        """Returns the same numbers without their gradient history (truncated BPTT)."""
-        return VPTState(*(tensor.detach() for tensor in self))
-
 
 class Visibility(NamedTuple):
     """Which frames attention may read, shared by all layers."""

@@ -63,7 +63,6 @@ class RolloutSession:
         rows: Tensor | None = None,
         moving_n: Tensor | None = None,
         explore: bool = True,
-        generator: torch.Generator | None = None,
         uniform_bh: Tensor | None = None,
     ) -> Decision:
         """Takes one step; the environments' memories move on.
@@ -76,8 +75,7 @@ class RolloutSession:
                 well and discarded, so that no row's numbers depend on which others are ready.
                 None: all.
             explore: Draw the actions; else take the most probable ones.
-            generator: Source of randomness on that device; the global one if None.
-            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.sample`.
+            uniform_bh: [B, heads] numbers to draw with; see `sampling.sample`.
         """
         self._refresh()
         bookmark = None if moving_n is None else self._memory.bookmark()
@@ -87,9 +85,7 @@ class RolloutSession:
             logits, value_b = self._step(image_bhwc, first_b, rows)
         if bookmark is not None:
             self._memory.rewind(bookmark, except_n=moving_n)
-        actions, log_prob_b = sample(
-            logits, explore=explore, generator=generator, uniform=uniform_bh
-        )
+        actions, log_prob_b = sample(logits, explore=explore, uniform=uniform_bh)
         value_b = self._network.value_head.denormalize(value_b)
         return Decision(actions, log_prob_b, value_b, logits)
 
