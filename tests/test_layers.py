@@ -24,7 +24,7 @@ FORBIDDEN = {
     "algorithms/learner/cloning_loss.py": ["ray"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
-    "algorithms": [f"{OURS}.evaluation", f"{OURS}.runs", f"{OURS}.cli"],
+    "algorithms": [f"{OURS}.evaluation", f"{OURS}.experiments", f"{OURS}.cli"],
     "recordings": [
         *("gymnasium", "ray", "torch"),
         *(f"{OURS}.{layer}" for layer in ("env", "models", "algorithms", "evaluation", "cli")),
@@ -33,8 +33,9 @@ FORBIDDEN = {
         *("ray", "torch"),
         *(f"{OURS}.{layer}" for layer in ("models", "algorithms", "evaluation", "cli")),
     ],
-    "evaluation": [f"{OURS}.runs", f"{OURS}.cli"],
-    "runs": [f"{OURS}.cli"],
+    "evaluation": [f"{OURS}.experiments", f"{OURS}.cli"],
+    "experiments": [f"{OURS}.cli", f"{OURS}.doctor"],
+    "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
 }
 """A folder or file, and what it must not know."""
 
