@@ -16,7 +16,9 @@ from types import ModuleType
 
 PACKAGE = "rllib_minestudio"
 
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "algorithms.env_pool.options": "algorithms.options.env_pool",
+}
 """Old path to new path, both below the package, dotted."""
 
 

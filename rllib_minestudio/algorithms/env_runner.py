@@ -111,7 +111,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         """
         refuse_arguments(others)
         if aligned is None:
-            aligned = self.config.replay_buffer["max_staleness"] == 0
+            aligned = self.config.max_staleness == 0
         if self._needs_initial_reset:
             self._start()
         with self.metrics.log_time(SAMPLE_TIMER), self._times.measure(SAMPLING):

@@ -139,13 +139,7 @@ class MineStudioPPOLearner(VPTLearner):
         with self._collected.timed("fetch"):
             loaded = self._loader.load(training_data)
         self._collected.scalars["loaded_ahead"] = float(loaded.ahead)
-        self._coefficients = loss_coefficients(
-            timesteps[ITERATION],
-            kl_coeff=config.kl_coeff,
-            kl_decay=config.kl_decay,
-            entropy_coeff=config.entropy_coeff,
-            vf_warmup_iterations=config.vf_warmup_iterations,
-        )
+        self._coefficients = loss_coefficients(timesteps[ITERATION], config)
         head_only = config.vf_warmup_head_only and not self._coefficients.publish
         value_head = self.vpt.network.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
@@ -230,7 +224,7 @@ class MineStudioPPOLearner(VPTLearner):
         """
         join = self.config.fragments_per_chunk
         rows = loaded.staleness(self._published_version)
-        stale = [max(row) > self.config.replay_buffer["max_staleness"] for row in rows]
+        stale = [max(row) > self.config.max_staleness for row in rows]
         excluded = [a or b for a, b in zip(stale, loaded.lost, strict=True)]
         self._collected.counts["lost"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join
