@@ -79,7 +79,7 @@ def _download(directory: Path) -> None:
         EngineError: If its package is not installed, the embedded engine is in the folder, or the
             download fails.
     """
-    from rllib_minestudio.env.minecraft import compat
+    from rllib_minestudio.env.backends.minecraft import compat
     from rllib_minestudio.env.voxel.server import launcher
 
     if launcher.is_installed(directory):

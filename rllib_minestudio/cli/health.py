@@ -148,10 +148,10 @@ def _in_a_worker() -> int:
 
 def kernel_cache() -> Health:
     """The compiled kernels of the embedded engine."""
-    from rllib_minestudio.env.voxel import jitcache, kernels
+    from rllib_minestudio.env.voxel import kernel_cache, kernels
 
     folder = kernels.CACHE_FOLDER
-    if jitcache.is_warm():
+    if kernel_cache.is_warm():
         return Health(True, str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -181,9 +181,9 @@ def embedded_engine() -> Health:
 
 def minestudio() -> Health:
     """The package minestudio, by importing its simulator."""
-    from rllib_minestudio.env.minecraft import compat, findings
+    from rllib_minestudio.env.backends.minecraft import compat, prerequisites
 
-    finding = findings.package()
+    finding = prerequisites.package()
     if not finding.ok:
         return Health(*finding[1:])
     with tempfile.TemporaryDirectory() as folder:
@@ -195,10 +195,10 @@ def _finding(name: str) -> Callable[[], Health]:
     """A check that the `minecraft` backend makes too, under its name there."""
 
     def look() -> Health:
-        from rllib_minestudio.env.minecraft import findings
-        from rllib_minestudio.env.minecraft.options import MinecraftOptions
+        from rllib_minestudio.env.backends.minecraft import prerequisites
+        from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 
-        return Health(*getattr(findings, name)(MinecraftOptions())[1:])
+        return Health(*getattr(prerequisites, name)(MinecraftOptions())[1:])
 
     return look
 

@@ -17,7 +17,7 @@ from rllib_minestudio.cli.sections import (
     summary_options,
     video_interval,
 )
-from rllib_minestudio.env.checks import shown
+from rllib_minestudio.env.option_checks import shown
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.runs.trackers import tracker_problems
 

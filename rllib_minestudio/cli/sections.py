@@ -12,7 +12,7 @@ from ray import tune
 
 from rllib_minestudio.cli.experiment import TUNES_SAVE_INTERVAL, Experiment
 from rllib_minestudio.cli.names import closest
-from rllib_minestudio.env.checks import is_number, shown
+from rllib_minestudio.env.option_checks import is_number, shown
 
 STOP_METRICS = (
     "training_iteration",

@@ -23,19 +23,19 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def compile_kernels() -> None:
     """Compile the engine if this machine has not yet, showing that it takes a while."""
-    from rllib_minestudio.env.voxel import jitcache
+    from rllib_minestudio.env.voxel import kernel_cache
 
-    if not jitcache.is_warm():
+    if not kernel_cache.is_warm():
         with phase("compiling kernels (once per machine)") as show:
-            jitcache.warmup(lambda message: show(message.strip()))
+            kernel_cache.warmup(lambda message: show(message.strip()))
 
 
 def warmup(arguments: argparse.Namespace) -> int:
     """Compile the kernels, or say that they are compiled; return the exit status."""
-    from rllib_minestudio.env.voxel import jitcache
+    from rllib_minestudio.env.voxel import kernel_cache
     from rllib_minestudio.models.vpt.winograd import compiled
 
-    if jitcache.is_warm() and compiled.are_compiled():
+    if kernel_cache.is_warm() and compiled.are_compiled():
         stdout.print("The kernels are compiled already.")
     compile_kernels()
     if not compiled.are_compiled():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.env.recorder import RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter

@@ -10,7 +10,7 @@ from rllib_minestudio.cli import doctor, health
 from rllib_minestudio.cli.doctor import NOT_WELL, diagnose
 from rllib_minestudio.cli.health import CHECKS, MINECRAFT, TRAINING, Check, Health
 from rllib_minestudio.cli.main import main
-from rllib_minestudio.env.voxel import jitcache, kernels
+from rllib_minestudio.env.voxel import kernel_cache, kernels
 from rllib_minestudio.env.voxel.server import launcher
 
 
@@ -24,7 +24,7 @@ def found(*names):
 
 
 def test_what_training_needs_is_found_where_the_tests_run():
-    jitcache.warmup()
+    kernel_cache.warmup()
     healths = found("Python", "PyTorch", "kernel cache", "embedded engine")
     assert all(health.ok for health in healths.values()), healths
     assert sys.executable in healths["Python"].detail

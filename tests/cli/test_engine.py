@@ -1,4 +1,4 @@
-"""`rllib engine`: messages and exit status; what it installs is tested in tests/server."""
+"""`rllib engine`: messages and exit status; tests/env/voxel/server tests what it installs."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.minecraft import compat
+from rllib_minestudio.env.backends.minecraft import compat
 from rllib_minestudio.env.voxel.server import launcher
 
 

@@ -1,7 +1,7 @@
 """How the engine's kernels are compiled, and where their machine code is kept.
 
 Compiled code is cached on disk in a folder whose name depends on everything that it is made from,
-so it never has to be checked for staleness (see `jitcache` for compiling it once per machine).
+so it never has to be checked for staleness (see `kernel_cache` for compiling it once per machine).
 """
 
 from __future__ import annotations
