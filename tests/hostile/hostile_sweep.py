@@ -27,7 +27,7 @@ from safetensors.torch import save
 from rllib_minestudio.algorithms.options.cloning import CloningOptions
 from rllib_minestudio.algorithms.options.ppo import PPOOptions
 from rllib_minestudio.algorithms.ranges import numbers_of
-from rllib_minestudio.cli.experiment import EXPERIMENT_KEYS
+from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 NOT_A_NUMBER = (float("nan"), "x", "", [], {}, [[0, "x"]], {"a": 1}, "a" * 10_000)
