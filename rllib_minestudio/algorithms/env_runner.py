@@ -15,7 +15,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -49,6 +49,9 @@ from rllib_minestudio.algorithms.rollout import (
 )
 from rllib_minestudio.algorithms.runner_callbacks import RunnerCallbacks
 
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
+
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
     """Collects as many fragments per call as it has environments.
@@ -58,6 +61,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             own sequence of episodes. For subclasses.
     """
 
+    config: MineStudioPPOConfig
     env: Any = None
     episode_source: EpisodeSource | None = None
 

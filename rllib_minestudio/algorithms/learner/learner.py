@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
@@ -39,9 +39,13 @@ from rllib_minestudio.algorithms.learner.state import ExtraState
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets, compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
+from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
@@ -51,6 +55,7 @@ PUBLISHED_VERSION = "published_version"
 class MineStudioPPOLearner(VPTLearner):
     """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
 
+    config: MineStudioPPOConfig
     _weights_seq_no: int
 
     def build(self) -> None:
@@ -88,10 +93,9 @@ class MineStudioPPOLearner(VPTLearner):
         self._is_published = True
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, entropy=0.0, publish=True)
 
-    @staticmethod
-    def _rate_or_schedule(config: Any) -> Any:
+    def _rate_or_schedule(self) -> LearningRate | None:
         """RLlib's schedules know environment steps only; `update` anneals over iterations."""
-        return config.lr if config.lr_annealing_iterations is None else None
+        return self.config.lr if self.config.lr_annealing_iterations is None else None
 
     def shutdown(self) -> None:
         """Stop loading ahead."""
@@ -133,6 +137,7 @@ class MineStudioPPOLearner(VPTLearner):
         config = self.config
         self.before_gradient_based_update(timesteps=timesteps)
         if config.lr_annealing_iterations is not None:
+            assert not isinstance(config.lr, list)  # as `validate` has seen to
             lr = annealed(config.lr, timesteps[ITERATION], config.lr_annealing_iterations)
             self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
         self._collected = IterationMetrics(self._peers)
