@@ -17,7 +17,7 @@ from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.vpt import VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.weight_loading import load_weights
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig

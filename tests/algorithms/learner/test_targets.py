@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.fragment import FragmentRows
+from rllib_minestudio.algorithms.fragment import FragmentBuilder
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.targets import Evaluation, compute_targets
 
@@ -17,7 +17,7 @@ STEPS = 4
 
 
 def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
-    rows, only, no = FragmentRows(1, STEPS, (8, 8, 3)), np.zeros(1, np.int64), np.zeros(1, bool)
+    rows, only, no = FragmentBuilder(1, STEPS, (8, 8, 3)), np.zeros(1, np.int64), np.zeros(1, bool)
     action = {"buttons": only, "camera": only}
     image = np.zeros((1, 8, 8, 3), np.uint8)
     for _ in range(STEPS):
@@ -55,7 +55,7 @@ def evaluate_as(logp, value, bootstrap_value=np.nan):
 
     def evaluate(sequences):
         asked.append(len(sequences))
-        full = np.ones((len(sequences), sequences[0].num_steps), np.float32)
+        full = np.ones((len(sequences), sequences.num_steps), np.float32)
         return Evaluation(full * logp, full * value, full * bootstrap_value, full[:, 0] * value)
 
     return evaluate, asked
