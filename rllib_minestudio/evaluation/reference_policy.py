@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
-from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR, is_nowhere_else
+from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
