@@ -11,7 +11,7 @@ from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from rllib_minestudio.models.vpt.sampling import sample
-from tests.models.statistics import take_in
+from tests.models.value_statistics import take_in
 
 TIME = 14
 
