@@ -18,7 +18,7 @@ FORBIDDEN = {
     "algorithms/learner/losses.py": ["ray", f"{OURS}.models"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
-    "algorithms": [f"{OURS}.evaluation", f"{OURS}.runs", f"{OURS}.cli"],
+    "algorithms": [f"{OURS}.evaluation", f"{OURS}.experiments", f"{OURS}.cli"],
     "recordings": [
         *("gymnasium", "ray", "torch"),
         *(f"{OURS}.{layer}" for layer in ("env", "models", "algorithms", "evaluation", "cli")),
@@ -27,8 +27,9 @@ FORBIDDEN = {
         *("ray", "torch"),
         *(f"{OURS}.{layer}" for layer in ("models", "algorithms", "evaluation", "cli")),
     ],
-    "evaluation": [f"{OURS}.runs", f"{OURS}.cli"],
-    "runs": [f"{OURS}.cli"],
+    "evaluation": [f"{OURS}.experiments", f"{OURS}.cli"],
+    "experiments": [f"{OURS}.cli", f"{OURS}.doctor"],
+    "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
 }
 ALLOWED = {"env/voxel": f"{OURS}.env.voxel"}
 

@@ -1,8 +1,9 @@
-"""What `rllib train` takes, apart from what it does: `--help` need not load Ray."""
+"""`rllib train file`: its arguments."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 DESCRIPTION = """\
 Train the experiments of a file with Ray Tune.
@@ -110,6 +111,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rllib_minestudio.cli.train import train
+    from rllib_minestudio.experiments.train import TrainingRequest, train
 
-    return train(arguments)
+    return train(
+        TrainingRequest(
+            file=Path(arguments.file),
+            out=Path(arguments.out),
+            overrides=arguments.set,
+            stop=arguments.stop,
+            num_samples=arguments.num_samples,
+            save_interval=arguments.save_interval,
+            resume=arguments.resume,
+            address=arguments.address,
+            verbose=arguments.verbose,
+        )
+    )

@@ -16,7 +16,7 @@ from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
 from rllib_minestudio.evaluation.options import EvaluationOptions
 from rllib_minestudio.evaluation.summary import Summary, digest
 from rllib_minestudio.evaluation.workers import play_episodes
-from rllib_minestudio.recordings.layout import plain
+from rllib_minestudio.plain_values import plain
 
 OnEpisode = Callable[[EvaluatedEpisode], None]
 

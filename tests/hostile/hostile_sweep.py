@@ -30,7 +30,7 @@ from rllib_minestudio.algorithms.ranges import (
     OPTIONAL_INTEGERS,
     OPTIONAL_NUMBERS,
 )
-from rllib_minestudio.cli.experiment import EXPERIMENT_KEYS
+from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 NOT_A_NUMBER = (float("nan"), "x", "", [], {}, [[0, "x"]], {"a": 1}, "a" * 10_000)

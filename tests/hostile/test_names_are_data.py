@@ -6,7 +6,7 @@ import math
 import pytest
 from rich.console import Console
 
-from rllib_minestudio.cli import console
+from rllib_minestudio import console
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.compare import compare, require_same_worlds
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode

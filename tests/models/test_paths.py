@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio import machine_code
-from rllib_minestudio.machine_code import Target
+from rllib_minestudio import compilation_cache
+from rllib_minestudio.compilation_cache import Target
 from rllib_minestudio.models.vpt import paths, processors
 from rllib_minestudio.models.vpt.convolution import SameConv3x3
 from rllib_minestudio.models.vpt.paths import Convolution, Path
@@ -186,27 +186,27 @@ def test_llvm_has_the_instruction_where_it_is_counted_on(target):
 
 
 def test_numbas_settings_decide_what_it_compiles_for(monkeypatch):
-    usual = machine_code.target()
+    usual = compilation_cache.target()
     with monkeypatch.context() as patch:
         patch.setattr(numba.config, "ENABLE_AVX", 0)
-        assert not machine_code.target().has("avx512f")
+        assert not compilation_cache.target().has("avx512f")
     monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
-    assert machine_code.target() == usual._replace(name="haswell")
+    assert compilation_cache.target() == usual._replace(name="haswell")
     monkeypatch.setattr(numba.config, "CPU_FEATURES", "+avx2,+fma")
-    assert machine_code.target() == usual._replace(name="haswell", features="+avx2,+fma")
+    assert compilation_cache.target() == usual._replace(name="haswell", features="+avx2,+fma")
 
 
 def test_machine_code_for_another_target_lies_in_another_folder(monkeypatch):
-    names = {machine_code.fingerprint([])}
+    names = {compilation_cache.fingerprint([])}
     for variable in ("CPU_NAME", "CPU_FEATURES"):
         monkeypatch.setattr(numba.config, variable, "other")
-        names.add(machine_code.fingerprint([]))
+        names.add(compilation_cache.fingerprint([]))
     assert len(names) == 3
 
 
 def test_what_is_detected_here_is_what_the_kernels_are_compiled_for():
     found = processors.detected(with_kernels=True)
-    assert found.lanes == simd.fused_lanes(machine_code.target())
+    assert found.lanes == simd.fused_lanes(compilation_cache.target())
     assert (found.lanes or 8) == simd.LANES
     assert replace(found, lanes=0) == processors.detected(with_kernels=False)
 
@@ -239,9 +239,9 @@ def _run(*arguments, **settings):
 
 def test_kernels_that_numba_makes_for_any_processor_are_not_used(tmp_path):
     """They would take 20 times as long as torch."""
-    settings = {machine_code.CACHE_VARIABLE: str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    settings = {compilation_cache.CACHE_VARIABLE: str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     found = _run("-c", _GENERIC, **settings)
-    if machine_code.target().architecture in ("x86_64", "AMD64"):
+    if compilation_cache.target().architecture in ("x86_64", "AMD64"):
         assert found.split() == ["0", "False"]
     else:  # every ARM multiplies and adds in one instruction
         assert found.split() == [str(simd.LANES), "True"]

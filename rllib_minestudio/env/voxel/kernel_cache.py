@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rllib_minestudio import machine_code
+from rllib_minestudio import compilation_cache
 from rllib_minestudio.env.voxel import kernels
 from rllib_minestudio.errors import EngineError
 
@@ -117,11 +117,11 @@ def _machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
     """Holds the lock of this cache folder; the system releases it if this process dies."""
 
     def waiting(seconds: float) -> None:
-        if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
+        if seconds % _REPORT_SECONDS < compilation_cache.POLL_SECONDS:
             tell("Another process is compiling the game engine; waiting for it ...")
 
     try:
-        with machine_code.only_process(kernels.CACHE_FOLDER, waiting):
+        with compilation_cache.only_process(kernels.CACHE_FOLDER, waiting):
             yield
     except OSError as error:
         raise EngineError(

@@ -6,10 +6,10 @@ from statistics import fmean
 import pytest
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.cli.starting_policy import load_starting_policy
 from rllib_minestudio.evaluation.checkpoint import evaluation_config
 from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.options import EvaluationOptions
+from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint
 from rllib_minestudio.models.vpt.shipped import FOLDER, shipped_names
