@@ -91,7 +91,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         """
         refuse_arguments(others)
         if aligned is None:
-            aligned = self.config.replay_buffer["max_staleness"] == 0
+            aligned = self.config.max_staleness == 0
         if self._collector is None:
             self._collector = self._make_collector()
         collector = self._collector

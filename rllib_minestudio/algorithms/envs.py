@@ -14,7 +14,7 @@ from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
-from rllib_minestudio.algorithms.env_pool.options import AUTO, INLINE, PROCESS
+from rllib_minestudio.algorithms.options.env_pool import AUTO, INLINE, PROCESS
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR, is_nowhere_else
+from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
 from rllib_minestudio.algorithms.learner.state import COMPONENT_PRIOR
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.options import PRIOR
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork

@@ -70,7 +70,7 @@ def targets(fragments, evaluate, correction="decoupled", *, excluded=None, join=
         options=SimpleNamespace(
             off_policy_correction=correction,
             importance_weight_truncation=2.0,
-            **{"reuse_stored_values": False, "gamma": 0.0, "lambda_": 0.0, **options},
+            **{"gamma": 0.0, "lambda_": 0.0, **options},
         ),
     )
 
@@ -145,14 +145,6 @@ def test_without_correction_the_ratio_is_to_the_behaviour_policy():
     result = targets([make_fragment(3, value=1.0, logp=-1.0)], evaluate, "none")
     assert torch.all(result.proximal_logp_bt == -1.0)
     assert torch.all(result.value_bt == 9.0), "the values are those of today"
-
-
-def test_stored_values_can_be_reused_however_stale():
-    evaluate, asked = evaluate_as(logp=-2.0, value=9.0)
-    fragments = [make_fragment(3, value=1.0, logp=-1.0)]
-    result = targets(fragments, evaluate, "none", reuse_stored_values=True)
-    assert asked == []
-    assert torch.all(result.value_bt == 1.0)
 
 
 def test_joined_fragments_are_one_sequence_through_which_advantages_run():

@@ -61,7 +61,7 @@ class MineStudioPPOLearner(VPTLearner):
         config = self.config
         self._peers = Peers(config.num_learners, self._device)
         self._prior = build_prior(config, self.vpt.network, self._device)
-        self._loader = FragmentLoader(join=config.fragments_per_chunk)
+        self._loader = FragmentLoader(join=config.fragments_per_sequence)
         self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
         averaged = None if decay is None else AveragedModule(self.vpt, decay)
@@ -113,8 +113,8 @@ class MineStudioPPOLearner(VPTLearner):
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them, in chunk-major order:
-                `fragments_per_chunk` consecutive ones are contiguous in time. All learners get
+            training_data: Fragments, or references to them, sequence after sequence:
+                `fragments_per_sequence` consecutive ones are contiguous in time. All learners get
                 equally many.
             timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
                 environment steps for the learning rate's schedule, and `published_version`, the
@@ -139,13 +139,7 @@ class MineStudioPPOLearner(VPTLearner):
         with self._collected.timed("fetch"):
             loaded = self._loader.load(training_data)
         self._collected.scalars["prefetched"] = float(loaded.prefetched)
-        self._coefficients = loss_coefficients(
-            timesteps[ITERATION],
-            kl_coeff=config.kl_coeff,
-            kl_decay=config.kl_decay,
-            entropy_coeff=config.entropy_coeff,
-            vf_warmup_iterations=config.vf_warmup_iterations,
-        )
+        self._coefficients = loss_coefficients(timesteps[ITERATION], config)
         head_only = config.vf_warmup_head_only and not self._coefficients.publish
         value_head = self.vpt.network.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
@@ -193,7 +187,7 @@ class MineStudioPPOLearner(VPTLearner):
         )
         self._collected.add_targets(targets)
         self._update_value_statistics(targets)
-        counts, join = self._collected.counts, config.fragments_per_chunk
+        counts, join = self._collected.counts, config.fragments_per_sequence
         counts["recomputed_fragments"] += targets.num_evaluated * join
         counts["dropped_nonfinite"] += int(targets.nonfinite_b.sum()) * join
         if self._prior is None:
@@ -226,9 +220,9 @@ class MineStudioPPOLearner(VPTLearner):
         since. As there, only published versions count: while the value function warms up the
         behaviour policy does not age.
         """
-        join = self.config.fragments_per_chunk
+        join = self.config.fragments_per_sequence
         staleness = loaded.sequences.staleness(self._published_version)
-        stale = staleness.max(axis=1) > self.config.replay_buffer["max_staleness"]
+        stale = staleness.max(axis=1) > self.config.max_staleness
         excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]
         self._collected.counts["dropped_unreadable"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join

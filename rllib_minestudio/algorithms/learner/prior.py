@@ -14,12 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.algorithms.learner.batch import Tensors
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.vpt import VPTNetwork
 from rllib_minestudio.models.vpt.checkpoint import load_weights
-
-INITIAL_PRIOR = "initial"
-"""Value of the option `prior`: the weights that training starts from."""
 
 
 class Prior:
@@ -90,22 +88,22 @@ class Prior:
             self._heads.popitem(last=False)
 
 
-def build_prior(config: Any, network: VPTNetwork, device: torch.device) -> Prior | None:
-    """The prior that a config asks for.
+def build_prior(options: PPOOptions, network: VPTNetwork, device: torch.device) -> Prior | None:
+    """The prior that the options ask for.
 
     Args:
-        config: A `MineStudioPPOConfig`.
+        options: Name the prior, and how often it follows the policy.
         network: Of the policy, with the weights it starts from; left as it is.
         device: The learner's.
     """
-    if config.prior is None:
+    if options.prior is None:
         return None
     network = copy.deepcopy(network).cpu()
-    if config.prior != INITIAL_PRIOR:
-        load_weights(network, config.prior)
-    interval = config.prior_update_interval
+    if options.prior != INITIAL_PRIOR:
+        load_weights(network, options.prior)
+    interval = options.prior_update_interval
     # A fragment is at most max_staleness updates old, and was begun at most one before that.
-    kept = 2 + config.replay_buffer["max_staleness"] // interval if interval else 1
+    kept = 2 + options.max_staleness // interval if interval else 1
     return Prior(network, device=device, versions_kept=kept)
 
 

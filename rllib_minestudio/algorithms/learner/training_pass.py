@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,19 +33,11 @@ from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.plan import PlannedStep, num_minibatches, plan_steps
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 
 LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
 """(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
 gradients to those accumulated so far."""
-
-
-class PassOptions(Protocol):
-    """The options that passes depend on; `MineStudioPPOConfig` has them."""
-
-    num_epochs: int
-    fragments_per_minibatch: int
-    gradient_accumulation: int
-    context_length: int
 
 
 class Prepared(NamedTuple):
@@ -79,7 +71,7 @@ class TrainingPass:
     def __init__(
         self,
         module: Any,
-        options: PassOptions,
+        options: PPOOptions,
         *,
         stream: MinibatchStream,
         gradient_step: GradientStep,
