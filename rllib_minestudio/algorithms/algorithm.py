@@ -146,7 +146,13 @@ class MineStudioPPO(PolicyAccess):
 
     def _make_experience(self) -> Experience:
         config, group = self.config, self.env_runner_group
-        limits = {**config.replay_buffer, "seed": config.seed or 0}
+        limits = {
+            "max_fragments": config.replay_buffer["max_fragments"],
+            "max_reuse": config.replay_buffer["max_reuse"],
+            "max_staleness": config.max_staleness,
+            "fragments_per_sequence": config.fragments_per_sequence,
+            "seed": config.seed or 0,
+        }
         if group.num_remote_env_runners() == 0:
             return LocalExperience(
                 self.env_runner,
