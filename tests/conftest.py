@@ -1,10 +1,16 @@
-"""What tests of several parts share: a local Ray."""
+"""What tests of several parts share: a local Ray; a core for each worker of pytest-xdist."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The workers share the cores. Set before torch and numba are imported, and for child processes.
+    for _variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(_variable, "1")
 
 
 @pytest.fixture(scope="session")

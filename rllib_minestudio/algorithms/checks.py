@@ -12,12 +12,12 @@ from rllib_minestudio.algorithms.learner.targets import CORRECTIONS, NO_CORRECTI
 from rllib_minestudio.algorithms.ranges import integer_problem, range_problems
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, did_you_mean
-from rllib_minestudio.models.vpt.checkpoint import (
+from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
+from rllib_minestudio.models.vpt.weight_loading import (
     blank_network,
     config_from_options,
     weights_problems,
 )
-from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 if TYPE_CHECKING:

@@ -210,8 +210,7 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig):
                 learner is rebuilt from: at most so many are lost with it. Noting it costs a copy
                 of weights and optimizer (3 GB for VPT 2x).
             max_restarts_per_hour: How often within an hour each part (all env runners, all
-                learners, the replay buffer, the weights' actor) may die or hang before the run
-                ends with an error.
+                learners, the weights' actor) may die or hang before the run ends with an error.
             lr_annealing_iterations: `lr` falls linearly and is 0 after so many iterations; None: it
                 does not. (A schedule in environment steps is given as `lr` itself.)
             lr_factors: Shell pattern on parameter names to factor on `lr`; the first that fits

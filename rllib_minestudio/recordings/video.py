@@ -11,6 +11,7 @@ from typing import Protocol
 
 import av
 import numpy as np
+from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidOptionsError
@@ -226,11 +227,13 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
         if codec is None:
             raise UnreadableFramesError("its codec is unknown")
         _check_size(codec.width, codec.height)
+        # One for all pictures: setting one up takes longer than converting a small picture.
+        reformatter = VideoReformatter()
         for picture in container.decode(video=0):
             _check_size(picture.width, picture.height)
-            if size is not None and size != (picture.width, picture.height):
-                picture = picture.reformat(width=size[0], height=size[1], format="rgb24")
-            yield picture.to_ndarray(format="rgb24")
+            width, height = size or (picture.width, picture.height)
+            rgb = reformatter.reformat(picture, width=width, height=height, format="rgb24")
+            yield rgb.to_ndarray(format="rgb24")
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:

@@ -6,6 +6,7 @@ hundredths of a second. Time is the processor's, so that a busy machine changes 
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import resource
@@ -25,8 +26,10 @@ REFUSED, ACCEPTED = "refused", "accepted"
 TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
 
 MOST_SECONDS, MOST_BYTES = 2.0, 500 * 1024**2
-PATIENCE = 15.0
-"""Seconds of wall time after which an attack counts as hanging."""
+LAST_SECOND = 4
+"""Seconds of the processor after which an attack is ended."""
+PATIENCE = 60.0
+"""Seconds of wall time after which an attack counts as hanging that does not use the processor."""
 
 
 class Verdict(NamedTuple):
@@ -66,6 +69,8 @@ def serve() -> None:
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what an attack prints is no reply
     import_module("hostile_preload")
+    gc.collect()
+    gc.freeze()  # or each child would copy much of the memory just to look through it for garbage
     while True:
         try:
             attack, argument = pickle.load(requests)
@@ -103,7 +108,11 @@ def _endured(attack: Callable[[Any], str], argument: Any) -> tuple[Any, ...]:
         _, status = os.waitpid(child, 0)
     if data is None:
         return SLOW, f"still running after {PATIENCE:.0f} s"
-    return tuple(pickle.loads(data)) if data else (CRASH, f"ended with status {status}")
+    if data:
+        return tuple(pickle.loads(data))
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        return SLOW, f"ended after {LAST_SECOND} s of the processor's time"
+    return CRASH, f"ended with status {status}"
 
 
 def judged(cases: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Verdict]]:
@@ -136,6 +145,7 @@ def _suffer(sender: int, attack: Callable[[Any], str], argument: Any) -> None:
     faulthandler.disable()  # a crash is told by the exit code
     limit = _used()[1] + 4 * 1024**3
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CPU, (LAST_SECOND, resource.RLIM_INFINITY))
     seconds, size = _used()
     try:
         kind, message = ACCEPTED, str(attack(argument))

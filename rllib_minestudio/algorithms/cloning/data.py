@@ -83,8 +83,8 @@ class DemonstrationData(OfflineData):
             # One block holds one recording's folder; the windows themselves are shuffled below.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
-            rows = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
-            for window in shuffled(rows, self._among, self._random):
+            read = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
+            for window in shuffled(read, self._among, self._random):
                 batch.append(window)
                 if len(batch) == size:
                     yield {name: np.concatenate([w[name] for w in batch]) for name in window}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.vpt import VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.weight_loading import load_weights
 
 INITIAL_PRIOR = "initial"
 """Value of the option `prior`: the weights that training starts from."""

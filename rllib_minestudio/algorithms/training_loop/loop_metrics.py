@@ -11,7 +11,7 @@ from typing import Any
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
 from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
-from rllib_minestudio.algorithms.rollout import SAMPLING, RolloutReport
+from rllib_minestudio.algorithms.rollout_report import SAMPLING, RolloutReport
 from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"

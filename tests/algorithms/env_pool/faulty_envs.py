@@ -61,6 +61,14 @@ class CountingEnv(gym.Env):
         return {"image": np.full((SIDE, SIDE, 3), self._t, np.uint8)}
 
 
+class AnnouncedEnv(CountingEnv):
+    """Leaves a file when it has started."""
+
+    def __init__(self, started: Path) -> None:
+        super().__init__()
+        started.touch()
+
+
 class FaultyEnv(CountingEnv):
     """Does something bad at one moment of its life, unless it has been done before.
 
@@ -68,10 +76,15 @@ class FaultyEnv(CountingEnv):
         fault: What to do.
         moment: `start`, `reset` (from the second on) or `step` (the eighth).
         once: A file that says that it was done; None to do it every time.
+        after: A file to wait for before the life begins, as an `AnnouncedEnv` leaves it.
     """
 
-    def __init__(self, fault: str, moment: str, once: Path | None = None) -> None:
+    def __init__(
+        self, fault: str, moment: str, once: Path | None = None, after: Path | None = None
+    ) -> None:
         super().__init__()
+        while after is not None and not after.exists():
+            time.sleep(0.01)
         self._fault, self._moment, self._once = fault, moment, once
         self._moments = {"reset": 0, "step": 0}
         if moment == "start":

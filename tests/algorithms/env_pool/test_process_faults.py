@@ -15,6 +15,7 @@ import pytest
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, ProcessEnvs, restarts
 from rllib_minestudio.errors import EnvPoolError
 from tests.algorithms.env_pool.faulty_envs import (
+    AnnouncedEnv,
     CountingEnv,
     EnvWithGame,
     FaultyEnv,
@@ -23,7 +24,7 @@ from tests.algorithms.env_pool.faulty_envs import (
 )
 from tests.algorithms.env_pool.playing import play
 
-SHORT = EnvPoolOptions(reset_timeout_s=1.0, step_timeout_s=1.0)
+SHORT = EnvPoolOptions(reset_timeout_s=2.0, step_timeout_s=2.0)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def exists(pid):
         return False
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=30.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -70,8 +71,10 @@ def wait_until(condition, seconds=5.0):
     ],
 )
 def test_one_fails_and_the_others_go_on(make_pool, tmp_path, caplog, fault, moment, cause):
-    options = SHORT if moment != "start" else EnvPoolOptions(start_timeout_s=8.0)
-    pool = make_pool([partial(FaultyEnv, fault, moment, tmp_path / "x"), CountingEnv], options)
+    options = EnvPoolOptions(start_timeout_s=8.0) if cause == "hung_start" else SHORT
+    started = tmp_path / "started"
+    faulty = partial(FaultyEnv, fault, moment, tmp_path / "x", after=started)
+    pool = make_pool([faulty, partial(AnnouncedEnv, started)], options)
     answers, episodes = [0, 0], [[], []]
     for step in play(pool, 10**9):
         for row in step.rows.tolist():

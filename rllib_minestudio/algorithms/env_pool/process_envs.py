@@ -26,7 +26,7 @@ from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, S
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
-from rllib_minestudio.algorithms.env_pool.seat import CLOSE_WITHIN_S, Seat
+from rllib_minestudio.algorithms.env_pool.supervised_env import CLOSE_WITHIN_S, SupervisedEnv
 from rllib_minestudio.errors import EnvPoolError
 
 CHECK_EVERY_S = 1.0
@@ -90,8 +90,8 @@ class ProcessEnvs(EnvPool):
             infos=infos,
         )
         makers = [cloudpickle.dumps(make) for make in make_envs]
-        self._seats = [Seat(i, maker, context) for i, maker in enumerate(makers)]
-        while not (built := [seat.spaces for seat in self._seats if seat.spaces is not None]):
+        self._envs = [SupervisedEnv(i, maker, context) for i, maker in enumerate(makers)]
+        while not (built := [env.spaces for env in self._envs if env.spaces is not None]):
             self._wait()
         self.single_observation_space, self.single_action_space = built[0]
         shape = image_space(built[0].observation).shape
@@ -100,26 +100,26 @@ class ProcessEnvs(EnvPool):
     @property
     def pids(self) -> list[int | None]:
         """The environments' process ids; None where there is no process at the moment."""
-        return [seat.pid for seat in self._seats]
+        return [env.pid for env in self._envs]
 
     def reset(self) -> None:
         """Begin new episodes everywhere; see `EnvPool.reset`."""
         self._episodes.clear()
         with self._closing_on_error():
-            for seat in self._seats:
-                seat.reset()
+            for env in self._envs:
+                env.reset()
 
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
         """Send actions; see `EnvPool.send`."""
         with self._closing_on_error():
             for k, row in enumerate(rows.tolist()):
-                self._seats[row].step({name: values[k] for name, values in action.items()})
+                self._envs[row].step({name: values[k] for name, values in action.items()})
 
     def recv(self, min_ready: int = 1) -> PoolStep:
         """Take the answers of the environments that are ready; see `EnvPool.recv`."""
         self._wait(seconds=0.0)
         while True:
-            states = [seat.state for seat in self._seats]
+            states = [env.state for env in self._envs]
             num_ready = states.count(State.READY)
             soon = num_ready + sum(states.count(state) for state in _UNDER_WAY)
             if num_ready and num_ready >= min(min_ready, soon):
@@ -131,11 +131,11 @@ class ProcessEnvs(EnvPool):
         if self._is_closed:
             return
         self._is_closed = True
-        for seat in self._seats:
-            seat.close()
+        for env in self._envs:
+            env.close()
         deadline = time.monotonic() + CLOSE_WITHIN_S
-        for seat in self._seats:
-            seat.release(deadline)
+        for env in self._envs:
+            env.release(deadline)
         self._selector.close()
         self._reaper.close()
 
@@ -143,22 +143,22 @@ class ProcessEnvs(EnvPool):
         """Handle what has happened, or the first that happens within some seconds."""
         with self._closing_on_error():
             now = time.monotonic()
-            first = min(seat.deadline for seat in self._seats)
+            first = min(env.deadline for env in self._envs)
             seconds = max(0.0, min(seconds, first - now))
             if seconds == math.inf:
                 raise RuntimeError("recv waits for environments that were sent no action.")
             # What has arrived counts, however late it is looked at: deadlines come second.
             for key, _ in self._selector.select(min(seconds, CHECK_EVERY_S)):
-                seat, process = key.data
-                seat.on_readable(process)
+                env, process = key.data
+                env.on_readable(process)
             now = time.monotonic()
             if now - self._checked >= CHECK_EVERY_S:
                 self._checked = now
-                for seat in self._seats:
-                    seat.check()
-            for seat in self._seats:
-                if seat.deadline <= now:
-                    seat.on_deadline()
+                for env in self._envs:
+                    env.check()
+            for env in self._envs:
+                if env.deadline <= now:
+                    env.on_deadline()
 
     @contextmanager
     def _closing_on_error(self) -> Iterator[None]:
@@ -173,28 +173,28 @@ class ProcessEnvs(EnvPool):
 
     def _take(self, rows: list[int]) -> PoolStep:
         """Hand out the answers of environments that are ready."""
-        seats = [self._seats[row] for row in rows]
-        for row, seat in zip(rows, seats, strict=True):
-            self._obs[row] = seat.obs
-            seat.state = State.HELD
-        outcomes = [seat.outcome or _NO_OUTCOME for seat in seats]
+        envs = [self._envs[row] for row in rows]
+        for row, env in zip(rows, envs, strict=True):
+            self._obs[row] = env.obs
+            env.state = State.HELD
+        outcomes = [env.outcome or _NO_OUTCOME for env in envs]
         reward, terminated, truncated = zip(*outcomes, strict=True)
         episodes = self._episodes.copy()
         self._episodes.clear()
         return PoolStep(
             rows=np.array(rows, np.int64),
             obs=self._obs if len(rows) == self.num_envs else self._obs[rows],
-            answered=np.array([seat.outcome is not None for seat in seats]),
+            answered=np.array([env.outcome is not None for env in envs]),
             reward=np.array(reward, np.float32),
             terminated=np.array(terminated),
             truncated=np.array(truncated),
             final_obs={
-                row: seat.final_obs
-                for row, seat in zip(rows, seats, strict=True)
-                if seat.final_obs is not None
+                row: env.final_obs
+                for row, env in zip(rows, envs, strict=True)
+                if env.final_obs is not None
             },
             episodes=episodes,
-            infos={row: seat.infos for row, seat in zip(rows, seats, strict=True)}
+            infos={row: env.infos for row, env in zip(rows, envs, strict=True)}
             if self._tells
             else {},
         )

@@ -29,7 +29,7 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     plain_info,
 )
 from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
-from rllib_minestudio.algorithms.env_pool.restarts import ERROR, RestartBudget
+from rllib_minestudio.algorithms.env_pool.restarts import ERROR, EnvFailures
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 
 
@@ -80,8 +80,8 @@ class InlineEnvs(EnvPool):
         self._truncated = np.zeros(n, np.bool_)
         self._answered = np.zeros(n, np.bool_)
         self._running = [RunningEpisode(i, {}) for i in range(n)]
-        self._budgets = [
-            RestartBudget(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
+        self._failures = [
+            EnvFailures(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
         ]
         self._actions: dict[int, Mapping[str, Any] | None] = {}
         self._closed = False
@@ -153,7 +153,7 @@ class InlineEnvs(EnvPool):
             reward, terminated, truncated = 0.0, False, True
             self._replace(i, error)
         else:
-            self._budgets[i].note_step()
+            self._failures[i].note_step()
         self._reward[i] = reward
         self._terminated[i] = terminated
         self._truncated[i] = truncated
@@ -197,7 +197,7 @@ class InlineEnvs(EnvPool):
         self._needs_seed[i] = True
         while True:
             what = "".join(traceback.format_exception(error)).rstrip()
-            time.sleep(self._budgets[i].note_failure(ERROR, what))
+            time.sleep(self._failures[i].note(ERROR, what))
             try:
                 self.envs[i].close()
                 self.envs[i] = self._make_envs[i]()

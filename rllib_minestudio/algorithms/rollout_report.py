@@ -1,18 +1,14 @@
-"""What an env runner brings home from one call."""
+"""What an env runner returns from one call: fragments, and a report of how they were played."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rllib_minestudio.algorithms.env_pool import Episode
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentMetadata
-from rllib_minestudio.errors import InvalidOptionsError
 
 INFERENCE = "inference"
 WAITING = "waiting_for_envs"
@@ -33,8 +29,8 @@ class RolloutReport(NamedTuple):
         weights_number: Of the publication that the runner acted with last; 0 if it never pulled.
         weights_reachable: Whether the actor that has the newest ones answered; if it did not, the
             runner may have played on with older ones.
-        incarnation: Differs between the environments that a runner had and those that it has
-            instead, after its process was lost.
+        instance_id: Tells the environments that a runner has from those it had before its
+            process was lost.
     """
 
     fragments: list[FragmentMetadata]
@@ -44,7 +40,7 @@ class RolloutReport(NamedTuple):
     seconds: dict[str, float]
     weights_number: int
     weights_reachable: bool
-    incarnation: str
+    instance_id: str
 
 
 class Rollout(NamedTuple):
@@ -52,31 +48,6 @@ class Rollout(NamedTuple):
 
     report: RolloutReport
     fragments: list[Fragment]
-
-
-class Observed(NamedTuple):
-    """What k environments see that wait for an action.
-
-    Attributes:
-        rows: (k,) int64, which environments.
-        obs: (k, H, W, 3) uint8.
-        first: (k,) bool, whether it begins an episode.
-    """
-
-    rows: NDArray[np.int64]
-    obs: NDArray[np.uint8]
-    first: NDArray[np.bool_]
-
-    def select(self, which: NDArray[np.bool_]) -> Observed:
-        """A copy of those where `which` (k,) is true."""
-        return Observed(self.rows[which], self.obs[which], self.first[which])
-
-    @staticmethod
-    def join(parts: list[Observed]) -> Observed:
-        """All of several, by environment."""
-        rows, obs, first = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        order = np.argsort(rows)
-        return Observed(rows[order], obs[order], first[order])
 
 
 class StageTimes:
@@ -100,16 +71,3 @@ class StageTimes:
         seconds = self._seconds
         self._seconds = dict.fromkeys(seconds, 0.0)
         return seconds
-
-
-def refuse_arguments(others: Mapping[str, Any]) -> None:
-    """Refuse what RLlib's own runner takes in `sample` and ours does not, if there is any.
-
-    Raises:
-        InvalidOptionsError: There is.
-    """
-    if others:
-        raise InvalidOptionsError(
-            f"sample({', '.join(others)}): a rollout has num_envs_per_env_runner fragments of "
-            "rollout_fragment_length steps; algorithm.evaluate() plays whole episodes."
-        )

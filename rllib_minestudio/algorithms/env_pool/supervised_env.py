@@ -41,8 +41,8 @@ _HANGS = {
 """States that an environment must leave: what if it does not, and the option that says when."""
 
 
-class Seat:
-    """The place of one environment in a pool, which its processes take one after the other.
+class SupervisedEnv:
+    """One environment of a pool, in a process that is replaced when it dies, hangs or fails.
 
     Args:
         index: Of the environment.
@@ -60,7 +60,7 @@ class Seat:
     """
 
     def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
-        """Take the place and start a process."""
+        """Start the first process."""
         self.spaces: Spaces | None = None
         self.obs: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.outcome: Outcome | None = None
@@ -71,7 +71,7 @@ class Seat:
         self._context = context
         self._frame_fd = os.memfd_create(f"env_{index}")
         self._frame = self.obs
-        self._budget = restarts.RestartBudget(
+        self._failures = restarts.EnvFailures(
             index, context.options.max_restarts_per_hour, context.restarts
         )
         self._running = RunningEpisode(index, {})
@@ -114,7 +114,7 @@ class Seat:
                 self._process.send(channel.CLOSE)
 
     def release(self, deadline: float) -> None:
-        """End the process, if need be after `deadline`; the seat is of no use afterwards."""
+        """End the process, if need be after `deadline`; nothing can be asked of it afterwards."""
         if self._process is not None and self.state is State.CLOSING:
             self._process.wait(deadline - time.monotonic())
         self._kill()
@@ -191,7 +191,7 @@ class Seat:
     def _on_outcome(
         self, reward: float, terminated: bool, truncated: bool, info: dict[str, Any] | None
     ) -> None:
-        self._budget.note_step()
+        self._failures.note_step()
         if self._begins_anew:
             self._begin()
             return
@@ -252,7 +252,7 @@ class Seat:
             self._end_episode({}, env_error=error)
         self._kill()
         self._needs_seed = True
-        self._enter(State.BACKOFF, self._budget.note_failure(cause, what))
+        self._enter(State.BACKOFF, self._failures.note(cause, what))
 
     def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:
         assert self.outcome is not None
@@ -280,8 +280,8 @@ class Seat:
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {
-    channel.READY: Seat._on_ready,
-    channel.BEGAN: Seat._on_began,
-    channel.OUTCOME: Seat._on_outcome,
-    channel.FAILED: Seat._on_failed,
+    channel.READY: SupervisedEnv._on_ready,
+    channel.BEGAN: SupervisedEnv._on_began,
+    channel.OUTCOME: SupervisedEnv._on_outcome,
+    channel.FAILED: SupervisedEnv._on_failed,
 }

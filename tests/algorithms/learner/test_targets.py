@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.fragment import FragmentRows
+from rllib_minestudio.algorithms.fragment import FragmentBuilder
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.targets import Evaluation, compute_targets
 
@@ -17,7 +17,7 @@ STEPS = 4
 
 
 def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
-    rows, only, no = FragmentRows(1, STEPS, (8, 8, 3)), np.zeros(1, np.int64), np.zeros(1, bool)
+    rows, only, no = FragmentBuilder(1, STEPS, (8, 8, 3)), np.zeros(1, np.int64), np.zeros(1, bool)
     action = {"buttons": only, "camera": only}
     image = np.zeros((1, 8, 8, 3), np.uint8)
     for _ in range(STEPS):
@@ -55,7 +55,7 @@ def evaluate_as(logp, value, bootstrap_value=np.nan):
 
     def evaluate(sequences):
         asked.append(len(sequences))
-        full = np.ones((len(sequences), sequences[0].num_steps), np.float32)
+        full = np.ones((len(sequences), sequences.num_steps), np.float32)
         return Evaluation(full * logp, full * value, full * bootstrap_value, full[:, 0] * value)
 
     return evaluate, asked
@@ -70,7 +70,7 @@ def targets(fragments, evaluate, correction="decoupled", *, excluded=None, join=
         options=SimpleNamespace(
             off_policy_correction=correction,
             importance_weight_truncation=2.0,
-            **{"reuse_stored_values": False, "gamma": 0.0, "lambda_": 0.0, **options},
+            **{"gamma": 0.0, "lambda_": 0.0, **options},
         ),
     )
 
@@ -145,14 +145,6 @@ def test_without_correction_the_ratio_is_to_the_behaviour_policy():
     result = targets([make_fragment(3, value=1.0, logp=-1.0)], evaluate, "none")
     assert torch.all(result.proximal_logp_bt == -1.0)
     assert torch.all(result.value_bt == 9.0), "the values are those of today"
-
-
-def test_stored_values_can_be_reused_however_stale():
-    evaluate, asked = evaluate_as(logp=-2.0, value=9.0)
-    fragments = [make_fragment(3, value=1.0, logp=-1.0)]
-    result = targets(fragments, evaluate, "none", reuse_stored_values=True)
-    assert asked == []
-    assert torch.all(result.value_bt == 1.0)
 
 
 def test_joined_fragments_are_one_sequence_through_which_advantages_run():
