@@ -17,6 +17,7 @@ from types import ModuleType
 PACKAGE = "rllib_minestudio"
 
 MOVED: dict[str, str] = {
+    "algorithms.env_pool.options": "algorithms.options.env_pool",
     "cli.assignments": "experiments.reading.assignments",
     "cli.checkpoint": "cli.checkpoint_command",
     "cli.config_keys": "experiments.reading.config_keys",

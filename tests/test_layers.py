@@ -13,39 +13,49 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "rllib_minestudio"
 OURS = "rllib_minestudio"
 ENGINE = f"{OURS}.env.voxel"
-ENGINE_LAYERS = ("items", "entities", "player", "render", "game", "commands", "engine", "server")
-"""Above `world`, from below."""
+ENGINE_LAYERS = (
+    *("world", "items", "entities", "player", "render", "game", "commands"),
+    *("engine", "server"),
+)
+"""Upwards, in `env/voxel`."""
+
+LAYERS = ("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli")
+"""Upwards; `recordings` and `demonstrations` lie beside `env`, below `models`."""
+
+
+def from_layer(lowest):
+    """A layer and those above it."""
+    return [f"{OURS}.{layer}" for layer in LAYERS[LAYERS.index(lowest) :]]
+
 
 FORBIDDEN = {
-    "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", f"{OURS}.models"],
-    "env/voxel/world": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS],
-    "env/voxel/items": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[1:]],
-    "env/voxel/entities": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[2:]],
-    "env/voxel/player": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[3:]],
-    "env/voxel/render": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[4:]],
-    "env/voxel/game": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[5:]],
-    "env/voxel/commands": [f"{ENGINE}.{layer}" for layer in ENGINE_LAYERS[6:]],
-    "env": ["ray", "torch", f"{OURS}.models", f"{OURS}.algorithms"],
-    "models/vpt": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.algorithms"],
+    "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", *from_layer("models")],
+    **{
+        f"env/voxel/{layer}": [f"{ENGINE}.{above}" for above in ENGINE_LAYERS[i + 1 :]]
+        for i, layer in enumerate(ENGINE_LAYERS)
+        if (PACKAGE / "env" / "voxel" / layer).is_dir()
+    },
+    "env": ["ray", "torch", *from_layer("models")],
+    "recordings": ["gymnasium", "ray", "torch", *from_layer("env")],
+    "demonstrations": ["ray", "torch", *from_layer("models")],
+    "models": from_layer("algorithms"),
+    "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
     "models/vpt/winograd": ["torch"],
-    "models": [f"{OURS}.algorithms", f"{OURS}.evaluation", f"{OURS}.cli"],
+    "algorithms": from_layer("evaluation"),
+    "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
+    "algorithms/evaluation_hook.py": ["ray", "torch", OURS],
+    "algorithms/learner/cloning_loss.py": ["ray"],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/learner/losses.py": ["ray", f"{OURS}.models"],
-    "algorithms/learner/cloning_loss.py": ["ray"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
-    "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
-    "algorithms": [f"{OURS}.evaluation", f"{OURS}.experiments", f"{OURS}.cli"],
-    "recordings": [
-        *("gymnasium", "ray", "torch"),
-        *(f"{OURS}.{layer}" for layer in ("env", "models", "algorithms", "evaluation", "cli")),
-    ],
-    "demonstrations": [
-        *("ray", "torch"),
-        *(f"{OURS}.{layer}" for layer in ("models", "algorithms", "evaluation", "cli")),
-    ],
-    "evaluation": [f"{OURS}.experiments", f"{OURS}.cli"],
-    "experiments": [f"{OURS}.cli", f"{OURS}.doctor"],
+    "evaluation": from_layer("experiments"),
+    "experiments": from_layer("doctor"),
     "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
+    **{
+        file.name: [f"{OURS}.recordings", f"{OURS}.demonstrations", *from_layer("env")]
+        for file in sorted(PACKAGE.glob("*.py"))
+        if file.name not in ("__init__.py", "registration.py", "former_paths.py")
+    },
 }
 """A folder or file, and what it must not know."""
 

@@ -33,7 +33,7 @@ from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
-from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
+from rllib_minestudio.algorithms.learner.schedule import is_warmup
 from rllib_minestudio.algorithms.policy_access import PolicyAccess
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
@@ -99,7 +99,7 @@ class MineStudioPPO(PolicyAccess):
             interval = self.config.prior_update_interval
             if interval and (self.iteration + 1) % interval == 0:
                 self._publish_prior()
-            if self._coefficients().publish:
+            if not is_warmup(self.iteration, self.config):
                 self._publish_weights()
         self._log(samples)
 
@@ -131,20 +131,10 @@ class MineStudioPPO(PolicyAccess):
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
-        lead = int(self._coefficients().publish)
+        lead = int(not is_warmup(self.iteration, self.config))
         self._next_samples = self.experience.sample_ahead(count, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
-
-    def _coefficients(self) -> LossCoefficients:
-        config = self.config
-        return loss_coefficients(
-            self.iteration,
-            kl_coeff=config.kl_coeff,
-            kl_decay=config.kl_decay,
-            entropy_coeff=config.entropy_coeff,
-            vf_warmup_iterations=config.vf_warmup_iterations,
-        )
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         """Training's own runners are brought back by `RolloutRequests`; this tells which were."""
@@ -156,7 +146,13 @@ class MineStudioPPO(PolicyAccess):
 
     def _make_experience(self) -> Experience:
         config, group = self.config, self.env_runner_group
-        limits = {**config.replay_buffer, "seed": config.seed or 0}
+        limits = {
+            "max_fragments": config.replay_buffer["max_fragments"],
+            "max_reuse": config.replay_buffer["max_reuse"],
+            "max_staleness": config.max_staleness,
+            "fragments_per_sequence": config.fragments_per_sequence,
+            "seed": config.seed or 0,
+        }
         if group.num_remote_env_runners() == 0:
             return LocalExperience(
                 self.env_runner,

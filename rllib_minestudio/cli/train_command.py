@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rllib_minestudio.algorithms.options.listing import help_text
+
 DESCRIPTION = """\
 Train the experiments of a file with Ray Tune.
 
@@ -51,7 +53,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         "file",
         help="train the experiments of a YAML or Python file",
         description=DESCRIPTION,
-        epilog=EXAMPLES,
+        epilog=f"{EXAMPLES}\n{help_text()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_options(file)

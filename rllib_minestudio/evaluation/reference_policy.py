@@ -1,4 +1,4 @@
-"""The frozen policy beside ours: what was it, and how far from it does ours act?"""
+"""A frozen policy to compare with: where its weights are, and the divergence of ours from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
-from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR, is_nowhere_else
+from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
@@ -104,7 +105,7 @@ def _sizes(config: Any) -> VPTConfig:
 
 
 class ReferencePolicy:
-    """Sees what the policy sees, with a memory of its own, and is asked what it thinks."""
+    """A frozen policy that plays along: it sees the same frames, and has a memory of its own."""
 
     def __init__(self, network: VPTNetwork, state: Mapping[str, Any], num_envs: int) -> None:
         """Lay out the frozen network.

@@ -5,17 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
-from rllib_minestudio.algorithms.ranges import integer_problem, range_problems
-from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.models.vpt.fine_tuning import freeze, parameter_groups
-from rllib_minestudio.models.vpt.weight_loading import (
-    blank_network,
-    config_from_options,
-    weights_problems,
-)
-from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
+from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
+from rllib_minestudio.algorithms.ranges import range_problems
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
@@ -26,7 +17,7 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
     return [
         *_number_problems(config),
         *_data_problems(config),
-        *_model_problems(config),
+        *model_problems(config.model_config, config.lr_factors),
         *_evaluation_problems(config),
     ]
 
@@ -34,7 +25,7 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
 def _number_problems(config: MineStudioBCConfig) -> list[str]:
     problems = range_problems(config)
     if config.dataset_num_iters_per_learner is None:
-        problems += integer_problem("dataset_num_iters_per_learner", None, 1)
+        problems.append("dataset_num_iters_per_learner is None: it must be an integer, at least 1.")
     if config.validation_fraction == 1:
         problems.append("validation_fraction is 1: nothing would be left to learn from.")
     if config.num_learners:
@@ -61,23 +52,6 @@ def _data_problems(config: MineStudioBCConfig) -> list[str]:
     ]
 
 
-def _model_problems(config: MineStudioBCConfig) -> list[str]:
-    options = config.model_config
-    try:
-        network_config = config_from_options(options, MODULE_OPTIONS)
-        problems = []
-        if options.get("weights") is not None:
-            problems += weights_problems(network_config, options["weights"])
-        network = blank_network(network_config)
-        freeze(network, options.get("freeze", ()))
-        parameter_groups(network, config.lr_factors)
-        return problems
-    except InvalidOptionsError as error:
-        return error.problems
-    except MineStudioError as error:
-        return [str(error)]
-
-
 def _evaluation_problems(config: MineStudioBCConfig) -> list[str]:
     if not config.evaluation_interval:
         return []
@@ -87,10 +61,4 @@ def _evaluation_problems(config: MineStudioBCConfig) -> list[str]:
             f"evaluation_num_env_runners is {config.evaluation_num_env_runners}: clones are "
             "evaluated in the driver, in num_envs_per_env_runner environments side by side; use 0."
         )
-    try:
-        resolve_env(config.env)
-        if config.env in (ENV_NAME, MineStudioEnv):
-            MineStudioEnv.check_options(config.env_config)
-    except InvalidOptionsError as error:
-        problems += error.problems
-    return problems
+    return problems + env_problems(config.env, config.env_config)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
@@ -26,12 +26,17 @@ from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, requ
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS
 
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
+
 VALIDATION = "validation"
 """Prefix of the metrics over held-out episodes."""
 
 
 class MineStudioBCLearner(VPTLearner):
     """Trains a `VPTRLModule` to do what was demonstrated."""
+
+    config: MineStudioBCConfig
 
     def build(self) -> None:
         """Build module and optimizer."""

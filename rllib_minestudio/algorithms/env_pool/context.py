@@ -12,7 +12,7 @@ import gymnasium as gym
 from rllib_minestudio.algorithms.env_pool.base import EpisodeSource, Infos
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
-from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
+from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 
 
 class State(enum.Enum):

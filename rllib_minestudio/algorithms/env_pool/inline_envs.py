@@ -28,9 +28,9 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     describe,
     plain_info,
 )
-from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
 from rllib_minestudio.algorithms.env_pool.restarts import ERROR, EnvFailures
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
+from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 
 
 class InlineEnvs(EnvPool):

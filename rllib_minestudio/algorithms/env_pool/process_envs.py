@@ -25,8 +25,8 @@ from rllib_minestudio.algorithms.env_pool.base import (
 from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, State
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
-from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
 from rllib_minestudio.algorithms.env_pool.supervised_env import CLOSE_WITHIN_S, SupervisedEnv
+from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 from rllib_minestudio.errors import EnvPoolError
 
 CHECK_EVERY_S = 1.0

@@ -8,9 +8,7 @@ which sums over the steps of a window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -20,6 +18,7 @@ from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
+from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions
 from rllib_minestudio.demonstrations import (
     WindowOptions,
     find_episodes,
@@ -27,35 +26,9 @@ from rllib_minestudio.demonstrations import (
     stack,
     stream,
 )
-from rllib_minestudio.errors import RecordingError, did_you_mean
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VPTRLModule
 
 LOSS = "behaviour_cloning_loss"
-
-
-@dataclass(frozen=True)
-class BehaviourCloningOptions:
-    """The option `behaviour_cloning`.
-
-    Attributes:
-        recordings: Folder with recorded episodes somewhere below (`rllib record` writes them);
-            None: no such loss.
-        coeff: Weight of the loss.
-        fragments_per_minibatch: Pieces of episodes side by side.
-        fragment_length: Steps to imitate in each; as many frames as the network remembers come
-            before them, to rebuild its memory.
-        shuffle_among: Pieces held in memory, from which each is drawn.
-    """
-
-    recordings: str | None = None
-    coeff: float = 0.1
-    fragments_per_minibatch: int = 1
-    fragment_length: int = 64
-    shuffle_among: int = 64
-
-
-DEFAULTS: dict[str, Any] = asdict(BehaviourCloningOptions())
-_NAMES = tuple(field.name for field in fields(BehaviourCloningOptions))
 
 
 class BehaviourCloning:
@@ -143,46 +116,3 @@ def build_cloning(config: Any, module: VPTRLModule, peers: Peers) -> BehaviourCl
         context_length=config.context_length,
         seed=(config.seed or 0) * peers.count + peers.rank,
     )
-
-
-def behaviour_cloning_problems(options: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the option, one sentence per problem.
-
-    Args:
-        options: All of them, defaults included.
-    """
-    problems = [
-        f"behaviour_cloning.{name} is unknown.{did_you_mean(name, _NAMES)} "
-        f"The options are {', '.join(_NAMES)}."
-        for name in options
-        if name not in _NAMES
-    ]
-    for name, least in (
-        ("fragments_per_minibatch", 1),
-        ("fragment_length", 1),
-        ("shuffle_among", 0),
-    ):
-        value = options[name]
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            problems.append(
-                f"behaviour_cloning.{name} is {value!r}: it must be an integer, at least {least}."
-            )
-    coeff = options["coeff"]
-    if isinstance(coeff, bool) or not isinstance(coeff, int | float) or coeff < 0:
-        problems.append(f"behaviour_cloning.coeff is {coeff!r}: it must be a number, at least 0.")
-    if options["recordings"] is not None:
-        problems += _recordings_problems(options["recordings"])
-    return problems
-
-
-def _recordings_problems(folder: str) -> list[str]:
-    try:
-        steps = sum(len(open_episode(path)) for path in find_episodes(folder))
-    except RecordingError as error:
-        return [f"behaviour_cloning.recordings is {folder!r}: {error}"]
-    if steps == 0:
-        return [
-            f"behaviour_cloning.recordings is {folder!r}, where there is no recorded episode: "
-            "give the folder that `rllib record` wrote, or leave it out."
-        ]
-    return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -37,9 +37,13 @@ from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
 from rllib_minestudio.algorithms.learner.value_statistics import enter_value_targets
+from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
@@ -49,6 +53,7 @@ PUBLISHED_VERSION = "published_version"
 class MineStudioPPOLearner(VPTLearner):
     """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
 
+    config: MineStudioPPOConfig
     _weights_seq_no: int
 
     def build(self) -> None:
@@ -59,7 +64,7 @@ class MineStudioPPOLearner(VPTLearner):
         config = self.config
         self._peers = Peers(config.num_learners, self._device)
         self._prior = build_prior(config, self.vpt.network, self._device)
-        self._loader = FragmentLoader(join=config.fragments_per_chunk)
+        self._loader = FragmentLoader(join=config.fragments_per_sequence)
         self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
         averaged = None if decay is None else AveragedModule(self.vpt, decay)
@@ -86,10 +91,9 @@ class MineStudioPPOLearner(VPTLearner):
         self._is_published = True
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, entropy=0.0, publish=True)
 
-    @staticmethod
-    def _rate_or_schedule(config: Any) -> Any:
+    def _rate_or_schedule(self) -> LearningRate | None:
         """RLlib's schedules know environment steps only; `update` anneals over iterations."""
-        return config.lr if config.lr_annealing_iterations is None else None
+        return self.config.lr if self.config.lr_annealing_iterations is None else None
 
     def shutdown(self) -> None:
         """Stop loading ahead."""
@@ -111,8 +115,8 @@ class MineStudioPPOLearner(VPTLearner):
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them. Each `fragments_per_chunk` of them that
-                follow one another are contiguous in time and make a sequence. All learners get
+            training_data: Fragments, or references to them, sequence after sequence:
+                `fragments_per_sequence` consecutive ones are contiguous in time. All learners get
                 equally many.
             timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
                 environment steps for the learning rate's schedule, and `published_version`, the
@@ -135,7 +139,7 @@ class MineStudioPPOLearner(VPTLearner):
         with collected.timed("fetch"):
             loaded = self._loader.load(training_data)
         collected.scalars["prefetched"] = float(loaded.prefetched)
-        self._meet(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
+        self._follow_published(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
         with collected.timed("targets"):
             prepared = self._prepare(loaded)
         with collected.timed("train"):
@@ -158,24 +162,19 @@ class MineStudioPPOLearner(VPTLearner):
         """Set what changes with the iteration: the learning rate, the loss, and what learns."""
         config = self.config
         if config.lr_annealing_iterations is not None:
+            assert not isinstance(config.lr, list)  # as `validate` has seen to
             lr = annealed(config.lr, iteration, config.lr_annealing_iterations)
             self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
-        self._coefficients = loss_coefficients(
-            iteration,
-            kl_coeff=config.kl_coeff,
-            kl_decay=config.kl_decay,
-            entropy_coeff=config.entropy_coeff,
-            vf_warmup_iterations=config.vf_warmup_iterations,
-        )
+        self._coefficients = loss_coefficients(iteration, config)
         head_only = config.vf_warmup_head_only and not self._coefficients.publish
         value_head = self.vpt.network.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
 
-    def _meet(self, published_version: int) -> None:
-        """Take note of what env runners act with.
+    def _follow_published(self, published_version: int) -> None:
+        """Note the version of the weights that env runners act with.
 
-        A learner that was restored to a state from before the last publication goes on from there
-        under a version of its own: two different weights must never have the same.
+        A learner may have been restored to a state from before the last publication. Its weights
+        then count as a version of their own, because two different weights never share a version.
         """
         self._published_version = published_version
         if published_version > self._weights_seq_no:
@@ -203,7 +202,7 @@ class MineStudioPPOLearner(VPTLearner):
         enter_value_targets(
             self.vpt.network.value_head.normalizer, targets, config, total=self._peers.total
         )
-        counts, join = self._collected.counts, config.fragments_per_chunk
+        counts, join = self._collected.counts, config.fragments_per_sequence
         counts["recomputed_fragments"] += targets.num_evaluated * join
         counts["dropped_nonfinite"] += int(targets.nonfinite_b.sum()) * join
         if self._prior is None:
@@ -220,9 +219,9 @@ class MineStudioPPOLearner(VPTLearner):
         since. As there, only published versions count: while the value function warms up the
         behaviour policy does not age.
         """
-        join = self.config.fragments_per_chunk
+        join = self.config.fragments_per_sequence
         staleness = loaded.sequences.staleness(self._published_version)
-        stale = staleness.max(axis=1) > self.config.replay_buffer["max_staleness"]
+        stale = staleness.max(axis=1) > self.config.max_staleness
         excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]
         self._collected.counts["dropped_unreadable"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join

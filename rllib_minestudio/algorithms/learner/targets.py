@@ -10,7 +10,7 @@ All arrays are in the host's memory. Axes: `b` sequence, `t` step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,19 +21,11 @@ from rllib_minestudio.algorithms.learner.batch import SequenceBatch
 from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
 from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
 from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
+from rllib_minestudio.algorithms.options.ppo import DECOUPLED, PPOOptions
 
-DECOUPLED, RECOMPUTE, NO_CORRECTION = "decoupled", "recompute", "none"
-CORRECTIONS = (DECOUPLED, RECOMPUTE, NO_CORRECTION)
-"""Values of `off_policy_correction`, see `MineStudioPPOConfig.training`."""
-
-
-class TargetOptions(Protocol):
-    """The options that targets depend on; `MineStudioPPOConfig` has them."""
-
-    off_policy_correction: str
-    importance_weight_truncation: float
-    gamma: float
-    lambda_: float
+NO_CORRECTION = "none"
+"""Value of `off_policy_correction` by which PPO's ratio is taken to the behaviour policy itself,
+however old. Configs refuse it, but for that of benchmarks/staleness.py, which shows why."""
 
 
 class Evaluation(NamedTuple):
@@ -92,7 +84,7 @@ def compute_targets(
     excluded: Sequence[bool],
     evaluate: Evaluate,
     current_version: int | None,
-    options: TargetOptions,
+    options: PPOOptions,
     total: AllReduce = single_learner,
 ) -> Targets:
     """Advantages, value targets and the proximal policy of an iteration.
@@ -130,7 +122,7 @@ def compute_targets(
 
 
 def _advantages(
-    sequences: SequenceBatch, evaluation: Evaluation, options: TargetOptions
+    sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions
 ) -> Advantages:
     """GAE of all sequences; of those with a NaN or infinite number it means nothing."""
     with np.errstate(invalid="ignore", over="ignore"):
@@ -146,7 +138,7 @@ def _advantages(
         )
 
 
-def _weights(sequences: SequenceBatch, evaluation: Evaluation, options: TargetOptions) -> Tensor:
+def _weights(sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions) -> Tensor:
     """Importance weights of the proximal policy against the behaviour policy."""
     proximal_logp = torch.from_numpy(evaluation.logp_bt)
     if options.off_policy_correction != DECOUPLED:
@@ -162,7 +154,7 @@ def _evaluation(
     sequences: SequenceBatch,
     stale: list[int],
     evaluate: Evaluate,
-    options: TargetOptions,
+    options: PPOOptions,
 ) -> Evaluation:
     """Evaluations as stored with the fragments, fresh ones for those that are stale."""
     merged = Evaluation(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,19 +33,11 @@ from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.plan import PlannedStep, num_minibatches, plan_steps
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 
 LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
 """(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
 gradients to those accumulated so far."""
-
-
-class PassOptions(Protocol):
-    """The options that passes depend on; `MineStudioPPOConfig` has them."""
-
-    num_epochs: int
-    fragments_per_minibatch: int
-    gradient_accumulation: int
-    context_length: int
 
 
 class Prepared(NamedTuple):
@@ -79,7 +71,7 @@ class TrainingPass:
     def __init__(
         self,
         module: Any,
-        options: PassOptions,
+        options: PPOOptions,
         *,
         stream: MinibatchStream,
         gradient_step: GradientStep,
@@ -125,7 +117,7 @@ class TrainingPass:
                 self._step(step, minibatches, learn, collected)
 
     def _skip(self, num_sequences: int, nonfinite: bool, collected: IterationMetrics) -> None:
-        """There is nothing to train on: all was too stale, lost, or not finite."""
+        """Count the minibatches of an iteration in which no sequence can be trained on."""
         options = self._options
         minibatches = num_minibatches([num_sequences], options.fragments_per_minibatch)
         minibatches *= options.num_epochs
@@ -162,7 +154,7 @@ class TrainingPass:
             value_target=targets.value_target_bt[at],
             **prior,
         )
-        # What stands in for nothing may not be finite.
+        # The sequence that stands in for an empty minibatch may hold numbers that are not finite.
         return minibatch if indices else minibatch.map(torch.zeros_like)
 
     def _step(
@@ -181,7 +173,7 @@ class TrainingPass:
                     parts = self._cloning.accumulate(self._module, 1.0 / count)
                 losses += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
-            # Passed on at once: a name for it here would keep it while the next one is prepared.
+            # Not given a name here, which would keep it in memory while the next one is prepared.
             losses += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1
             )

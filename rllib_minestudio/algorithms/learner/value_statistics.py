@@ -7,12 +7,12 @@ import math
 from rllib_minestudio.algorithms.learner.distributed import AllReduce
 from rllib_minestudio.algorithms.learner.losses import moments
 from rllib_minestudio.algorithms.learner.targets import Targets
-from rllib_minestudio.algorithms.learner.training_pass import PassOptions
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 from rllib_minestudio.models.vpt.value_head import RunningStatistics
 
 
 def enter_value_targets(
-    statistics: RunningStatistics, targets: Targets, options: PassOptions, *, total: AllReduce
+    statistics: RunningStatistics, targets: Targets, options: PPOOptions, *, total: AllReduce
 ) -> None:
     """Enter the value targets of an iteration, of all learners, before it is trained on.
 

@@ -26,7 +26,7 @@ Metrics = dict[tuple[str, ...], float]
 
 
 class Experience(ABC):
-    """What was played, and may be trained on.
+    """Gets fragments played, and hands out batches of those that may be trained on.
 
     Args:
         limits: Of the replay buffer.
@@ -64,7 +64,7 @@ class Experience(ABC):
 
     @property
     def meanwhile(self) -> Callable[[float], None] | None:
-        """What is to be called while a learner trains, or None for nothing."""
+        """What the learner's caller is to call while a learner trains; None for nothing."""
         return None
 
     # ---------------------------------------------------------------- weights
@@ -96,12 +96,12 @@ class Experience(ABC):
         return []
 
     def metrics(self) -> Metrics:
-        """What is known of runners and buffer."""
+        """Metrics of the runners and of the buffer."""
         return in_group(REPLAY_BUFFER_RESULTS, self.replay_buffer.metrics())
 
     @abstractmethod
     def stop(self) -> None:
-        """End whatever was started."""
+        """End what this object has started."""
 
 
 class LocalExperience(Experience):
@@ -138,10 +138,10 @@ class LocalExperience(Experience):
         self._runner.set_state({COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
-        """It has them: it plays."""
+        """Nothing to do: the env runner of this process is the one that plays."""
 
     def published(self) -> Any:
-        """What it plays with."""
+        """The state of the module in the env runner, which `publish` loads."""
         return self._runner.module.get_state()
 
     def set_prior(self, weights: PriorWeights) -> None:

@@ -196,7 +196,7 @@ def _check_fit(config: Any) -> None:
     It takes seconds for the largest models, and saves starting Ray only to fail: images of the
     wrong size, an environment that does not start, weights of another model.
     """
-    from rllib_minestudio.algorithms.learner.prior import INITIAL_PRIOR
+    from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
     from rllib_minestudio.experiments.running.environment import make_env
     from rllib_minestudio.models.vpt.weight_loading import load_weights
     from rllib_minestudio.models.vpt_rl_module import VPTRLModule
