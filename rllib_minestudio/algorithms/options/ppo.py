@@ -196,14 +196,19 @@ class PPOOptions(SharedOptions):
     )
 
     @property
+    def buffer_limits(self) -> ReplayBufferOptions:
+        """The options of the replay buffer."""
+        return ReplayBufferOptions(**self.replay_buffer)
+
+    @property
     def max_staleness(self) -> int:
         """How many versions old a fragment's weights may be."""
-        return int(self.replay_buffer["max_staleness"])
+        return self.buffer_limits.max_staleness
 
     @property
     def fragments_per_chunk(self) -> int:
         """Contiguous fragments of one environment that are trained on as one sequence."""
-        return int(self.replay_buffer["fragments_per_chunk"])
+        return self.buffer_limits.fragments_per_chunk
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
