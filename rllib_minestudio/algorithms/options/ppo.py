@@ -45,16 +45,16 @@ class BehaviourCloningOptions:
     )
     coeff: float = option(0.1, "The loss has this weight.")
     fragments_per_minibatch: int = option(
-        1, "This many pieces of episodes make a minibatch.", least=1
+        1, "This many windows of episodes make a minibatch.", least=1
     )
     fragment_length: int = option(
         64,
-        "This many steps of each piece are imitated; as many frames as the network remembers come "
+        "This many steps of each window are imitated; as many frames as the network remembers come "
         "before them, to rebuild its memory.",
         least=1,
     )
     shuffle_among: int = option(
-        64, "This many pieces are held in memory, and each is drawn from among them."
+        64, "This many windows are held in memory, and each is drawn from among them."
     )
 
 
