@@ -75,7 +75,7 @@ def _size_problems(config: MineStudioPPOConfig) -> list[str]:
             f"num_envs_per_env_runner={num_envs}."
         )
     num_envs *= max(1, config.num_env_runners)
-    collected = num_envs * config.fragments_per_chunk
+    collected = num_envs * config.fragments_per_sequence
     capacity = config.buffer_limits.max_fragments
     if capacity < config.fragments_per_iteration + collected:
         problems.append(
@@ -88,8 +88,8 @@ def _size_problems(config: MineStudioPPOConfig) -> list[str]:
 
 
 def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
-    """Problems with dividing an iteration into rows, learners and minibatches."""
-    learners, join = max(1, config.num_learners), config.fragments_per_chunk
+    """Problems with dividing an iteration into sequences, learners and minibatches."""
+    learners, join = max(1, config.num_learners), config.fragments_per_sequence
     problems = []
     least = config.fragments_per_minibatch * join * learners
     if config.fragments_per_iteration % (learners * join):
@@ -109,7 +109,7 @@ def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
         problems.append(
             f"fragments_per_minibatch is {config.fragments_per_minibatch}, more than "
             f"fragments_per_iteration={config.fragments_per_iteration} holds: {learners} "
-            f"learner(s) with so many rows of {join} fragment(s) each need at least {least}."
+            f"learner(s) with so many sequences of {join} fragment(s) each need at least {least}."
         )
     return problems
 

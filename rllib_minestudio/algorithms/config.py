@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from rllib_minestudio.algorithms.checks import problems_of
@@ -91,8 +90,3 @@ class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig, PPOOptions):
     def env_steps_per_iteration(self) -> int:
         """Environment steps trained on in one iteration, reuses counted."""
         return self.fragments_per_iteration * self.rollout_fragment_length
-
-    @property
-    def chunks_per_fragment(self) -> int:
-        """Pieces of truncated backpropagation through time in one fragment."""
-        return math.ceil(self.rollout_fragment_length / self.context_length)

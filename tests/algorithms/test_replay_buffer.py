@@ -33,7 +33,7 @@ class Fragment:
 class BufferMachine(RuleBasedStateMachine):
     """Two environments add, lose pieces, and weights are published, rolled back, in any order."""
 
-    fragments_per_chunk = 1
+    fragments_per_sequence = 1
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class BufferMachine(RuleBasedStateMachine):
             max_fragments=MAX_FRAGMENTS,
             max_reuse=MAX_REUSE,
             max_staleness=MAX_STALENESS,
-            fragments_per_chunk=self.fragments_per_chunk,
+            fragments_per_sequence=self.fragments_per_sequence,
         )
         self.alive: WeakSet[Fragment] = WeakSet()
         self.version = 0
@@ -71,7 +71,7 @@ class BufferMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), lead=st.integers(0, 3))
     def sample(self, data: st.DataObject, lead: int) -> None:
-        size = self.fragments_per_chunk
+        size = self.fragments_per_sequence
         chunks = data.draw(st.integers(0, self.buffer.available(lead) // size))
         samples = self.buffer.sample(chunks * size, lead)
         fragments = [sample.payload for sample in samples]
@@ -109,7 +109,7 @@ class BufferMachine(RuleBasedStateMachine):
 class SequencesMachine(BufferMachine):
     """The same with sequences of three fragments."""
 
-    fragments_per_chunk = 3
+    fragments_per_sequence = 3
 
 
 TestBuffer = BufferMachine.TestCase
@@ -172,7 +172,7 @@ def test_a_fragment_is_not_taken_in_twice():
 
 
 def test_parts_of_sequences_are_not_sampled_alone():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_chunk=2)
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_sequence=2)
     buffer.add("a0", key=("a", 0), weights_version=0)
     buffer.add("b0", key=("b", 0), weights_version=0)
     assert buffer.available() == 0
@@ -181,7 +181,7 @@ def test_parts_of_sequences_are_not_sampled_alone():
     assert [s.payload for s in buffer.sample(2)] == ["a0", "a1"]
     buffer.add("b2", key=("b", 2), weights_version=0)  # b1 never came
     assert buffer.counts.dropped_incomplete == 1
-    with pytest.raises(ReplayBufferError, match="fragments_per_chunk=2 at a time"):
+    with pytest.raises(ReplayBufferError, match="fragments_per_sequence=2 at a time"):
         buffer.sample(1)
 
 

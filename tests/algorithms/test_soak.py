@@ -2,7 +2,7 @@
 
 Each part has a killer of its own, so that several may be lost at once. `SOAK_KILLS` is how many
 are killed or frozen in all (default: each of the four parts once). More than that makes it the
-long form, which catches parts while they start, too; with 100, each part is killed ten times and
+long form, which catches parts while they start, too; with 80, each part is killed ten times and
 frozen ten times. `SOAK_SEED` changes the moments, `SOAK_PARTS` the parts.
 """
 

@@ -64,7 +64,7 @@ class MineStudioPPOLearner(VPTLearner):
         config = self.config
         self._peers = Peers(config.num_learners, self._device)
         self._prior = build_prior(config, self.vpt.network, self._device)
-        self._loader = FragmentLoader(join=config.fragments_per_chunk)
+        self._loader = FragmentLoader(join=config.fragments_per_sequence)
         self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
         averaged = None if decay is None else AveragedModule(self.vpt, decay)
@@ -115,8 +115,8 @@ class MineStudioPPOLearner(VPTLearner):
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them. Each `fragments_per_chunk` of them that
-                follow one another are contiguous in time and make a sequence. All learners get
+            training_data: Fragments, or references to them, sequence after sequence:
+                `fragments_per_sequence` consecutive ones are contiguous in time. All learners get
                 equally many.
             timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
                 environment steps for the learning rate's schedule, and `published_version`, the
@@ -202,7 +202,7 @@ class MineStudioPPOLearner(VPTLearner):
         enter_value_targets(
             self.vpt.network.value_head.normalizer, targets, config, total=self._peers.total
         )
-        counts, join = self._collected.counts, config.fragments_per_chunk
+        counts, join = self._collected.counts, config.fragments_per_sequence
         counts["recomputed_fragments"] += targets.num_evaluated * join
         counts["dropped_nonfinite"] += int(targets.nonfinite_b.sum()) * join
         if self._prior is None:
@@ -219,7 +219,7 @@ class MineStudioPPOLearner(VPTLearner):
         since. As there, only published versions count: while the value function warms up the
         behaviour policy does not age.
         """
-        join = self.config.fragments_per_chunk
+        join = self.config.fragments_per_sequence
         staleness = loaded.sequences.staleness(self._published_version)
         stale = staleness.max(axis=1) > self.config.max_staleness
         excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]

@@ -206,8 +206,12 @@ class PPOOptions(SharedOptions):
         return self.buffer_limits.max_staleness
 
     @property
-    def fragments_per_chunk(self) -> int:
-        """Contiguous fragments of one environment that are trained on as one sequence."""
+    def fragments_per_sequence(self) -> int:
+        """Contiguous fragments of one environment that are trained on as one sequence.
+
+        The option has MineStudio's name. A chunk elsewhere is a piece of truncated backpropagation
+        through time.
+        """
         return self.buffer_limits.fragments_per_chunk
 
 

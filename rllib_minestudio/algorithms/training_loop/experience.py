@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import ray
@@ -28,7 +27,7 @@ Metrics = dict[tuple[str, ...], float]
 
 
 class Experience(ABC):
-    """What was played, and may be trained on.
+    """Gets fragments played, and hands out batches of those that may be trained on.
 
     Args:
         limits: Of the replay buffer.
@@ -41,7 +40,13 @@ class Experience(ABC):
 
     def __init__(self, limits: ReplayBufferOptions, on_report: OnReport, *, seed: int = 0) -> None:
         """Begin without experience."""
-        self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(**asdict(limits), seed=seed)
+        self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(
+            max_fragments=limits.max_fragments,
+            max_reuse=limits.max_reuse,
+            max_staleness=limits.max_staleness,
+            fragments_per_sequence=limits.fragments_per_chunk,
+            seed=seed,
+        )
         self._on_report = on_report
 
     # ---------------------------------------------------------------- batches
@@ -67,7 +72,7 @@ class Experience(ABC):
 
     @property
     def meanwhile(self) -> Callable[[float], None] | None:
-        """What is to be called while a learner trains, or None for nothing."""
+        """What the learner's caller is to call while a learner trains; None for nothing."""
         return None
 
     # ---------------------------------------------------------------- weights
@@ -99,12 +104,12 @@ class Experience(ABC):
         return []
 
     def metrics(self) -> Metrics:
-        """What is known of runners and buffer."""
+        """Metrics of the runners and of the buffer."""
         return in_group(REPLAY_BUFFER_RESULTS, self.replay_buffer.metrics())
 
     @abstractmethod
     def stop(self) -> None:
-        """End whatever was started."""
+        """End what this object has started."""
 
 
 class LocalExperience(Experience):
@@ -148,10 +153,10 @@ class LocalExperience(Experience):
         self._runner.set_state({COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
-        """It has them: it plays."""
+        """Nothing to do: the env runner of this process is the one that plays."""
 
     def published(self) -> Any:
-        """What it plays with."""
+        """The state of the module in the env runner, which `publish` loads."""
         return self._runner.module.get_state()
 
     def set_prior(self, weights: PriorWeights) -> None:

@@ -1,4 +1,4 @@
-"""What the training loop measures of itself: staleness and reuse of samples, and who is busy."""
+"""What the training loop measures: staleness and reuse of samples, and which parts are busy."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _bin(value: int) -> str:
 
 
 class LoopTimes:
-    """Who was busy for which share of the time, and what the rollouts' reports add up to.
+    """Which part was busy for which share of the time, and sums over the rollouts' reports.
 
     Args:
         num_env_runners: How many there are.

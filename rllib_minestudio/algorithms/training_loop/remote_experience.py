@@ -62,12 +62,13 @@ class RemoteExperience(Experience):
         self._count = fragments_per_iteration
         self._num_envs = requests.num_envs
         self._version = self._number_here = self._unreachable = 0
-        # If no staleness is allowed, runners wait for the weights: nothing may straddle them.
+        # If no staleness is allowed, runners wait for the weights: no fragment may be of two
+        # versions.
         self._aligned = limits.max_staleness == 0
 
     @property
     def meanwhile(self) -> Callable[[float], None]:
-        """Take in what has come, and keep the runners busy, for so many seconds at most."""
+        """Receive finished rollouts and send new calls; called with the seconds this may take."""
         return self._exchange
 
     def publish(self, version: int, module_state: Any) -> None:
@@ -77,14 +78,14 @@ class RemoteExperience(Experience):
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
-        """Load what was published since the last call: who does not play pulls nothing."""
+        """Load what was published since the last call; this process plays nothing."""
         newest = self.weights.newest(self._number_here)
         if newest is not None:
             runner.set_state(newest.state)
             self._number_here = newest.number
 
     def published(self) -> Any:
-        """What the runners pull."""
+        """The state of the module that the runners pull."""
         newest: Any = self.weights.newest(0)  # setup publishes, so there is one
         return newest.state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
 
@@ -103,7 +104,7 @@ class RemoteExperience(Experience):
         return restored
 
     def metrics(self) -> Metrics:
-        """Of buffer, runners and the weights' actor."""
+        """Metrics of the buffer, of the runners, and of the weights' actor."""
         rollouts = {
             "rollouts_lost": self.requests.lost_calls,
             "rollouts_void": self.requests.void_calls,
@@ -126,7 +127,7 @@ class RemoteExperience(Experience):
         self._exchange(HARVEST_WITHIN_S, learner_waits=True)
 
     def _exchange(self, seconds: float, *, learner_waits: bool = False) -> None:
-        """Send calls and take in what has come back, waiting up to `seconds` for it.
+        """Send calls and receive finished rollouts, waiting up to `seconds` for one.
 
         Args:
             seconds: At most.
@@ -150,5 +151,5 @@ class RemoteExperience(Experience):
             missing = self._count - held - coming if learner_waits else 0
             room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
         if learner_waits and not coming:
-            room = max(room, self._num_envs)  # what fills the buffer is of no use to the learner
+            room = max(room, self._num_envs)  # the buffer is full, but of what cannot be sampled
         self.requests.send(self.weights.source(), room=room, aligned=self._aligned)

@@ -4,7 +4,7 @@ It holds payloads (fragments, or references to fragments in Ray's object store) 
 their metadata, and knows nothing of either: a plain data structure that Ray, torch and the
 network need not be imported for.
 
-Fragments are handed out in *sequences* of `fragments_per_chunk` that follow each other in one
+Fragments are handed out in *sequences* of `fragments_per_sequence` that follow each other in one
 environment. A sequence grows fragment by fragment, and can be sampled once it is complete.
 """
 
@@ -103,7 +103,7 @@ class ReplayBuffer(Generic[Payload]):
         max_fragments: Capacity; adding beyond it evicts the oldest.
         max_reuse: How many times a fragment may be sampled, at least 1.
         max_staleness: The greatest staleness a sampled fragment may have, at least 0.
-        fragments_per_chunk: Contiguous fragments that are sampled together.
+        fragments_per_sequence: Contiguous fragments that are sampled together.
         seed: Of the order in which equally used fragments are sampled.
 
     Raises:
@@ -116,7 +116,7 @@ class ReplayBuffer(Generic[Payload]):
         max_fragments: int,
         max_reuse: int,
         max_staleness: int,
-        fragments_per_chunk: int = 1,
+        fragments_per_sequence: int = 1,
         seed: int = 0,
     ) -> None:
         """Create an empty buffer at weights version 0."""
@@ -124,19 +124,19 @@ class ReplayBuffer(Generic[Payload]):
             ("max_fragments", max_fragments, 1),
             ("max_reuse", max_reuse, 1),
             ("max_staleness", max_staleness, 0),
-            ("fragments_per_chunk", fragments_per_chunk, 1),
+            ("fragments_per_sequence", fragments_per_sequence, 1),
         ):
             if limit < least:
                 raise ReplayBufferError(f"replay_buffer.{name} is {limit}: it must be >= {least}")
-        if max_fragments < fragments_per_chunk:
+        if max_fragments < fragments_per_sequence:
             raise ReplayBufferError(
                 f"replay_buffer.max_fragments is {max_fragments}: it must hold one sequence of "
-                f"fragments_per_chunk={fragments_per_chunk}"
+                f"fragments_per_sequence={fragments_per_sequence}"
             )
         self.max_fragments = max_fragments
         self.max_reuse = max_reuse
         self.max_staleness = max_staleness
-        self.fragments_per_chunk = fragments_per_chunk
+        self.fragments_per_sequence = fragments_per_sequence
         self.counts = BufferCounts()
         self._sequences: OrderedDict[FragmentKey, _Sequence[Payload]] = OrderedDict()
         self._queue: BucketQueue[FragmentKey] = BucketQueue()
@@ -147,11 +147,11 @@ class ReplayBuffer(Generic[Payload]):
 
     def __len__(self) -> int:
         """The number of fragments held, those of incomplete sequences included."""
-        return len(self._sequences) * self.fragments_per_chunk + self._num_growing
+        return len(self._sequences) * self.fragments_per_sequence + self._num_growing
 
     def available(self, lead: int = 0) -> int:
         """The number of fragments that `sample` could hand out now."""
-        return self._queue.count(self._oldest_version(lead)) * self.fragments_per_chunk
+        return self._queue.count(self._oldest_version(lead)) * self.fragments_per_sequence
 
     # ---------------------------------------------------------------- in
 
@@ -183,7 +183,7 @@ class ReplayBuffer(Generic[Payload]):
             self._evict()
         fragments.append(held)
         self._num_growing += 1
-        if len(fragments) == self.fragments_per_chunk:
+        if len(fragments) == self.fragments_per_sequence:
             self._num_growing -= len(fragments)
             oldest = min(held.weights_version for held in fragments)
             self._sequences[fragments[0].key] = _Sequence(fragments, oldest)
@@ -212,7 +212,7 @@ class ReplayBuffer(Generic[Payload]):
         """Take `count` different fragments, least used first, at random among equals.
 
         Args:
-            count: Fragments, a multiple of `fragments_per_chunk`.
+            count: Fragments, a multiple of `fragments_per_sequence`.
             lead: How many weight versions further on the weights will be when the fragments are
                 trained on; staleness counts from there.
 
@@ -223,11 +223,11 @@ class ReplayBuffer(Generic[Payload]):
             ReplayBufferError: If fewer than `count` fragments can be sampled, or `count` does not
                 consist of complete sequences.
         """
-        size = self.fragments_per_chunk
+        size = self.fragments_per_sequence
         if count % size:
             raise ReplayBufferError(
                 f"{count} fragments were asked of a replay buffer that hands out "
-                f"fragments_per_chunk={size} at a time"
+                f"fragments_per_sequence={size} at a time"
             )
         if count > self.available(lead):
             raise ReplayBufferError(
