@@ -33,7 +33,7 @@ from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
-from rllib_minestudio.algorithms.learner.schedule import is_warmup
+from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.policy_access import PolicyAccess
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
@@ -50,6 +50,9 @@ UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable"
 
 class MineStudioPPO(PolicyAccess):
     """PPO with a KL term to a frozen prior, on fragments of recurrent experience."""
+
+    # Checkpoints that Ray's actors wrote name every method of this class, those with an underscore
+    # included, and load only where all of them are: none may be renamed.
 
     config: MineStudioPPOConfig
     learner_group: LearnerGroup
@@ -99,7 +102,7 @@ class MineStudioPPO(PolicyAccess):
             interval = self.config.prior_update_interval
             if interval and (self.iteration + 1) % interval == 0:
                 self._publish_prior()
-            if not is_warmup(self.iteration, self.config):
+            if self._coefficients().publish:
                 self._publish_weights()
         self._log(samples)
 
@@ -131,10 +134,13 @@ class MineStudioPPO(PolicyAccess):
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
-        lead = int(not is_warmup(self.iteration, self.config))
+        lead = int(self._coefficients().publish)
         self._next_samples = self.experience.sample_ahead(count, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
+
+    def _coefficients(self) -> LossCoefficients:
+        return loss_coefficients(self.iteration, self.config)
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         """Training's own runners are brought back by `RolloutRequests`; this tells which were."""
