@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -30,6 +30,9 @@ from rllib_minestudio.algorithms.rollout_report import SAMPLING, Rollout, Rollou
 from rllib_minestudio.algorithms.runner_callbacks import RunnerCallbacks
 from rllib_minestudio.errors import InvalidOptionsError
 
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
+
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
     """Collects as many fragments per call as it has environments.
@@ -39,6 +42,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             own sequence of episodes. For subclasses.
     """
 
+    config: MineStudioPPOConfig
     env: Any = None
     episode_source: EpisodeSource | None = None
 

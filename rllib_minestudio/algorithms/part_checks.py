@@ -9,12 +9,12 @@ from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.models.vpt.checkpoint import (
+from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
+from rllib_minestudio.models.vpt.weight_loading import (
     blank_network,
     config_from_options,
     weights_problems,
 )
-from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rllib_minestudio.algorithms.options.former import former_option_problems
+from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.option_fields import (
     EVER,
     MANY,
@@ -60,12 +61,8 @@ _TABLES: tuple[tuple[type, bool, Mapping[str, tuple[float, float]]], ...] = (
 """(type, whether it may be null, bounds by setting)"""
 
 
-def range_problems(config: Any) -> list[str]:
-    """Say which options of a config are outside their bounds, one sentence each.
-
-    Args:
-        config: A `VPTAlgorithmConfig`.
-    """
+def range_problems(config: VPTAlgorithmConfig) -> list[str]:
+    """Say which options of a config are outside their bounds, one sentence each."""
     values = vars(config)
     problems = former_option_problems(values, listed=True)
     for kind, nullable, table in _TABLES:

@@ -10,8 +10,8 @@ from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
 
 if TYPE_CHECKING:
+    from rllib_minestudio.models.vpt.checkpoint_summary import CheckpointSummary
     from rllib_minestudio.models.vpt.config import VPTConfig
-    from rllib_minestudio.models.vpt.summary import CheckpointSummary
 
 DOES_NOT_FIT = 1
 """Exit status of `rllib model info` for weights that their own description does not fit."""
@@ -72,7 +72,7 @@ def info(paths: list[str]) -> int:
     Returns:
         0, or `DOES_NOT_FIT` if its tensors do not fit the network that it describes.
     """
-    from rllib_minestudio.models.vpt.summary import summarize
+    from rllib_minestudio.models.vpt.checkpoint_summary import summarize
 
     summary = summarize(paths[0] if len(paths) == 1 else paths)
     for name, value in _rows(summary).items():

@@ -14,10 +14,10 @@ from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:
-    from rllib_minestudio.evaluation.checkpoint import LoadedPolicy
     from rllib_minestudio.evaluation.compare import Comparison
-    from rllib_minestudio.evaluation.options import EvaluationOptions
-    from rllib_minestudio.evaluation.summary import Summary
+    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+    from rllib_minestudio.evaluation.evaluation_summary import Summary
+    from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
 
 LARGEST_SUMMARY = 256 * 1024
 """Bytes that must be free before an evaluation begins, for a summary and its page."""
@@ -59,7 +59,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     Raises:
         MineStudioError: The checkpoint, an option or a folder is not in order.
     """
-    from rllib_minestudio.evaluation.options import EvaluationOptions
+    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
     from rllib_minestudio.experiments.running import ray_session
     from rllib_minestudio.experiments.running.kernels import compile_kernels
 
@@ -70,9 +70,9 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     ray_session.quieten(request.verbose)
     from rllib_minestudio.evaluation.compare import compare, require_same_worlds
     from rllib_minestudio.evaluation.evaluate import environment_identity
-    from rllib_minestudio.evaluation.prior import load_prior
+    from rllib_minestudio.evaluation.evaluation_summary import Summary
+    from rllib_minestudio.evaluation.reference_policy import load_prior
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
-    from rllib_minestudio.evaluation.summary import Summary
 
     policies = [_load(request.checkpoint)]
     other = _other_summary(request.compare)
@@ -125,7 +125,7 @@ def _save(summary: Summary, folder: Path) -> None:
 
 def _load(source: str) -> LoadedPolicy:
     """Load the policy of a checkpoint, or the one that an experiment file starts from."""
-    from rllib_minestudio.evaluation.checkpoint import load_policy
+    from rllib_minestudio.evaluation.policy_loading import load_policy
     from rllib_minestudio.experiments.running.starting_policy import (
         EXPERIMENT_SUFFIXES,
         load_starting_policy,
@@ -170,7 +170,7 @@ def _options(request: EvaluationRequest) -> dict[str, Any]:
 
 def _other_summary(path: str | None) -> Summary | None:
     """Return the summary in the folder to compare with; None if it is a checkpoint."""
-    from rllib_minestudio.evaluation.summary import Summary
+    from rllib_minestudio.evaluation.evaluation_summary import Summary
 
     if path is None or not (Path(path) / "summary.json").is_file():
         return None
@@ -179,7 +179,7 @@ def _other_summary(path: str | None) -> Summary | None:
 
 def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
     """Return the config to evaluate with; checks everything that can be wrong with it."""
-    from rllib_minestudio.evaluation.checkpoint import evaluation_config
+    from rllib_minestudio.evaluation.policy_loading import evaluation_config
 
     for name, least in (("workers", 0), ("envs", 1)):
         value = getattr(request, name)

@@ -48,7 +48,7 @@ def play_task(
     quieten(verbose=False)
     # These import Ray, whose environment variables are set now.
     from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-    from rllib_minestudio.evaluation.rollout import play_episodes
+    from rllib_minestudio.evaluation.policies import play_episodes
     from rllib_minestudio.experiments.reading.tune_plan import make_plan
     from rllib_minestudio.experiments.running.environment import make_env
 
@@ -80,7 +80,7 @@ def _check_agent(agent: str) -> None:
 def _policy(agent: str, env: gym.Env, seed: int) -> Any:
     """Return what chooses the actions."""
     from rllib_minestudio.env.agents import RandomAgent, ScriptedHunter
-    from rllib_minestudio.evaluation.rollout import ModulePolicy, ScriptedPolicy, load_module
+    from rllib_minestudio.evaluation.policies import ModulePolicy, ScriptedPolicy, load_module
 
     if agent == "random":
         return ScriptedPolicy(RandomAgent(seed), env)

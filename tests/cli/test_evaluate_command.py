@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network

@@ -6,8 +6,8 @@ from safetensors.torch import load_file
 
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
 from rllib_minestudio.models.vpt.export import export_network
+from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_weights
 
 OPTIONS = {
     "preset": "nano",

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_record
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from tests.cli.command import TINY, finished, rllib
 from tests.experiments.outputs.event_files import read_events

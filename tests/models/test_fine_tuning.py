@@ -11,6 +11,7 @@ from rllib_minestudio.models.vpt.fine_tuning import (
     matching,
     parameter_groups,
 )
+from tests.models.statistics import take_in
 
 
 def _step(network, images, groups):
@@ -73,7 +74,7 @@ def test_the_average_follows_the_weights(network):
     for update, decay in enumerate([1 / 2, 2 / 3, 0.75, 0.75], start=1):
         with torch.no_grad():
             bias.fill_(float(update))
-        network.value_head.update_statistics(torch.tensor([float(update)]))
+        take_in(network.value_head, torch.tensor([float(update)]))
         average.update(network)
         expected = decay * expected + (1 - decay) * update
     torch.testing.assert_close(average.weights()["net.final_ln.bias"], expected)

@@ -9,6 +9,7 @@ import torch
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
+from tests.models.statistics import take_in
 
 TOLERANCE = 5e-5
 ONE_RELU = 1e-3
@@ -123,7 +124,7 @@ def test_gradient_of_a_ppo_like_loss(golden, inputs, network, dtype):
     tolerance = ONE_RELU if dtype == torch.float32 else TOLERANCE
     output = _run_chunk(network, inputs)
     returns = inputs.returns[0]
-    network.value_head.update_statistics(returns)
+    take_in(network.value_head, returns)
     value_error = output.value_bt - network.value_head.normalize(returns)
     loss = (
         -script.ADVANTAGE_COEFFICIENT
@@ -144,7 +145,7 @@ def test_gradient_of_a_ppo_like_loss(golden, inputs, network, dtype):
 def test_value_statistics(golden, inputs, network):
     head = network.value_head
     for i, returns in enumerate(inputs.returns):
-        head.update_statistics(returns)
+        take_in(head, returns)
         normalizer = head.normalizer
         running = [normalizer.running_mean, normalizer.running_mean_sq]
         running.append(normalizer.debiasing_term.reshape(1))

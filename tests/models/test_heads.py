@@ -10,15 +10,14 @@ from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.heads import (
     BUTTON_GROUPS,
     NUM_BUTTONS,
-    argmax,
     button_membership,
     entropy,
     kl_divergence,
     log_prob,
     make_action_heads,
     product_membership,
-    sample,
 )
+from rllib_minestudio.models.vpt.sampling import sample
 
 
 def _logits(buttons: list[float], camera: list[float]) -> dict[str, torch.Tensor]:
@@ -61,7 +60,7 @@ def test_kl_divergence_gradients():
 def test_sample_frequencies():
     generator = torch.Generator().manual_seed(0)
     logits = {name: log_p.expand(20_000, -1) for name, log_p in HALVES.items()}
-    actions = sample(logits, generator)
+    actions = sample(logits, generator=generator).actions
     assert actions["buttons"].shape == (20_000, 1)
     frequencies = torch.bincount(actions["buttons"][:, 0], minlength=3) / 20_000
     torch.testing.assert_close(frequencies, torch.tensor([0.5, 0.25, 0.25]), rtol=0, atol=0.015)
@@ -70,18 +69,18 @@ def test_sample_frequencies():
 def test_sample_never_draws_the_impossible():
     certain = torch.full((500, 4), -math.inf)
     certain[:, 2] = 0.0
-    actions = sample({"buttons": certain}, torch.Generator().manual_seed(0))
+    actions = sample({"buttons": certain}, generator=torch.Generator().manual_seed(0)).actions
     assert torch.all(actions["buttons"] == 2)
 
 
 def test_sample_repeats_with_the_generator():
     logits = {"buttons": torch.zeros(50, NUM_BUTTONS).log_softmax(-1)}
-    draws = [sample(logits, torch.Generator().manual_seed(3))["buttons"] for _ in range(2)]
-    assert torch.equal(*draws)
+    draws = [sample(logits, generator=torch.Generator().manual_seed(3)) for _ in range(2)]
+    assert torch.equal(*(draw.actions["buttons"] for draw in draws))
 
 
 def test_argmax_keeps_the_action_axis():
-    assert argmax(HALVES)["buttons"].tolist() == [[0]]
+    assert sample(HALVES, explore=False).actions["buttons"].tolist() == [[0]]
 
 
 def test_product_membership_counts_like_itertools():

@@ -95,7 +95,7 @@ def test_the_path_of_a_convolution(name):
 
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_the_path_of_a_frozen_linear_layer(name):
-    choose = paths.of_frozen_weights
+    choose = paths.for_inference
     found = [choose(dtype, "cpu", PROCESSORS[name]) for dtype in (FLOAT32, BFLOAT16)]
     assert tuple(found) == LINEAR[name]
     assert choose(FLOAT32, "cuda", PROCESSORS[name]) is TORCH

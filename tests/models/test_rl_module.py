@@ -11,10 +11,11 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, weights_problems
 from rllib_minestudio.models.vpt.export import export_network
+from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, weights_problems
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
 from rllib_minestudio.models.vpt_rl_module_batch import FIRST
+from tests.models.statistics import take_in
 
 ACTION_SPACE = gym.spaces.Dict(
     buttons=gym.spaces.MultiDiscrete([8641]), camera=gym.spaces.MultiDiscrete([121])
@@ -77,7 +78,7 @@ def test_inference_is_deterministic_and_most_probable(build, images):
 def test_train_pass_agrees_with_the_rollout(build, images):
     module = build()
     first = torch.rand(2, 14, generator=torch.Generator().manual_seed(0)) < 0.3
-    module.network.value_head.update_statistics(torch.tensor([3.0, 9.0]))
+    take_in(module.network.value_head, torch.tensor([3.0, 9.0]))
     batch = _batch(module, images, first)
     rollout = module.forward_exploration(batch)
     train = module.forward_train(batch)
@@ -113,7 +114,7 @@ def _perturb(module):
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter))
-    module.network.value_head.update_statistics(torch.tensor([1.0, 17.0]))
+    take_in(module.network.value_head, torch.tensor([1.0, 17.0]))
 
 
 def _assert_same_weights(a, b):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rllib_minestudio.models.vpt.value_head import DECAY, ValueHead
+from tests.models.statistics import take_in
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def test_before_any_data_the_mean_is_zero_and_the_variance_its_minimum(head):
 
 def test_one_batch_is_debiased_to_its_own_moments(head):
     target = torch.tensor([[1.0, 5.0], [9.0, 5.0]])
-    head.update_statistics(target)
+    take_in(head, target)
     mean, std = head.normalizer.mean_and_std()
     assert mean.item() == pytest.approx(5.0, abs=1e-4)
     assert std.item() == pytest.approx(8.0**0.5, abs=1e-3)
@@ -28,27 +29,27 @@ def test_one_batch_is_debiased_to_its_own_moments(head):
 
 
 def test_two_batches_weigh_almost_equally(head):
-    head.update_statistics(torch.full((4,), 0.0))
-    head.update_statistics(torch.full((4,), 2.0))
+    take_in(head, torch.full((4,), 0.0))
+    take_in(head, torch.full((4,), 2.0))
     mean, std = head.normalizer.mean_and_std()
     assert mean.item() == pytest.approx(1.0, abs=1e-3)
     assert std.item() == pytest.approx(1.0, abs=1e-3)
 
 
 def test_normalize_and_denormalize_are_inverse(head):
-    head.update_statistics(torch.randn(3, 50) * 20 + 100)
+    take_in(head, torch.randn(3, 50) * 20 + 100)
     value = torch.tensor([[80.0, 100.0], [130.0, -5.0]])
     torch.testing.assert_close(head.denormalize(head.normalize(value)), value)
 
 
 def test_statistics_ignore_gradients(head):
     target = torch.ones(3, requires_grad=True)
-    head.update_statistics(target * 2)
+    take_in(head, target * 2)
     assert not head.normalizer.running_mean.requires_grad
 
 
 def test_reset_to_zero_predicts_zero(head):
-    head.update_statistics(torch.randn(10) + 5)
+    take_in(head, torch.randn(10) + 5)
     head.reset_to_zero()
     value = head.denormalize(head(torch.randn(2, 3, 8)))
     assert torch.equal(value, torch.zeros(2, 3))

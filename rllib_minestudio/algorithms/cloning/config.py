@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from ray.rllib.algorithms.bc import BCConfig
 
-from rllib_minestudio.algorithms.cloning.checks import problems_of
+from rllib_minestudio.algorithms.cloning.cloning_checks import problems_of
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
 from rllib_minestudio.algorithms.envs import ENV_NAME
@@ -17,9 +17,9 @@ from rllib_minestudio.algorithms.options.cloning import CloningOptions, CloningT
 from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
 from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt.checkpoint import config_from_options
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA
+from rllib_minestudio.models.vpt.weight_loading import config_from_options
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 from rllib_minestudio.option_fields import takes
 

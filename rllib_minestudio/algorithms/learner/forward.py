@@ -1,7 +1,8 @@
-"""Running the network over recorded sequences, chunk by chunk."""
+"""Running the network over recorded sequences and demonstrations, chunk by chunk."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,37 @@ def forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[s
     return module.forward_train(
         {Columns.OBS: {"image": image}, FIRST: first, Columns.STATE_IN: state}
     )
+
+
+def window_chunks(
+    module: Any, windows: Tensors, *, burn_in: int, context_length: int
+) -> Iterator[tuple[Tensors, dict[str, Any]]]:
+    """Run the network over windows of demonstrations (truncated backpropagation through time).
+
+    The burn-in rebuilds the memory, without gradients; then each chunk gets the memory that the one
+    before it left, detached.
+
+    Args:
+        module: A `VPTRLModule`, or its distributed wrapper.
+        windows: The fields of `demonstrations.Window`, with a leading axis of windows.
+        burn_in: Frames of each window before its steps to imitate.
+        context_length: Steps per chunk.
+
+    Yields:
+        Each chunk, and what `forward_train` gave for it.
+    """
+    vpt: VPTRLModule = module.unwrapped()
+    num_windows, num_frames = windows["first"].shape
+    state = vpt.network.initial_state(num_windows)._asdict()
+    if burn_in:
+        with torch.no_grad():
+            image, first = (windows[name][:, :burn_in] for name in ("image", "first"))
+            state = forward(vpt, image, first, state)[Columns.STATE_OUT]
+    for start in range(burn_in, num_frames, context_length):
+        chunk = {name: t[:, start : start + context_length] for name, t in windows.items()}
+        outputs = forward(module, chunk["image"], chunk["first"], state)
+        state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
+        yield chunk, outputs
 
 
 def evaluate(

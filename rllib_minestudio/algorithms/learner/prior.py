@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,10 @@ from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.vpt import VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.weight_loading import load_weights
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 
 class Prior:
@@ -107,7 +110,7 @@ def build_prior(options: PPOOptions, network: VPTNetwork, device: torch.device) 
     return Prior(network, device=device, versions_kept=kept)
 
 
-def is_nowhere_else(config: Any) -> bool:
+def is_nowhere_else(config: MineStudioPPOConfig) -> bool:
     """Whether no file holds the prior's weights: it was drawn at random, or follows the policy."""
     at_random = not config.model_config.get("weights")
     return bool(config.prior_update_interval) or (config.prior == INITIAL_PRIOR and at_random)

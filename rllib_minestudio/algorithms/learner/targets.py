@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import SequenceBatch
 from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
-from rllib_minestudio.algorithms.learner.gae import compute_gae
+from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
 from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
 from rllib_minestudio.algorithms.options.ppo import DECOUPLED, PPOOptions
 
@@ -98,12 +98,35 @@ def compute_targets(
         options: How to treat what is stale, and of GAE.
         total: Sums over the learners that share the iteration.
     """
-    behaviour_logp = torch.from_numpy(sequences.logp)
     is_stale = ~(np.array(excluded) | sequences.were_played_by(current_version))
     stale = np.flatnonzero(is_stale).tolist()
     evaluation = _evaluation(sequences, stale, evaluate, options)
-    with np.errstate(invalid="ignore", over="ignore"):  # such sequences are left out below
-        advantages = compute_gae(
+    advantages = _advantages(sequences, evaluation, options)
+    numbers = {
+        "value_bt": torch.from_numpy(evaluation.value_bt),
+        "value_target_bt": torch.from_numpy(advantages.value_target_bt),
+        "advantage_bt": torch.from_numpy(advantages.advantage_bt),
+        "proximal_logp_bt": torch.from_numpy(evaluation.logp_bt),
+        "weight_bt": _weights(sequences, evaluation, options),
+    }
+    finite = torch.stack([number.isfinite().all(dim=1) for number in numbers.values()]).all(dim=0)
+    finite &= torch.from_numpy(sequences.are_finite())
+    included = ~torch.tensor(excluded)
+    usable = included & finite
+    kept = usable[:, None].expand_as(numbers["value_bt"])
+    numbers = {name: torch.where(kept, number, 0.0) for name, number in numbers.items()}
+    numbers["advantage_bt"] = normalise_advantage(numbers["advantage_bt"], kept, total=total)
+    return Targets(
+        usable_b=usable, nonfinite_b=included & ~finite, num_evaluated=len(stale), **numbers
+    )
+
+
+def _advantages(
+    sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions
+) -> Advantages:
+    """GAE of all sequences; of those with a NaN or infinite number it means nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return compute_gae(
             reward_bt=sequences.reward,
             value_bt=evaluation.value_bt,
             terminated_bt=sequences.terminated,
@@ -113,35 +136,17 @@ def compute_targets(
             gamma=options.gamma,
             lambda_=options.lambda_,
         )
-    advantage = torch.from_numpy(advantages.advantage_bt)
-    value_target = torch.from_numpy(advantages.value_target_bt)
-    proximal_logp = torch.from_numpy(evaluation.logp_bt)
-    if options.off_policy_correction == DECOUPLED:
-        weight = importance_weight(
-            proximal_logp, behaviour_logp, truncation=options.importance_weight_truncation
-        )
-    else:
-        weight = torch.ones_like(proximal_logp)
 
-    numbers = (advantage, value_target, proximal_logp, weight)
-    finite = torch.stack([number.isfinite().all(dim=1) for number in numbers]).all(dim=0)
-    finite &= torch.from_numpy(sequences.are_finite())
-    included = ~torch.tensor(excluded)
-    usable = included & finite
-    kept = usable[:, None].expand_as(advantage)
-    advantage, value_target, proximal_logp, weight, value = (
-        torch.where(kept, number, 0.0)
-        for number in (*numbers, torch.from_numpy(evaluation.value_bt))
-    )
-    return Targets(
-        usable_b=usable,
-        nonfinite_b=included & ~finite,
-        value_bt=value,
-        value_target_bt=value_target,
-        advantage_bt=normalise_advantage(advantage, kept, total=total),
-        proximal_logp_bt=proximal_logp,
-        weight_bt=weight,
-        num_evaluated=len(stale),
+
+def _weights(sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions) -> Tensor:
+    """Importance weights of the proximal policy against the behaviour policy."""
+    proximal_logp = torch.from_numpy(evaluation.logp_bt)
+    if options.off_policy_correction != DECOUPLED:
+        return torch.ones_like(proximal_logp)
+    return importance_weight(
+        proximal_logp,
+        torch.from_numpy(sequences.logp),
+        truncation=options.importance_weight_truncation,
     )
 
 

@@ -128,7 +128,7 @@ class TrainingPass:
     def _minibatch(
         self, prepared: Prepared, step: PlannedStep, indices: Sequence[int]
     ) -> TrainingBatch:
-        """Stack one minibatch in the host's memory; without sequences, one that does not count."""
+        """Stack one minibatch in the host's memory; without indices, one that does not count."""
         targets = prepared.targets
         at = list(indices) or [0]
         sequences = prepared.sequences.select(at)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import gymnasium as gym
 
-from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
+from rllib_minestudio.evaluation.policies import ModulePolicy, load_module, play_episodes
 from rllib_minestudio.recordings.video import VideoWriter
 
 

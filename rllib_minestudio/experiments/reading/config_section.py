@@ -198,7 +198,7 @@ def _check_fit(config: Any) -> None:
     """
     from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
     from rllib_minestudio.experiments.running.environment import make_env
-    from rllib_minestudio.models.vpt.checkpoint import load_weights
+    from rllib_minestudio.models.vpt.weight_loading import load_weights
     from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
     env = make_env(config)

@@ -35,7 +35,7 @@ def with_evaluation(experiment: Experiment, problems: list[str]) -> dict[str, An
 
     Appends one sentence per problem to `problems`; values are judged with the config.
     """
-    from rllib_minestudio.evaluation.options import EvaluationOptions
+    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 
     path = f"{experiment.name}.evaluation"
     own = [option.name for option in fields(EvaluationOptions) if option.name != "episodes"]

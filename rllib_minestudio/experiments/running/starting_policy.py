@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.checkpoint import LoadedPolicy, playing_config, weights_digest
+from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_config, weights_digest
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
 from rllib_minestudio.experiments.running.environment import make_env

@@ -240,7 +240,7 @@ def random_policy_returns(plan: Any, folder: Path) -> list[float]:
     if not episodes:
         return []
     from rllib_minestudio.env.agents import RandomAgent
-    from rllib_minestudio.evaluation.rollout import ScriptedPolicy, play_episodes
+    from rllib_minestudio.evaluation.policies import ScriptedPolicy, play_episodes
     from rllib_minestudio.experiments.running.environment import make_env
 
     with phase("measuring the random policy") as show:

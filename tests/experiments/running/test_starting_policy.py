@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.checkpoint import evaluation_config
+from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network

@@ -14,11 +14,11 @@ import torch
 from make_golden import import_vpt_policy, run_chunk
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_weights
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
-from rllib_minestudio.models.vpt.rollout import RolloutSession
-from rllib_minestudio.models.vpt.state import VPTState
+from rllib_minestudio.models.vpt.recurrent_state import VPTState
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_weights
 
 SIZES = {
     "narrow": {"img_shape": [16, 24, 3], "hidsize": 32, "attention_heads": 4, "impala_width": 0.25},
@@ -85,7 +85,7 @@ def train_chunk(policy, network, image, first, states):
     (log_p.mean() + 0.2 * kl.mean() + 0.5 * value_loss - heads.entropy(stacked).mean()).backward()
 
     out = network(image, first, states[1])
-    network.value_head.update_statistics(target)
+    network.value_head.normalizer.update(target.mean(), target.square().mean())
     error = (out.value_bt - network.value_head.normalize(target)).square().mean()
     close(log_prob(out.logits, actions), log_p, what="log-probability")
     close(kl_divergence(out.logits, prior), kl.squeeze(-1), scale=5, what="KL")

@@ -22,7 +22,7 @@ from rllib_minestudio.errors import (
     MineStudioError,
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.rollout import load_module
+from rllib_minestudio.evaluation.policies import load_module
 
 ANY_NUMBER = 10**9
 """Fragments of a buffer that is never filled."""

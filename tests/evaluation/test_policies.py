@@ -6,7 +6,7 @@ import pytest
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.env.agents import RandomAgent
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.evaluation.rollout import (
+from rllib_minestudio.evaluation.policies import (
     ModulePolicy,
     ScriptedPolicy,
     load_module,

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.models.vpt.rollout import RolloutSession
-from rllib_minestudio.models.vpt.sampling import act
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.sampling import sample
+from tests.models.statistics import take_in
 
 TIME = 14
 
@@ -69,7 +70,7 @@ def test_steps_of_a_network_with_many_channels_equal_the_networks(
 @given(first=st.lists(st.booleans(), min_size=2 * TIME, max_size=2 * TIME))
 def test_steps_equal_the_networks(network, images, first):
     first = torch.tensor(first).view(2, TIME)
-    network.value_head.update_statistics(torch.tensor([3.0, 5.0]))
+    take_in(network.value_head, torch.tensor([3.0, 5.0]))
     session, state = RolloutSession(network, 2), network.initial_state(2)
     for t in range(TIME):
         state = _assert_same_step(session, network, images[:, t], first[:, t], state)
@@ -201,7 +202,7 @@ def test_the_cuda_graph_equals_the_network(network, images, precision):
 def test_sampling_frequencies():
     scores = torch.tensor([[0.5, 0.25, 0.25]]).log() + 7.0  # not normalised
     generator = torch.Generator().manual_seed(0)
-    actions, log_p = act({"x": scores.expand(20_000, -1)}, explore=True, generator=generator)
+    actions, log_p = sample({"x": scores.expand(20_000, -1)}, generator=generator)
     frequencies = torch.bincount(actions["x"][:, 0], minlength=3) / 20_000
     _assert_close(frequencies, torch.tensor([0.5, 0.25, 0.25]), atol=0.015)
     _assert_close(log_p, torch.tensor([0.5, 0.25, 0.25]).log()[actions["x"][:, 0]])

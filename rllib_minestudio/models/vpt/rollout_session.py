@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.models.vpt.cuda_graph import GraphedStep, Outputs
-from rllib_minestudio.models.vpt.frozen import FrozenNetwork
+from rllib_minestudio.models.vpt.inference import InferenceNetwork
 from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.models.vpt.recurrent_state import VPTState
 from rllib_minestudio.models.vpt.ring import RingMemory
-from rllib_minestudio.models.vpt.sampling import act
-from rllib_minestudio.models.vpt.state import VPTState
+from rllib_minestudio.models.vpt.sampling import sample
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 """Of the trunk, by the name of the option ``precision``; heads and memory are float32 anyway."""
@@ -37,8 +37,8 @@ class Decision(NamedTuple):
 class RolloutSession:
     """Plays ``network`` in a fixed number of environments.
 
-    Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see ``frozen.py``
-    and ``ring.py``. Changes to the network's weights are noticed at the next step.
+    Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see
+    ``inference.py`` and ``ring.py``. Changes to the network's weights are noticed at the next step.
 
     Example:
         >>> session = RolloutSession(network, num_envs=8)
@@ -76,7 +76,7 @@ class RolloutSession:
                 along and forgotten, so that nobody's numbers depend on who is ready. None: all.
             explore: Draw the actions; else take the most probable ones.
             generator: Source of randomness on that device; the global one if None.
-            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.act`.
+            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.sample`.
         """
         self._refresh()
         bookmark = None if moving_n is None else self._memory.bookmark()
@@ -86,11 +86,11 @@ class RolloutSession:
             logits, value_b = self._step(image_bhwc, first_b, rows)
         if bookmark is not None:
             self._memory.rewind(bookmark, except_n=moving_n)
-        tokens, log_prob_b = act(
-            logits, explore=explore, generator=generator, uniform_bh=uniform_bh
+        actions, log_prob_b = sample(
+            logits, explore=explore, generator=generator, uniform=uniform_bh
         )
         value_b = self._network.value_head.denormalize(value_b)
-        return Decision(tokens, log_prob_b, value_b, logits)
+        return Decision(actions, log_prob_b, value_b, logits)
 
     @torch.no_grad()
     def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:
@@ -114,7 +114,7 @@ class RolloutSession:
         self._memory.load_state(state)
 
     def _step(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Outputs:
-        return self._frozen(image_bhwc, self._memory.advance(first_b, rows))
+        return self._inference(image_bhwc, self._memory.advance(first_b, rows))
 
     def _refresh(self) -> None:
         """Copies the weights again if they have changed."""
@@ -125,7 +125,7 @@ class RolloutSession:
     def _adopt_weights(self) -> None:
         config = self._network.config
         self._version = _version(self._parameters)
-        self._frozen = FrozenNetwork(
+        self._inference = InferenceNetwork(
             self._network, DTYPES[config.precision], self._num_envs, compiled=config.compile
         )
         self._graphed: GraphedStep | None = None

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.evaluation.options import EvaluationOptions
-from rllib_minestudio.evaluation.prior import LEARNER_STATE, Companion, load_prior
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.reference_policy import LEARNER_STATE, ReferencePolicy, load_prior
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import kl_divergence
-from rllib_minestudio.models.vpt.rollout import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 
 
@@ -73,14 +73,14 @@ def test_what_there_is_no_prior_for_is_refused_with_a_way_out(make_config, files
 
 def test_the_divergence_is_that_of_the_networks_with_their_memories():
     ours, prior = network(0), network(1)
-    session, companion = RolloutSession(ours, 2), Companion(ours, arrays(prior), 2)
+    session, reference = RolloutSession(ours, 2), ReferencePolicy(ours, arrays(prior), 2)
     states = [net.initial_state(2) for net in (ours, prior)]
     generator = torch.Generator().manual_seed(0)
     for t in range(5):
         shape = (2, IMAGE_SIZE, IMAGE_SIZE, 3)
         image = torch.randint(256, shape, dtype=torch.uint8, generator=generator)
         first = torch.tensor([t == 0, t in (0, 3)])
-        found = companion.divergence(image, first, session.act(image, first).logits)
+        found = reference.divergence(image, first, session.act(image, first).logits)
         logits = []
         for i, net in enumerate((ours, prior)):
             with torch.no_grad():

@@ -11,20 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
 from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
-from rllib_minestudio.algorithms.learner.state import COMPONENT_PRIOR
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.evaluation.options import PRIOR
+from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import (
+from rllib_minestudio.models.vpt.heads import kl_divergence
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.weight_loading import (
     config_from_options,
     load_strictly,
     load_weights,
     weights_problems,
 )
-from rllib_minestudio.models.vpt.heads import kl_divergence
-from rllib_minestudio.models.vpt.rollout import RolloutSession
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
 LEARNER_STATE = Path("learner_group", "learner", "state.pkl")
@@ -104,7 +104,7 @@ def _sizes(config: Any) -> VPTConfig:
     return config_from_options(config.model_config, MODULE_OPTIONS)
 
 
-class Companion:
+class ReferencePolicy:
     """Sees what the policy sees, with a memory of its own, and is asked what it thinks."""
 
     def __init__(self, network: VPTNetwork, state: Mapping[str, Any], num_envs: int) -> None:
@@ -127,7 +127,7 @@ class Companion:
         logits: Mapping[str, Tensor],
         moving_n: Tensor | None = None,
     ) -> Tensor:
-        """Take a step beside the policy; return KL(policy || companion) [B] in nats.
+        """Take a step beside the policy; return KL(policy || reference) [B] in nats.
 
         Args:
             image_bhwc: What all environments show, [B, H, W, 3] uint8.

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.behaviour_cloning import NULL_CAMERA, cloning_loss
+from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.vpt.heads import NULL_CAMERA
 from rllib_minestudio.recordings import RecordingWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE
 
@@ -41,11 +42,13 @@ def test_the_camera_counts_where_it_moves_and_nothing_where_the_weight_is_zero()
         "buttons": torch.tensor([[1, 2, 3]]),
         "camera": torch.tensor([[7, NULL_CAMERA, 9]]),
     }
-    loss = cloning_loss(logits, action, torch.tensor([[1.0, 1.0, 0.0]]))
+    weight = torch.tensor([[1.0, 1.0, 0.0]])
+    moving = cloning_loss(logits, action, weight, still_camera=False)
     buttons, camera = logits["buttons"][0], logits["camera"][0]
-    expected = -(buttons[0, 1] + camera[0, 7] + buttons[1, 2]) / 2
-    torch.testing.assert_close(loss, expected)
-    assert cloning_loss(logits, action, torch.zeros(1, 3)) == 0.0
+    torch.testing.assert_close(moving.loss, -(buttons[0, 1] + camera[0, 7] + buttons[1, 2]))
+    every = cloning_loss(logits, action, weight)
+    torch.testing.assert_close(every.loss, moving.loss - camera[1, NULL_CAMERA])
+    assert cloning_loss(logits, action, torch.zeros(1, 3)).loss == 0.0
 
 
 def test_the_null_camera_is_the_one_that_does_not_turn():

@@ -1,4 +1,4 @@
-"""Layers with frozen weights, laid out once for the processor that runs them.
+"""The layers of `inference.py`: their weights are laid out once for the processor that runs them.
 
 In a rollout the same weights serve thousands of steps of few frames each. On the CPU oneDNN then
 spends much of a linear layer's time on rearranging its weights; doing that once makes small
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     def path(self, weight: Tensor) -> Path:
         """Of a layer with these weights, unless it has a better one."""
         processor = processors.detected(with_kernels=False)
-        return paths.of_frozen_weights(self.dtype, weight.device.type, processor)
+        return paths.for_inference(self.dtype, weight.device.type, processor)
 
     def path_of_convolution(self, layer: nn.Conv2d) -> Path:
         """Of a 3x3 convolution of the same size."""
@@ -75,7 +75,7 @@ class PackedLinear:
         return x.relu_() if self._relu else x
 
 
-class FrozenConv:
+class InferenceConv:
     """A 3x3 convolution, same size, with the group norm before it and perhaps the ReLU after it."""
 
     def __init__(
@@ -98,7 +98,7 @@ class FrozenConv:
         weight = weight.to(layout.dtype)
         self._weight = weight.contiguous(memory_format=torch.channels_last)
         self._bias = None if layer.bias is None else layer.bias.detach().to(layout.dtype)
-        self._norm = None if norm is None else FrozenGroupNorm(norm, layout)
+        self._norm = None if norm is None else InferenceGroupNorm(norm, layout)
         self._fuses_relu = relu and path is Path.ONEDNN
 
     @property
@@ -127,7 +127,7 @@ class FrozenConv:
         return x_nchw.relu_() if self._relu else x_nchw
 
 
-class FrozenGroupNorm:
+class InferenceGroupNorm:
     """Normalises each frame as a whole."""
 
     def __init__(self, norm: nn.GroupNorm, layout: Layout) -> None:
@@ -141,7 +141,7 @@ class FrozenGroupNorm:
         return F.group_norm(x_nchw, 1, self._weight, self._bias, self._epsilon)
 
 
-class FrozenLayerNorm:
+class InferenceLayerNorm:
     """Normalises each row; the order of features may be changed on the way in."""
 
     def __init__(self, norm: nn.LayerNorm, dtype: torch.dtype, order: Tensor | None = None) -> None:

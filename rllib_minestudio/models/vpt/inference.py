@@ -19,29 +19,31 @@ from rllib_minestudio.models.vpt import convolution
 from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder
-from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.packed import (
-    FrozenConv,
-    FrozenGroupNorm,
-    FrozenLayerNorm,
+from rllib_minestudio.models.vpt.inference_layers import (
+    InferenceConv,
+    InferenceGroupNorm,
+    InferenceLayerNorm,
     Layout,
     PackedLinear,
 )
+from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.ring import RingView
 
 
-class FrozenStack:
+class InferenceStack:
     """``DownStack`` without gradients."""
 
     def __init__(self, stack: DownStack, layout: Layout, input_scale: float) -> None:
         """Copies the weights."""
         first = stack.firstconv
-        self._first = FrozenConv(
+        self._first = InferenceConv(
             first.layer, first.norm, layout, relu=False, input_scale=input_scale
         )
-        self._norm = FrozenGroupNorm(stack.n, layout)
+        self._norm = InferenceGroupNorm(stack.n, layout)
         self._blocks = [
-            tuple(FrozenConv(conv.layer, conv.norm, layout) for conv in (block.conv0, block.conv1))
+            tuple(
+                InferenceConv(conv.layer, conv.norm, layout) for conv in (block.conv0, block.conv1)
+            )
             for block in stack.blocks
         ]
 
@@ -59,7 +61,7 @@ class FrozenStack:
         return F.max_pool2d(x_nchw, kernel_size=3, stride=2, padding=1).relu_()
 
 
-class FrozenEncoder:
+class InferenceEncoder:
     """``ImageEncoder`` without gradients."""
 
     def __init__(self, encoder: ImageEncoder, layout: Layout) -> None:
@@ -67,15 +69,15 @@ class FrozenEncoder:
         cnn = encoder.cnn
         self._dtype = layout.dtype
         self._stacks = [
-            FrozenStack(stack, layout, input_scale=1.0 if i else 1 / 255)
+            InferenceStack(stack, layout, input_scale=1.0 if i else 1 / 255)
             for i, stack in enumerate(cnn.stacks)
         ]
         features, channels = cnn.dense.layer.in_features, cnn.stacks[-1].n.num_channels
         order = torch.arange(features, device=cnn.dense.layer.weight.device)
         order = order.view(channels, -1).T.flatten()  # [C, H * W] -> [H * W, C]
-        self._dense_norm = FrozenLayerNorm(cnn.dense.norm, layout.dtype, order)
+        self._dense_norm = InferenceLayerNorm(cnn.dense.norm, layout.dtype, order)
         self._dense = PackedLinear(cnn.dense.layer.weight[:, order], None, layout, relu=True)
-        self._linear_norm = FrozenLayerNorm(encoder.linear.norm, layout.dtype)
+        self._linear_norm = InferenceLayerNorm(encoder.linear.norm, layout.dtype)
         self._linear = PackedLinear(encoder.linear.layer.weight, None, layout, relu=True)
 
     def __call__(self, image_bhwc: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ class CompiledEncoder:
             return self._encoder(image_bhwc[:, None])[:, 0].to(self._dtype)
 
 
-class FrozenBlock:
+class InferenceBlock:
     """``TransformerBlock`` for one frame."""
 
     def __init__(self, block: TransformerBlock, layout: Layout) -> None:
@@ -110,12 +112,12 @@ class FrozenBlock:
         attention = block.r.orc_block
         self._dtype = layout.dtype
         self._heads = attention.heads
-        self._norm = FrozenLayerNorm(block.pre_r_ln, layout.dtype)
+        self._norm = InferenceLayerNorm(block.pre_r_ln, layout.dtype)
         self._qkvr = _joined_projections(attention, layout)
         self._by_slot = _rotations(attention.b_nd.detach())
         proj, mlp0, mlp1 = attention.proj_layer, block.mlp0, block.mlp1.layer
         self._proj = PackedLinear(proj.weight, proj.bias, layout)
-        self._mlp_norm = FrozenLayerNorm(mlp0.norm, layout.dtype)
+        self._mlp_norm = InferenceLayerNorm(mlp0.norm, layout.dtype)
         self._mlp0 = PackedLinear(mlp0.layer.weight, None, layout, relu=True)
         self._mlp1 = PackedLinear(mlp1.weight, mlp1.bias, layout)
 
@@ -146,7 +148,7 @@ class FrozenBlock:
         return x_be.view(len(x_be), self._heads, -1)
 
 
-class FrozenNetwork:
+class InferenceNetwork:
     """A whole policy, from bytes to unnormalised logits and value."""
 
     def __init__(
@@ -164,12 +166,12 @@ class FrozenNetwork:
         self._encoder = (
             CompiledEncoder(trunk.img_process, dtype)
             if compiled
-            else FrozenEncoder(trunk.img_process, layout)
+            else InferenceEncoder(trunk.img_process, layout)
         )
-        self._blocks = [FrozenBlock(block, layout) for block in trunk.recurrent_layer.blocks]
-        self._last_norm = FrozenLayerNorm(trunk.lastlayer.norm, layout.dtype)
+        self._blocks = [InferenceBlock(block, layout) for block in trunk.recurrent_layer.blocks]
+        self._last_norm = InferenceLayerNorm(trunk.lastlayer.norm, layout.dtype)
         self._last = PackedLinear(trunk.lastlayer.layer.weight, None, layout, relu=True)
-        self._final_norm = FrozenLayerNorm(trunk.final_ln, torch.float32)
+        self._final_norm = InferenceLayerNorm(trunk.final_ln, torch.float32)
         self._heads, self._sizes, self._memberships = _joined_heads(network, layout)
 
     def __call__(self, image_bhwc: Tensor, memory: RingView) -> tuple[dict[str, Tensor], Tensor]:

@@ -15,11 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.models.vpt.arguments import (
-    config_from_arguments,
-    config_from_shapes,
-    is_same,
-)
 from rllib_minestudio.models.vpt.checkpoint_files import (
     CheckpointFiles,
     WeightsSource,
@@ -27,6 +22,11 @@ from rllib_minestudio.models.vpt.checkpoint_files import (
 )
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.models.vpt.network_arguments import (
+    config_from_arguments,
+    config_from_shapes,
+    is_same,
+)
 
 MAX_LISTED = 8
 """Keys that an error message lists of each kind before it only counts."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ray.tune.utils import flatten_dict
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|")
 

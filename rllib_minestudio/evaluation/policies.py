@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module import RLModule
 
 from rllib_minestudio.algorithms.checkpoint_record import check_digests
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.vpt.checkpoint import (
+from rllib_minestudio.models.vpt.weight_loading import (
     config_from_checkpoint,
     load_weights,
     weights_problems,
