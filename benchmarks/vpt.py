@@ -40,7 +40,7 @@ from rllib_minestudio.models.vpt.heads import kl_divergence, log_prob
 from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 
-GOLDEN_SCRIPT = Path(__file__).parents[1] / "tests" / "models" / "golden" / "make_golden.py"
+GOLDEN_SCRIPT = Path(__file__).parents[1] / "tests" / "models" / "vpt" / "golden" / "make_golden.py"
 CHUNK = 64
 WARMUP = 2
 

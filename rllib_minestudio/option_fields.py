@@ -39,7 +39,7 @@ class Bounds:
 
     Attributes:
         least: The smallest number, itself allowed.
-        most: The greatest number, itself allowed.
+        most: The greatest number, itself allowed; of integers never more than `EVER`.
         choices: The only texts allowed; empty if any is.
         wording: What a message calls the values allowed; None: what follows from the above.
         check: Judges the value instead of all of the above.
@@ -175,15 +175,19 @@ def _is_within(value: Any, kind: type, bounds: Bounds) -> bool:
     if kind in (int, float):
         numbers = int if kind is int else (int, float)
         is_number = isinstance(value, numbers) and not isinstance(value, bool)
-        return is_number and bounds.least <= value <= bounds.most  # NaN is within no bounds
+        return is_number and bounds.least <= value <= _most(kind, bounds)  # NaN is within none
     if kind is str:
         return isinstance(value, str) and (not bounds.choices or value in bounds.choices)
     return isinstance(value, Mapping if kind is dict else kind)
 
 
+def _most(kind: type, bounds: Bounds) -> float:
+    return min(bounds.most, EVER) if kind is int else bounds.most
+
+
 def _rule(value: Any, kind: type, bounds: Bounds) -> str:
     """Word the rule that a value breaks."""
-    least, most = bounds.least, bounds.most
+    least, most = bounds.least, _most(kind, bounds)
     if kind is int:
         is_integer = isinstance(value, int) and not isinstance(value, bool)
         if is_integer and value > most:

@@ -42,7 +42,7 @@ class Unfinished:
 
     def remove_abandoned(self) -> None:
         """Remove what processes that were killed left unfinished of the same path."""
-        for abandoned in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.partial"):
+        for abandoned in self.path.parent.glob(f".{glob.escape(self.path.name)}.*partial"):
             _remove(abandoned)
 
 

@@ -13,29 +13,38 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "rllib_minestudio"
 OURS = "rllib_minestudio"
 
+LAYERS = ("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli")
+"""Upwards; `recordings` and `demonstrations` lie beside `env`, below `models`."""
+
+
+def from_layer(lowest):
+    """A layer and those above it."""
+    return [f"{OURS}.{layer}" for layer in LAYERS[LAYERS.index(lowest) :]]
+
+
 FORBIDDEN = {
-    "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", f"{OURS}.models"],
-    "env": ["ray", "torch", f"{OURS}.models", f"{OURS}.algorithms"],
-    "models/vpt": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.algorithms"],
+    "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", *from_layer("models")],
+    "env": ["ray", "torch", *from_layer("models")],
+    "recordings": ["gymnasium", "ray", "torch", *from_layer("env")],
+    "demonstrations": ["ray", "torch", *from_layer("models")],
+    "models": from_layer("algorithms"),
+    "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
     "models/vpt/winograd": ["torch"],
-    "models": [f"{OURS}.algorithms", f"{OURS}.evaluation", f"{OURS}.cli"],
+    "algorithms": from_layer("evaluation"),
+    "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
+    "algorithms/evaluation_hook.py": ["ray", "torch", OURS],
+    "algorithms/learner/cloning_loss.py": ["ray"],
     "algorithms/learner/gae.py": ["ray", "torch", f"{OURS}.models"],
     "algorithms/learner/losses.py": ["ray", f"{OURS}.models"],
-    "algorithms/learner/cloning_loss.py": ["ray"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
-    "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
-    "algorithms": [f"{OURS}.evaluation", f"{OURS}.experiments", f"{OURS}.cli"],
-    "recordings": [
-        *("gymnasium", "ray", "torch"),
-        *(f"{OURS}.{layer}" for layer in ("env", "models", "algorithms", "evaluation", "cli")),
-    ],
-    "demonstrations": [
-        *("ray", "torch"),
-        *(f"{OURS}.{layer}" for layer in ("models", "algorithms", "evaluation", "cli")),
-    ],
-    "evaluation": [f"{OURS}.experiments", f"{OURS}.cli"],
-    "experiments": [f"{OURS}.cli", f"{OURS}.doctor"],
+    "evaluation": from_layer("experiments"),
+    "experiments": from_layer("doctor"),
     "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
+    **{
+        file.name: [f"{OURS}.recordings", f"{OURS}.demonstrations", *from_layer("env")]
+        for file in sorted(PACKAGE.glob("*.py"))
+        if file.name not in ("__init__.py", "registration.py", "former_paths.py")
+    },
 }
 """A folder or file, and what it must not know."""
 

@@ -22,7 +22,7 @@ ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
 
 EMBEDDED_ENGINE = "voxel"
-"""The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
+"""The engine of `MineStudioEnv` that needs no process of its own (`env/env_options.py`)."""
 
 EnvMaker = Callable[[EnvConfig], gym.Env]
 

@@ -58,7 +58,7 @@ class VPTLearner(TorchLearner):
         )
 
     def _rate_or_schedule(self) -> LearningRate | None:
-        """What RLlib sets the learning rate by; None if it shall leave it alone."""
+        """The rate, or schedule, that RLlib sets; None if RLlib is to leave the rate alone."""
         rate: LearningRate = self.config.lr
         return rate
 

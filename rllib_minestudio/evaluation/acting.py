@@ -1,4 +1,4 @@
-"""How the policy acts while episodes are played, and what recordings show of it."""
+"""The actions of an evaluation, and the numbers that recordings show beside them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ NUM_HEADS = 2
 
 
 class Acting:
-    """Acts in those environments that are ready, and computes for all of them.
+    """Acts in the environments that are ready, and computes for all of them.
 
-    The memories of the others stay as they are. So nobody's numbers depend on who is ready.
+    The memories of the others stay as they are. So the actions in an environment do not depend on
+    which others are ready.
 
     Args:
         module: The policy's.

@@ -33,11 +33,11 @@ _INDICES_PER_RUNNER = 1_000_000
 class EvaluationEnvRunner(MineStudioEnvRunner):
     """Plays given episodes.
 
-    The policy acts as soon as some environments are ready, and slow ones keep nobody waiting. It
-    always computes for all, and only the memories of those that are ready move on; random numbers
-    belong to the episode. So an episode's course depends neither on what is played beside it nor
-    on the order: with as many environments per runner it is the same to the last bit, with
-    another number up to the rounding of matrix products.
+    The policy acts as soon as some environments are ready, without waiting for slow ones. It always
+    computes for all environments, but only the memories of the ready ones advance, and every
+    episode has random numbers of its own. So the course of an episode depends neither on the
+    episodes beside it nor on their order. With the same number of environments per runner it is
+    the same to the last bit; with another number, up to the rounding of matrix products.
     """
 
     def make_env(self) -> None:
@@ -153,10 +153,10 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         slot.handed_out.append(spec)
         return self._settings.world_seed(spec), self._settings.reset_options(spec)
 
-    # ---------------------------------------------------------------- who plays what
+    # ---------------------------------------------------------------- episodes and environments
 
     def _note(self, step: PoolStep) -> Iterator[EvaluatedEpisode]:
-        """Take in which episodes ended, which began, and which could not be begun."""
+        """Note which episodes ended, which began, and which could not be begun."""
         for ended in step.episodes:
             slot = self._slots[ended.env_index]
             if slot.spec is not None:
@@ -202,7 +202,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
 
 @dataclass
 class _Slot:
-    """One environment's place.
+    """The episode of one environment.
 
     Attributes:
         spec: What it plays; None while it plays nothing.

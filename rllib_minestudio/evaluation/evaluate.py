@@ -44,7 +44,7 @@ def evaluate(
 
     Raises:
         EnvRunnersLostError: No env runner is left.
-        MineStudioError: What an env runner could not put up with.
+        MineStudioError: An env runner gave up.
     """
     started = time.perf_counter()
     identity = {**(policy or {}), "deterministic": options.deterministic}

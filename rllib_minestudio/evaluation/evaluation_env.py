@@ -37,10 +37,10 @@ class StepLimit(gym.Wrapper):
 class EvaluationEnv(gym.Wrapper):
     """Plays an episode when told to, and is parked otherwise.
 
-    Pools begin an episode whenever one has ended. Here only a reset whose options have an entry
-    `EVALUATION` begins one; any other costs nothing, so that environments which are done while
-    others still play do not build worlds that nobody wants to see. A step of a parked environment
-    truncates at once, which has the pool ask anew whether there is an episode.
+    A pool begins an episode whenever one has ended. Here only a reset whose options have an entry
+    `EVALUATION` begins one. Any other reset parks the environment and costs nothing, so that an
+    environment without further episodes does not build a world in vain. A step of a parked
+    environment truncates at once, upon which the pool resets it, perhaps with an episode.
     """
 
     def __init__(self, env: gym.Env) -> None:

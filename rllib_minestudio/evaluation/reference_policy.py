@@ -1,4 +1,4 @@
-"""The frozen policy beside ours: what was it, and how far from it does ours act?"""
+"""A frozen policy to compare with: where its weights are, and the divergence of ours from it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _sizes(config: Any) -> VPTConfig:
 
 
 class ReferencePolicy:
-    """Sees what the policy sees, with a memory of its own, and is asked what it thinks."""
+    """A frozen policy that plays along: it sees the same frames, and has a memory of its own."""
 
     def __init__(self, network: VPTNetwork, state: Mapping[str, Any], num_envs: int) -> None:
         """Lay out the frozen network.

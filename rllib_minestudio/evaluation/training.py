@@ -84,7 +84,7 @@ def _install_users(config: Any) -> None:
     """Have a user's function evaluate, on our env runners.
 
     Raises:
-        InvalidOptionsError: Options are set that nobody would read.
+        InvalidOptionsError: `evaluation_options` are set, which would have no effect.
     """
     if config.evaluation_options:
         raise InvalidOptionsError(
@@ -218,7 +218,7 @@ def _options(config: Any, folder: Path) -> EvaluationOptions:
 
 
 def _save(summary: Summary, folder: Path) -> None:
-    """Save the summary; a disk that is full shall not end the training."""
+    """Save the summary; a full disk is logged, and does not end the training."""
     try:
         summary.save(folder / "summary.json")
         write_page(summary, folder / "summary.html")

@@ -233,7 +233,7 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
             _check_size(picture.width, picture.height)
             width, height = size or (picture.width, picture.height)
             rgb = reformatter.reformat(picture, width=width, height=height, format="rgb24")
-            yield rgb.to_ndarray(format="rgb24")
+            yield np.asarray(rgb.to_ndarray(), np.uint8)
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_record
+from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from tests.cli.command import TINY, finished, rllib
@@ -88,13 +89,24 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     [
         (["--set", "lrr=1"], "tiny.config.lrr: unknown key. Did you mean 'lr'?"),
         (["--resume"], "there is no run to resume"),
-        (["--set", "num_learners=1", "--set", "num_gpus_per_learner=99"], "99 GPUs are asked for"),
     ],
 )
-def test_bad_input_is_one_message_and_status_2(folder, arguments, message):
-    status, output = finished(rllib(folder, *arguments))
+def test_bad_input_is_one_message_and_status_2(folder, monkeypatch, capfd, arguments, message):
+    monkeypatch.chdir(folder)
+    assert main(["train", "file", "tiny.yaml", *arguments]) == BAD_INPUT == 2
+    captured = capfd.readouterr()
+    output = captured.out + captured.err
+    assert message in output.replace("\n", " ")
+    assert "Traceback" not in output
+    assert not (folder / "results").exists()
+
+
+def test_more_than_the_machine_has_is_one_message_and_status_2(folder):
+    """In a process of its own: it starts a Ray of its own to see."""
+    asked = ("num_learners=1", "num_gpus_per_learner=99")
+    status, output = finished(rllib(folder, *(word for one in asked for word in ("--set", one))))
     assert status == 2
-    assert message in output
+    assert "99 GPUs are asked for" in output
     assert "Traceback" not in output
     assert not (folder / "results").exists()
 

@@ -19,14 +19,19 @@ def make_config() -> Callable[..., MineStudioPPOConfig]:
     """Builds a config for evaluation on `CoinToss`; other arguments go to the environment."""
 
     def make(
-        env: Any = CoinToss, num_envs: int = 4, pool: str = "auto", **env_config: Any
+        env: Any = CoinToss,
+        num_envs: int = 4,
+        pool: str = "auto",
+        max_restarts_per_hour: int = 20,
+        **env_config: Any,
     ) -> MineStudioPPOConfig:
         torch.manual_seed(0)
+        env_pool = {"mode": pool, "max_restarts_per_hour": max_restarts_per_hour}
         return (
             MineStudioPPOConfig()
             .environment(env, env_config=env_config)
             .env_runners(num_envs_per_env_runner=num_envs)
-            .training(model=tiny_model(), kl_coeff=0.0, prior=None, env_pool={"mode": pool})
+            .training(model=tiny_model(), kl_coeff=0.0, prior=None, env_pool=env_pool)
             .debugging(seed=0)
         )
 

@@ -28,7 +28,7 @@ def by_index(episodes):
 
 
 def test_every_episode_is_played_once_and_to_its_end(make_runner):
-    episodes = by_index(list(make_runner().play(specs(13), SETTINGS)))
+    episodes = by_index(list(make_runner(pool="inline").play(specs(13), SETTINGS)))
     assert sorted(episodes) == list(range(13))
     assert len({episode.seed for episode in episodes.values()}) == 13
     for episode in episodes.values():
@@ -48,7 +48,7 @@ def test_an_episode_does_not_depend_on_its_company_or_on_the_order(make_runner):
 
 
 def test_another_seed_gives_other_episodes_and_actions(make_runner):
-    runner = make_runner()
+    runner = make_runner(pool="inline")
     one = by_index(list(runner.play(specs(6), SETTINGS)))
     other = by_index(list(runner.play(specs(6), replace(SETTINGS, seed=6))))
     assert all(one[i].seed != other[i].seed for i in one)
@@ -56,7 +56,7 @@ def test_another_seed_gives_other_episodes_and_actions(make_runner):
 
 
 def test_deterministic_actions_need_no_numbers(make_runner):
-    runner = make_runner()
+    runner = make_runner(pool="inline")
     settings = replace(SETTINGS, deterministic=True)
     (first,) = runner.play(specs(1), settings)
     (again,) = runner.play(specs(1), settings)
@@ -65,7 +65,7 @@ def test_deterministic_actions_need_no_numbers(make_runner):
 
 
 def test_a_step_limit_truncates(make_runner):
-    runner = make_runner()
+    runner = make_runner(pool="inline")
     episodes = by_index(list(runner.play(specs(8), replace(SETTINGS, max_steps=10))))
     assert {episode.length for episode in episodes.values()} == {3, 10}
     assert all(e.truncated == (e.length == 10) != e.terminated for e in episodes.values())
@@ -85,7 +85,7 @@ def test_an_episode_in_which_the_environment_fails_is_repeated(make_runner, tmp_
 def test_an_environment_whose_process_dies_is_replaced_and_its_episode_repeated(
     make_config, make_runner, tmp_path
 ):
-    inline = by_index(list(make_runner().play(specs(9), SETTINGS)))
+    inline = by_index(list(make_runner(pool="inline").play(specs(9), SETTINGS)))
     config = make_config(Fragile, num_envs=2, folder=str(tmp_path / "attempts"), exits=True)
     (tmp_path / "attempts").mkdir()
     config.training(env_pool={"mode": "process"}).validate()
@@ -107,7 +107,7 @@ def test_an_environment_whose_process_dies_is_replaced_and_its_episode_repeated(
 
 
 def test_nobody_waits_for_a_slow_environment(make_runner, tmp_path):
-    expected = by_index(list(make_runner(num_envs=2).play(specs(6), SETTINGS)))
+    expected = by_index(list(make_runner(pool="inline", num_envs=2).play(specs(6), SETTINGS)))
     slow = make_runner(Slow, num_envs=2, folder=str(tmp_path))  # in processes of their own
     assert by_index(list(slow.play(specs(6), SETTINGS))) == expected
 
@@ -124,7 +124,7 @@ def test_recordings_name_the_episode_and_hold_the_policys_values(make_runner, tm
     settings = replace(
         SETTINGS, recorder={"folder": str(tmp_path)}, policy={"checkpoint": "somewhere"}
     )
-    for episode in make_runner().play(specs(3), settings):
+    for episode in make_runner(pool="inline").play(specs(3), settings):
         recording = Recording(episode.recording)
         assert len(recording) == episode.length == len(list(recording.frames())) - 1
         assert recording.meta["index"] == episode.index
@@ -135,7 +135,7 @@ def test_recordings_name_the_episode_and_hold_the_policys_values(make_runner, tm
 
 
 def test_the_divergence_from_a_prior_is_recorded_step_by_step(make_runner, tmp_path):
-    runner = make_runner(failure_length=6)
+    runner = make_runner(pool="inline", failure_length=6)
     own = {name: np.array(value) for name, value in runner.module.get_state().items()}
     other = {n: -30 * a if n.startswith("pi_head") else a for n, a in own.items()}
     kl = {}

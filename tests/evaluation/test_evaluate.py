@@ -66,7 +66,7 @@ def test_the_summary_is_the_same_whatever_the_number_of_workers(make_group, tmp_
     found = []
     weights = None
     for workers in (0, 1, 2, 3):
-        group = make_group(workers)
+        group = make_group(workers, pool="auto" if workers == 2 else "inline")
         if weights is None:
             weights = group.local_env_runner.module.get_state()
         record = {"folder": str(tmp_path / str(workers))}
@@ -84,8 +84,8 @@ def test_the_summary_is_the_same_whatever_the_number_of_workers(make_group, tmp_
 
 
 def test_what_an_env_runner_leaves_when_it_dies_is_played_again(make_group):
-    group = make_group(2, failure_length=200)
-    local = make_group(0, failure_length=200)
+    group = make_group(2, pool="inline", failure_length=200)
+    local = make_group(0, pool="inline", failure_length=200)
     weights = local.local_env_runner.module.get_state()
     settings = PlaySettings(seed=1)
     expected = {e.index: e.info["trace"] for e in play_episodes(local, 12, settings, weights)}
@@ -99,8 +99,8 @@ def test_what_an_env_runner_leaves_when_it_dies_is_played_again(make_group):
 
 
 def test_an_environment_that_cannot_be_put_up_with_ends_it_with_its_error(make_group, tmp_path):
-    group = make_group(1, env=Fragile, folder=str(tmp_path), failures=999)
-    with pytest.raises(EnvPoolError, match="lost the world"):
+    group = make_group(1, env=Fragile, folder=str(tmp_path), failures=999, max_restarts_per_hour=2)
+    with pytest.raises(EnvPoolError, match=r"max_restarts_per_hour=2.*lost the world"):
         list(play_episodes(group, 200, PlaySettings(max_attempts=99)))
 
 

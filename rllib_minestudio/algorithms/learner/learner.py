@@ -115,9 +115,9 @@ class MineStudioPPOLearner(VPTLearner):
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them. Each `fragments_per_sequence` of them
-                that follow one another are contiguous in time and make a sequence. All learners
-                get equally many.
+            training_data: Fragments, or references to them, sequence after sequence:
+                `fragments_per_sequence` consecutive ones are contiguous in time. All learners get
+                equally many.
             timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
                 environment steps for the learning rate's schedule, and `published_version`, the
                 version of the weights that env runners act with (left out: what this learner's
@@ -139,7 +139,7 @@ class MineStudioPPOLearner(VPTLearner):
         with collected.timed("fetch"):
             loaded = self._loader.load(training_data)
         collected.scalars["prefetched"] = float(loaded.prefetched)
-        self._meet(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
+        self._follow_published(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
         with collected.timed("targets"):
             prepared = self._prepare(loaded)
         with collected.timed("train"):
@@ -170,11 +170,11 @@ class MineStudioPPOLearner(VPTLearner):
         value_head = self.vpt.network.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
 
-    def _meet(self, published_version: int) -> None:
-        """Take note of what env runners act with.
+    def _follow_published(self, published_version: int) -> None:
+        """Note the version of the weights that env runners act with.
 
-        A learner that was restored to a state from before the last publication goes on from there
-        under a version of its own: two different weights must never have the same.
+        A learner may have been restored to a state from before the last publication. Its weights
+        then count as a version of their own, because two different weights never share a version.
         """
         self._published_version = published_version
         if published_version > self._weights_seq_no:

@@ -2,8 +2,8 @@
 
 Every function takes tensors of one shape, usually (B, T). Losses are sums over all elements of the
 term times `share`, the part of each step in the mean over its optimizer step
-(`TrainingBatch.share`): 0 where a step does not count. What such a step holds does not matter, as
-long as it is finite. `objective.py` puts the terms together.
+(`TrainingBatch.share`), which is 0 for a step that does not count; such a step may hold any finite
+numbers. `objective.py` puts the terms together.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ RLLIB_NAMES = {
 class IterationMetrics:
     """Collects the numbers of one iteration.
 
-    Losses are collected minibatch by minibatch and count only once the step they led to is taken:
-    a NaN that was skipped does not hide what the others gave.
+    Losses are collected minibatch by minibatch, and count only if their optimizer step is taken. So
+    the NaN of a skipped step does not spoil the means of the others.
 
     Args:
         peers: The learners that share the iteration.
@@ -80,7 +80,7 @@ class IterationMetrics:
         self._pending.clear()
 
     def add_targets(self, targets: Targets) -> None:
-        """What the values, their targets and the importance weights are like."""
+        """Add mean and deviation of the values, their targets and the importance weights."""
         usable, total = targets.usable_bt, self._peers.total
         for name, tensor in (
             ("value", targets.value_bt),

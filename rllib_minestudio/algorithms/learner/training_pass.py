@@ -117,7 +117,7 @@ class TrainingPass:
                 self._step(step, minibatches, learn, collected)
 
     def _skip(self, num_sequences: int, nonfinite: bool, collected: IterationMetrics) -> None:
-        """There is nothing to train on: all was too stale, lost, or not finite."""
+        """Count the minibatches of an iteration in which no sequence can be trained on."""
         options = self._options
         minibatches = num_minibatches([num_sequences], options.fragments_per_minibatch)
         minibatches *= options.num_epochs
@@ -154,7 +154,7 @@ class TrainingPass:
             value_target=targets.value_target_bt[at],
             **prior,
         )
-        # What stands in for nothing may not be finite.
+        # The sequence that stands in for an empty minibatch may hold numbers that are not finite.
         return minibatch if indices else minibatch.map(torch.zeros_like)
 
     def _step(
@@ -173,7 +173,7 @@ class TrainingPass:
                     parts = self._cloning.accumulate(self._module, 1.0 / count)
                 losses += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
-            # Passed on at once: a name for it here would keep it while the next one is prepared.
+            # Not given a name here, which would keep it in memory while the next one is prepared.
             losses += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1
             )

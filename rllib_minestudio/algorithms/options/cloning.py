@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.algorithms.options.shared import ModelArgument, SharedOptions
-from rllib_minestudio.option_fields import EVER, MANY, changed, option
+from rllib_minestudio.option_fields import MANY, changed, option
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,7 +40,7 @@ class CloningOptions(SharedOptions):
         0.1, "This share of the episodes is held out for validation.", most=1.0
     )
     validation_interval: int = option(
-        10, "The validation loss is computed every this many iterations.", least=1, most=EVER
+        10, "The validation loss is computed every this many iterations.", least=1
     )
 
 

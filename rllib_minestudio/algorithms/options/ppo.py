@@ -7,7 +7,7 @@ from typing import Any
 
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.options.shared import ModelArgument, SharedOptions
-from rllib_minestudio.option_fields import EVER, MANY, changed, option, option_group
+from rllib_minestudio.option_fields import MANY, changed, option, option_group
 
 INITIAL_PRIOR = "initial"
 """Value of `prior`: the weights that training starts from."""
@@ -45,16 +45,16 @@ class BehaviourCloningOptions:
     )
     coeff: float = option(0.1, "The loss has this weight.")
     fragments_per_minibatch: int = option(
-        1, "This many pieces of episodes make a minibatch.", least=1
+        1, "This many windows of episodes make a minibatch.", least=1
     )
     fragment_length: int = option(
         64,
-        "This many steps of each piece are imitated; as many frames as the network remembers come "
+        "This many steps of each window are imitated; as many frames as the network remembers come "
         "before them, to rebuild its memory.",
         least=1,
     )
     shuffle_among: int = option(
-        64, "This many pieces are held in memory, and each is drawn from among them."
+        64, "This many windows are held in memory, and each is drawn from among them."
     )
 
 
@@ -88,7 +88,6 @@ class PPOOptions(SharedOptions):
         0,
         "The prior takes over the policy's weights each time this many iterations have passed; 0: "
         "it never does.",
-        most=EVER,
     )
 
     # The other terms of the loss.
@@ -102,9 +101,7 @@ class PPOOptions(SharedOptions):
     )
     lambda_: float = option(0.95, "The trace of GAE decays by this factor per step.", most=1.0)
     vf_warmup_iterations: int = option(
-        0,
-        "For this many iterations only the value function is trained; no weights are published.",
-        most=EVER,
+        0, "For this many iterations only the value function is trained; no weights are published."
     )
     vf_warmup_head_only: bool = option(
         False,
@@ -176,13 +173,11 @@ class PPOOptions(SharedOptions):
         "iterations have passed; no more than these are lost with it. Noting it costs a copy of "
         "weights and optimizer (3 GB for VPT 2x).",
         least=1,
-        most=EVER,
     )
     max_restarts_per_hour: int = option(
         60,
         "Each kind of part (env runners, learners, the weights' actor) may die or hang this many "
         "times within an hour; once more ends the run with an error.",
-        most=EVER,
     )
 
     # The optimizer.
@@ -191,7 +186,6 @@ class PPOOptions(SharedOptions):
         "`lr` falls linearly, and is 0 after this many iterations; null: it does not. (A schedule "
         "in environment steps is given as `lr` itself.)",
         least=1,
-        most=EVER,
     )
     ema_decay: float | None = option(
         None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate, rate_problems
-from rllib_minestudio.option_fields import EVER, MANY, option
+from rllib_minestudio.option_fields import MANY, option
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -33,7 +33,6 @@ class SharedOptions:
         "This many minibatches in a row with a NaN or infinite loss end the run; fewer are skipped "
         "and counted.",
         least=1,
-        most=EVER,
     )
     context_length: int = option(
         64,

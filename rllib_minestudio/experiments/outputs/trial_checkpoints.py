@@ -179,7 +179,7 @@ def _link_or_copy(source: str, target: str) -> None:
 def _point(link: Path, target: Path) -> None:
     """Make `link` point to `target`, at one stroke."""
     new = Unfinished(link)
-    new.discard()
+    new.remove_abandoned()
     new.partial.symlink_to(target)
     new.complete()
 

@@ -29,10 +29,6 @@ class VPTState(NamedTuple):
     values: Tensor
     """[B, L, M, E] attention values, likewise."""
 
-    def detach(self) -> VPTState:
-        """Returns the same numbers without their gradient history (truncated BPTT)."""
-        return VPTState(*(tensor.detach() for tensor in self))
-
 
 class Visibility(NamedTuple):
     """Which frames attention may read, shared by all layers."""
@@ -45,7 +41,7 @@ class Visibility(NamedTuple):
 
 
 def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
-    """Computes who may attend to whom in a chunk that may contain episode starts anywhere.
+    """Computes which frames may attend to which, in a chunk with episode starts anywhere.
 
     A frame sees at most M frames, itself included, never later ones and never across an episode
     start. With M = 3 and T = 4 and a new episode at t = 2::

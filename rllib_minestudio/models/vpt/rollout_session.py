@@ -63,7 +63,6 @@ class RolloutSession:
         rows: Tensor | None = None,
         moving_n: Tensor | None = None,
         explore: bool = True,
-        generator: torch.Generator | None = None,
         uniform_bh: Tensor | None = None,
     ) -> Decision:
         """Takes one step; the environments' memories move on.
@@ -72,11 +71,11 @@ class RolloutSession:
             image_bhwc: [B, H, W, 3] uint8, on the network's device.
             first_b: [B] bool, True where the frame begins an episode.
             rows: [B] int64, which environments these are, each once; None: all, in order.
-            moving_n: [N] bool, with all rows: whose memories move on. The others are computed
-                along and forgotten, so that nobody's numbers depend on who is ready. None: all.
+            moving_n: [N] bool, with all rows: whose memories move on. The others are computed as
+                well and discarded, so that no row's numbers depend on which others are ready.
+                None: all.
             explore: Draw the actions; else take the most probable ones.
-            generator: Source of randomness on that device; the global one if None.
-            uniform_bh: [B, heads] numbers to draw with instead; see `sampling.sample`.
+            uniform_bh: [B, heads] numbers to draw with; see `sampling.sample`.
         """
         self._refresh()
         bookmark = None if moving_n is None else self._memory.bookmark()
@@ -86,9 +85,7 @@ class RolloutSession:
             logits, value_b = self._step(image_bhwc, first_b, rows)
         if bookmark is not None:
             self._memory.rewind(bookmark, except_n=moving_n)
-        actions, log_prob_b = sample(
-            logits, explore=explore, generator=generator, uniform=uniform_bh
-        )
+        actions, log_prob_b = sample(logits, explore=explore, uniform=uniform_bh)
         value_b = self._network.value_head.denormalize(value_b)
         return Decision(actions, log_prob_b, value_b, logits)
 

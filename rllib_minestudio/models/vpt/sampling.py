@@ -23,7 +23,6 @@ def sample(
     logits: Mapping[str, Tensor],
     *,
     explore: bool = True,
-    generator: torch.Generator | None = None,
     uniform: Tensor | None = None,
 ) -> Sample:
     """Chooses a token per head.
@@ -36,26 +35,23 @@ def sample(
     Args:
         logits: Per head [..., N] float32, up to a constant per row.
         explore: Draw from the distribution; else take its mode.
-        generator: Source of randomness on the logits' device; the global one if None.
-        uniform: [..., heads] float64 numbers in [0, 1) to draw with instead, so that a row's
-            actions depend on its own numbers only, not on the rows beside it.
+        uniform: [..., heads] float64 numbers in [0, 1) to draw with, so that a row's actions depend
+            on its own numbers only, not on the rows beside it; None: torch's own.
     """
     actions, log_probs = {}, []
     for head, (name, scores) in enumerate(logits.items()):
         shifted = scores - scores.amax(dim=-1, keepdim=True)
         cumulative = shifted.exp().cumsum(dim=-1, dtype=torch.float64)
         total = cumulative[..., -1:]
-        if not explore:
-            token = scores.argmax(dim=-1, keepdim=True)
-        else:
-            if uniform is not None:
-                place = uniform[..., head : head + 1]
+        if explore:
+            if uniform is None:
+                place = torch.rand(total.shape, dtype=torch.float64, device=total.device)
             else:
-                place = torch.rand(
-                    total.shape, dtype=torch.float64, device=total.device, generator=generator
-                )
+                place = uniform[..., head : head + 1]
             token = torch.searchsorted(cumulative, place * total, right=True)
             token.clamp_(max=scores.shape[-1] - 1)
+        else:
+            token = scores.argmax(dim=-1, keepdim=True)
         actions[name] = token
         log_probs.append(shifted.gather(-1, token) - total.log())
     return Sample(actions, torch.cat(log_probs, dim=-1).sum(dim=-1).float())

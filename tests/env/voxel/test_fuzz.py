@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TICKS = 4000
-PARTS, EPISODES_PER_PART = 5, 50
-"""What the slow form plays: 10^6 ticks."""
+PARTS = 5
+EPISODES_PER_PART = int(os.environ.get("FUZZ_EPISODES", "15"))
+"""Of the slow form, which plays 300,000 ticks; with 50 it is a million."""
 
 
 def play(parts: list[tuple[int, int]], ticks: int, timeout: float) -> list[list[str]]:
@@ -61,12 +63,8 @@ def test_thousands_of_ticks_of_anything():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_million_ticks_of_anything(part):
-    """The first part is played in two processes, which must agree; the others are shared out."""
+def test_hundreds_of_thousands_of_ticks_of_anything(part):
+    """The first part is played in two processes, which must agree."""
     first = part * EPISODES_PER_PART
-    if part == 0:
-        one, other = play([(first, EPISODES_PER_PART)] * 2, TICKS, timeout=800)
-        assert one == other
-    else:
-        half = EPISODES_PER_PART // 2
-        play([(first, half), (first + half, half)], TICKS, timeout=800)
+    lines = play([(first, EPISODES_PER_PART)] * (2 if part == 0 else 1), TICKS, timeout=800)
+    assert lines[0] == lines[-1]

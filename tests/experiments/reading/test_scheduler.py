@@ -61,6 +61,7 @@ def iterations(folder):
     return {trial["settings"]["gamma"]: trial["iterations"] for trial in trials}
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_behind_is_stopped_and_stays_stopped_on_resume(tmp_path):
     experiment = copy.deepcopy(TINY)
     tiny = experiment["tiny"]

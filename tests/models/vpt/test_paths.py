@@ -229,7 +229,7 @@ def _run(*arguments, **settings):
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         env={**os.environ, "OMP_NUM_THREADS": "1", **settings},
-        cwd=File(__file__).parents[2],
+        cwd=File(__file__).parents[3],
         capture_output=True,
         text=True,
     )

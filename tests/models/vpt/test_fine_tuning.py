@@ -11,7 +11,7 @@ from rllib_minestudio.models.vpt.fine_tuning import (
     matching,
     parameter_groups,
 )
-from tests.models.statistics import take_in
+from tests.models.value_statistics import take_in
 
 
 def _step(network, images, groups):

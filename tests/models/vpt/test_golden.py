@@ -9,7 +9,7 @@ import torch
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
-from tests.models.statistics import take_in
+from tests.models.value_statistics import take_in
 
 TOLERANCE = 5e-5
 ONE_RELU = 1e-3

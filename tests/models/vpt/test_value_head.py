@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rllib_minestudio.models.vpt.value_head import DECAY, ValueHead
-from tests.models.statistics import take_in
+from tests.models.value_statistics import take_in
 
 
 @pytest.fixture

@@ -122,13 +122,6 @@ def test_gradients_reach_every_parameter(network, images):
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
 
 
-def test_detached_state_carries_no_gradient(network, images):
-    first = torch.zeros(2, TIME, dtype=torch.bool)
-    state = network(images, first, network.initial_state(2)).state
-    assert state.keys.requires_grad
-    assert not any(tensor.requires_grad for tensor in state.detach())
-
-
 @pytest.mark.parametrize(("time", "memory"), [(1, 4), (3, 3), (5, 2)])
 def test_shift_into_band(time, memory):
     x = torch.arange(1.0, time * memory + 1).view(time, memory)

@@ -5,11 +5,11 @@ Run where MineStudio 1.1.6 and what its network needs can be imported::
     pip install torch==2.13.0 numpy einops omegaconf gymnasium gym==0.26.2 rich absl-py cffi \
         huggingface_hub
     pip install --no-deps gym3==0.3.3 minestudio==1.1.6
-    python tests/models/golden/make_golden.py
+    python tests/models/vpt/golden/make_golden.py
 
 Weights and inputs are not stored: `random_weights` and `Inputs` derive them from a seed through
 numpy's legacy generator, whose stream never changes. Of the 8641 buttons logits, every 97th is
-kept. The test that reads the file is tests/models/test_golden.py.
+kept. The test that reads the file is tests/models/vpt/test_golden.py.
 """
 
 import importlib.machinery
