@@ -146,19 +146,14 @@ class MineStudioPPO(PolicyAccess):
 
     def _make_experience(self) -> Experience:
         config, group = self.config, self.env_runner_group
-        limits = {
-            "max_fragments": config.replay_buffer["max_fragments"],
-            "max_reuse": config.replay_buffer["max_reuse"],
-            "max_staleness": config.max_staleness,
-            "fragments_per_sequence": config.fragments_per_sequence,
-            "seed": config.seed or 0,
-        }
+        seed = config.seed or 0
         if group.num_remote_env_runners() == 0:
             return LocalExperience(
                 self.env_runner,
-                limits,
+                config.buffer_limits,
                 self._note_report,
                 has_local_learner=self.learner_group.is_local,
+                seed=seed,
             )
         requests = RolloutRequests(
             group._worker_manager.actors(),
@@ -170,10 +165,11 @@ class MineStudioPPO(PolicyAccess):
         )
         return RemoteExperience(
             requests,
-            limits,
+            config.buffer_limits,
             self._note_report,
             fragments_per_iteration=config.fragments_per_iteration,
             max_restarts_per_hour=config.max_restarts_per_hour,
+            seed=seed,
         )
 
     def cleanup(self) -> None:
@@ -195,7 +191,7 @@ class MineStudioPPO(PolicyAccess):
         measured: dict[tuple[str, ...], float] = {
             **self.experience.metrics(),
             **self.learners.metrics(),
-            **sample_metrics(samples, self.config.replay_buffer),
+            **sample_metrics(samples, self.config.buffer_limits),
             **self.loop_times.take(),
         }
         for name, value in self.episode_statistics.metrics().items():
