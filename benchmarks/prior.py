@@ -22,7 +22,7 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.rollout import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 
 FRAGMENT_STEPS = 256
 

@@ -26,9 +26,9 @@ from rich.table import Table
 
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-from rllib_minestudio.models.vpt.checkpoint import config_from_options
 from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.rollout import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.weight_loading import config_from_options
 from rllib_minestudio.recordings import Recording
 
 COW = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"

@@ -11,7 +11,7 @@ which other programs on the machine disturb less.
 
 `--memory` plays 8 environments x 256 steps with a network whose memory is as large as VPT 2x's
 (8 MiB per environment), and prints how far the process's memory grew beyond the model, which a
-rollout session copies once (`models/vpt/frozen.py`).
+rollout session copies once (`models/vpt/inference.py`).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ on plains within 48 steps, and sees where it goes in 16 x 16 pixels. Task and ne
 that much is learnt within 20,000 steps, which take a core less than a minute.
 Staleness is exact and not left to timing: playing and learning take turns, and the weights that
 play are always those of K updates ago. Every run plays the same number of steps.
+The correction `none`, PPO's ratio to the behaviour policy itself, is for this comparison only:
+`MineStudioPPOConfig` refuses it, `ComparedConfig` below does not.
 
 `return` is the mean undiscounted return of the episodes of the last quarter, `on the way` that of
 all of them, which tells how fast it went; +- is half the range over the seeds. With `--results`
@@ -22,6 +24,7 @@ import json
 import statistics
 import time
 from collections import defaultdict, deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +37,11 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import ITERATION
-from rllib_minestudio.algorithms.learner.targets import CORRECTIONS, DECOUPLED
+from rllib_minestudio.algorithms.learner.targets import NO_CORRECTION
+from rllib_minestudio.algorithms.options.ppo import DECOUPLED, RECOMPUTE, PPOOptions
+from rllib_minestudio.option_fields import changed
+
+CORRECTIONS = (DECOUPLED, RECOMPUTE, NO_CORRECTION)
 
 TIME_LIMIT = 48
 NUM_ENVS = 32
@@ -184,7 +191,20 @@ def make_config(correction: str, staleness: int, seed: int) -> MineStudioPPOConf
     """The task, in this process."""
     buffer = {"max_fragments": 2 * NUM_ENVS, "max_reuse": 1, "max_staleness": staleness}
     varied = {"off_policy_correction": correction, "replay_buffer": buffer, "seed": seed}
-    return MineStudioPPOConfig().update_from_dict({**OPTIONS, **varied})
+    return ComparedConfig().update_from_dict({**OPTIONS, **varied})
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ComparedOptions(PPOOptions):
+    """Those of MineStudioPPO, among them the correction that nobody should use: none."""
+
+    off_policy_correction: str = changed(PPOOptions, "off_policy_correction", choices=CORRECTIONS)
+
+
+class ComparedConfig(MineStudioPPOConfig):
+    """Lets the learner go without a correction, to be compared with."""
+
+    OPTIONS = ComparedOptions
 
 
 def train(

@@ -36,11 +36,11 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.arguments import arguments_from_config
 from rllib_minestudio.models.vpt.heads import kl_divergence, log_prob
-from rllib_minestudio.models.vpt.rollout import RolloutSession
+from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 
-GOLDEN_SCRIPT = Path(__file__).parents[1] / "tests" / "models" / "golden" / "make_golden.py"
+GOLDEN_SCRIPT = Path(__file__).parents[1] / "tests" / "models" / "vpt" / "golden" / "make_golden.py"
 CHUNK = 64
 WARMUP = 2
 
@@ -276,8 +276,9 @@ def _our_update(
         reference = {name: head(latent) for name, head in prior.pi_head.items()}
     logp = log_prob(out.logits, chunk.actions)
     kl = kl_divergence(out.logits, reference).mean()
-    network.value_head.update_statistics(chunk.target)
-    value = (out.value_bt - network.value_head.normalize(chunk.target)).square().mean()
+    target = chunk.target
+    network.value_head.normalizer.update(target.mean(), target.square().mean())
+    value = (out.value_bt - network.value_head.normalize(target)).square().mean()
     loss = _policy_loss(logp, logp.detach(), chunk.advantage) + 0.2 * kl + 0.5 * value
     loss.backward()
     network.zero_grad(set_to_none=True)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import former_paths
-from rllib_minestudio.registration import register_algorithms
+from rllib_minestudio.registration import register_algorithms, register_evaluation
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
@@ -39,3 +39,4 @@ def __dir__() -> list[str]:
 
 former_paths.install()
 register_algorithms()
+register_evaluation()

@@ -1,9 +1,11 @@
-"""Makes the algorithms known to Ray Tune by name, without importing Ray or an algorithm.
+"""Makes the algorithms known to Ray Tune, and evaluation to the algorithms, when it is imported.
 
 `import rllib_minestudio` is enough for `tune.Tuner("MineStudioPPO")`, before or after Ray is
 imported. Tune's registry is filled as soon as it exists; what it is given unpickles to the class,
 so torch is imported when a name is first used. Ray empties the registry with each session, which
 is why it is filled again by every `ray.init`.
+
+Evaluation, too, is imported when it is first asked for (`algorithms/evaluation_hook.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
+
+from rllib_minestudio.algorithms import evaluation_hook
 
 ALGORITHMS = {
     "MineStudioPPO": "rllib_minestudio.algorithms.algorithm",
@@ -31,6 +35,17 @@ def register_algorithms() -> None:
         _fill(sys.modules[_REGISTRY])
     elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
         sys.meta_path.insert(0, _WhenImported())
+
+
+def register_evaluation() -> None:
+    """Let configs evaluate; what that takes is imported when the first of them asks for it."""
+    evaluation_hook.register(_install_evaluation)
+
+
+def _install_evaluation(config: Any) -> None:
+    from rllib_minestudio.evaluation.training import install
+
+    install(config)
 
 
 class _Algorithm:

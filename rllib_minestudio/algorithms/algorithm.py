@@ -3,8 +3,8 @@
 One iteration: as soon as the replay buffer holds `fragments_per_iteration` fragments that are
 fresh enough, the learner trains on them; the env runners get the new weights with their version.
 Runners in other processes play on meanwhile, and whatever dies or hangs is replaced: in the folder
-`training_loop`, runners by `rollout_requests.py`, learners by `learners.py`, the rest by
-`service.py`.
+`training_loop`, runners by `rollout_requests.py`, learners by `learners.py`, the actor that hands
+out weights by `weights.py`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,19 @@ from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
-from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
+from rllib_minestudio.algorithms.learner.schedule import is_warmup
 from rllib_minestudio.algorithms.policy_access import PolicyAccess
-from rllib_minestudio.algorithms.rollout import RolloutReport
-from rllib_minestudio.algorithms.training_loop.experience import (
-    Experience,
-    PlayedElsewhere,
-    PlayedHere,
-)
+from rllib_minestudio.algorithms.rollout_report import RolloutReport
+from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
 from rllib_minestudio.algorithms.training_loop.learners import Learners
 from rllib_minestudio.algorithms.training_loop.loop_metrics import LoopTimes, sample_metrics
-from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
+from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteExperience
+from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
 from rllib_minestudio.errors import FragmentsLostError
 
 EPISODE_STATISTICS = "episode_statistics"
-LOST_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "lost")
+UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable")
 
 
 class MineStudioPPO(PolicyAccess):
@@ -80,7 +77,7 @@ class MineStudioPPO(PolicyAccess):
         self._publish_weights()
 
     @property
-    def replay_buffer(self) -> Any:
+    def replay_buffer(self) -> ReplayBuffer[Any]:
         """What was played and may still be trained on."""
         return self.experience.replay_buffer
 
@@ -102,7 +99,7 @@ class MineStudioPPO(PolicyAccess):
             interval = self.config.prior_update_interval
             if interval and (self.iteration + 1) % interval == 0:
                 self._publish_prior()
-            if self._coefficients().publish:
+            if not is_warmup(self.iteration, self.config):
                 self._publish_weights()
         self._log(samples)
 
@@ -120,13 +117,13 @@ class MineStudioPPO(PolicyAccess):
         try:
             results = self.learners.update(payloads, timesteps, self.experience.meanwhile)
         except FragmentsLostError:
-            self.experience.discard_lost(samples)
+            self.experience.discard_unreadable(samples)
             return []
         finally:
             self.learner_group = self.learners.group
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
-        if self.metrics.peek(LOST_FRAGMENTS, default=0):
-            self.experience.discard_lost(samples)
+        if self.metrics.peek(UNREADABLE_FRAGMENTS, default=0):
+            self.experience.discard_unreadable(samples)
         return samples
 
     def _look_ahead(self) -> None:
@@ -134,20 +131,10 @@ class MineStudioPPO(PolicyAccess):
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
-        lead = int(self._coefficients().publish)
+        lead = int(not is_warmup(self.iteration, self.config))
         self._next_samples = self.experience.sample_ahead(count, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
-
-    def _coefficients(self) -> LossCoefficients:
-        config = self.config
-        return loss_coefficients(
-            self.iteration,
-            kl_coeff=config.kl_coeff,
-            kl_decay=config.kl_decay,
-            entropy_coeff=config.entropy_coeff,
-            vf_warmup_iterations=config.vf_warmup_iterations,
-        )
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         """Training's own runners are brought back by `RolloutRequests`; this tells which were."""
@@ -159,13 +146,19 @@ class MineStudioPPO(PolicyAccess):
 
     def _make_experience(self) -> Experience:
         config, group = self.config, self.env_runner_group
-        limits = {**config.replay_buffer, "seed": config.seed or 0}
+        limits = {
+            "max_fragments": config.replay_buffer["max_fragments"],
+            "max_reuse": config.replay_buffer["max_reuse"],
+            "max_staleness": config.max_staleness,
+            "fragments_per_sequence": config.fragments_per_sequence,
+            "seed": config.seed or 0,
+        }
         if group.num_remote_env_runners() == 0:
-            return PlayedHere(
+            return LocalExperience(
                 self.env_runner,
                 limits,
                 self._note_report,
-                learns_here=self.learner_group.is_local,
+                has_local_learner=self.learner_group.is_local,
             )
         requests = RolloutRequests(
             group._worker_manager.actors(),
@@ -175,7 +168,7 @@ class MineStudioPPO(PolicyAccess):
             restore_timeout_s=config.env_runner_restore_timeout_s,
             max_restarts_per_hour=config.max_restarts_per_hour,
         )
-        return PlayedElsewhere(
+        return RemoteExperience(
             requests,
             limits,
             self._note_report,

@@ -21,9 +21,9 @@ import yaml
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.identity import plain
 from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
 from rllib_minestudio.models.vpt.export import copy_plain
+from rllib_minestudio.plain_values import recordable
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import write_whole
 
@@ -58,7 +58,7 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
-        facts = {"algorithm": algorithm, "env": env, **plain(options), _END: True}
+        facts = {"algorithm": algorithm, "env": env, **recordable(options), _END: True}
         write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
 
 

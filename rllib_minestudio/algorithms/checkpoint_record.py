@@ -24,7 +24,8 @@ from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmCon
 from rllib_minestudio.algorithms.checkpoint_policy import write_policy
 from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.plain_values import recordable
+from rllib_minestudio.provenance import code_identity, versions
 from rllib_minestudio.small_files import SmallFileError, read_text, read_yaml
 from rllib_minestudio.whole_file import save_whole, write_whole
 
@@ -77,7 +78,7 @@ def resolved_options(config: AlgorithmConfig) -> dict[str, Any]:
     }
     # `model` holds the defaults of RLlib's old API stack there.
     options["model"] = config.model_config
-    return dict(sorted(plain(options).items()))
+    return dict(sorted(recordable(options).items()))
 
 
 def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) -> None:
@@ -85,7 +86,7 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != RECORD_FILE]
     record = CheckpointRecord(
         saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        result=plain({name: value for name, value in result.items() if name != "config"}),
+        result=recordable({name: value for name, value in result.items() if name != "config"}),
         versions=versions(),
         code=code_identity(Path(__file__).parent),
         numerics=NUMERICS,

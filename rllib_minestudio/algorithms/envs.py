@@ -14,7 +14,7 @@ from ray.tune.registry import ENV_CREATOR, _global_registry
 
 from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
-from rllib_minestudio.algorithms.env_pool.options import AUTO, INLINE, PROCESS
+from rllib_minestudio.algorithms.options.env_pool import AUTO, INLINE, PROCESS
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -22,7 +22,7 @@ ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
 
 EMBEDDED_ENGINE = "voxel"
-"""The engine of `MineStudioEnv` that needs no process of its own (`env/options.py`)."""
+"""The engine of `MineStudioEnv` that needs no process of its own (`env/env_options.py`)."""
 
 EnvMaker = Callable[[EnvConfig], gym.Env]
 

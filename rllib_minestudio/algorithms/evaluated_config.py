@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-EVALUATOR = "rllib_minestudio.evaluation.training"
-"""The module whose `install` makes a config evaluate while it trains. It is loaded by its name,
-and only when asked for: evaluation is built on algorithms, which otherwise know nothing of it."""
+from rllib_minestudio.algorithms import evaluation_hook
 
 
 class EvaluatedConfig(AlgorithmConfig):
@@ -32,7 +29,7 @@ class EvaluatedConfig(AlgorithmConfig):
 
         Args:
             evaluation_options: What RLlib has no option for: `filter`, `record`, `only`, `seed`,
-                `max_steps`, `max_attempts` (`evaluation.options.EvaluationOptions`).
+                `max_steps`, `max_attempts` (`evaluation.evaluation_options.EvaluationOptions`).
             kwargs: `evaluation_interval`, `evaluation_duration`, `evaluation_num_env_runners`,
                 `evaluation_parallel_to_training`, ... (`AlgorithmConfig.evaluation`).
 
@@ -55,7 +52,7 @@ class EvaluatedConfig(AlgorithmConfig):
         """
         asked_for = self.evaluation_interval or self.evaluation_num_env_runners
         if not self.in_evaluation and (always or asked_for):
-            import_module(EVALUATOR).install(self)
+            evaluation_hook.install_evaluation(self)
 
 
 def prepare_to_evaluate(algorithm: Any) -> None:

@@ -1,15 +1,15 @@
 """Fragments: the unit in which experience is collected, stored, transported and trained on.
 
 A fragment is T consecutive steps of one environment. Episodes may begin and end inside it; the
-`first` flags tell the network where its memory starts anew. Every array belongs to the step in
-its row: `obs[t]` is what the agent saw, `action[t]` what it then did, `reward[t]`,
+`first` flags tell the network where its memory starts anew. Entry t of every array belongs to
+step t: `obs[t]` is what the agent saw, `action[t]` what it then did, `reward[t]`,
 `terminated[t]` and `truncated[t]` what came of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,18 +31,18 @@ class Fragment:
         obs: Images, (T, H, W, 3) uint8.
         action: {"buttons": (T,) int64, "camera": (T,) int64} tokens.
         reward: (T,) float32.
-        first: (T,) bool, whether the row begins an episode.
+        first: (T,) bool, whether the step begins an episode.
         terminated: (T,) bool.
         truncated: (T,) bool.
         logp: (T,) float32, log-probability of the action under the behaviour policy.
         value: (T,) float32, the behaviour policy's value of `obs`, in units of return.
         bootstrap_value: (T,) float32, the behaviour policy's value of the observation that followed
-            a truncated step (its row would be the next one, which starts another episode); NaN
+            a truncated step (the next step begins another episode, with another observation); NaN
             elsewhere.
         final_obs: Those observations themselves, (N, H, W, 3) uint8, one for each of the N steps
             that were truncated and did not terminate, in their order.
-        state_in: The network's memory before row 0, arrays without a batch axis.
-        last_obs: The observation after the last row, (H, W, 3) uint8.
+        state_in: The network's memory before the first step, arrays without a batch axis.
+        last_obs: The observation after the last step, (H, W, 3) uint8.
         last_first: Whether `last_obs` begins an episode.
         last_value: The behaviour policy's value of `last_obs`.
         weights_version_min: Oldest version of the weights that acted in this fragment.
@@ -87,41 +87,25 @@ class Fragment:
     @property
     def metadata(self) -> FragmentMetadata:
         """What may be known of it without holding it."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        arrays = [value for value in values if isinstance(value, np.ndarray)]
-        for value in values:
-            arrays += value.values() if isinstance(value, dict) else ()
-        return FragmentMetadata(
-            key=self.key,
-            length=len(self),
-            weights_version_min=self.weights_version_min,
-            weights_version_max=self.weights_version_max,
-            nbytes=sum(array.nbytes for array in arrays),
-        )
+        return FragmentMetadata(self.key, self.weights_version_min)
 
 
 class FragmentMetadata(NamedTuple):
-    """What a buffer needs to know of a fragment that lies elsewhere.
+    """What a replay buffer needs to know of a fragment that lies elsewhere.
 
     Attributes:
         key: As `Fragment.key`.
-        length: T.
-        weights_version_min: As in `Fragment`.
-        weights_version_max: As in `Fragment`.
-        nbytes: Of all its arrays.
+        weights_version: Oldest version of the weights that acted in it.
     """
 
     key: tuple[str, int]
-    length: int
-    weights_version_min: int
-    weights_version_max: int
-    nbytes: int
+    weights_version: int
 
 
-class FragmentRows:
-    """The rows of n fragments under construction, one per environment, each at its own step.
+class FragmentBuilder:
+    """Builds n fragments side by side, one per environment, each at its own step.
 
-    Floats start as NaN, so that a row nobody wrote shows at once.
+    Floats start as NaN, so that a step nobody wrote shows at once.
 
     Args:
         num_envs: n.
@@ -130,7 +114,7 @@ class FragmentRows:
     """
 
     def __init__(self, num_envs: int, length: int, obs_shape: tuple[int, ...]) -> None:
-        """Allocate the rows."""
+        """Allocate their arrays."""
         shape = (num_envs, length)
         self._length = length
         self._obs_shape = obs_shape

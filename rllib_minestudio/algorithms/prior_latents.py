@@ -11,13 +11,14 @@ frames of VPT 2x), from which a learner's copy of the prior's heads makes log-pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 from rllib_minestudio.models.vpt import VPTNetwork, VPTState
 
 
@@ -121,12 +122,12 @@ class PriorLatents:
 
 
 def build_prior_latents(
-    config: Any, network: VPTNetwork, num_envs: int, weights: PriorWeights
+    options: PPOOptions, network: VPTNetwork, num_envs: int, weights: PriorWeights
 ) -> PriorLatents:
-    """The prior that a config asks for.
+    """The prior that the options ask for.
 
     Args:
-        config: A `MineStudioPPOConfig`.
+        options: Of the algorithm.
         network: Of the prior's size; taken over.
         num_envs: Of the env runner.
         weights: As a learner publishes them.
@@ -134,9 +135,9 @@ def build_prior_latents(
     latents = PriorLatents(
         network,
         num_envs=num_envs,
-        context_length=config.context_length,
-        batch_size=config.fragments_per_minibatch,
-        carry_state=config.carry_prior_state,
+        context_length=options.context_length,
+        batch_size=options.fragments_per_minibatch,
+        carry_state=options.carry_prior_state,
     )
     latents.load(weights)
     return latents

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container
 from functools import partial
 from typing import Any
 
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.utils import force_list
@@ -186,7 +187,7 @@ class RunnerCallbacks:
         )
 
 
-def wanted_callbacks(config: Any) -> set[str]:
+def wanted_callbacks(config: AlgorithmConfig) -> set[str]:
     """Return which of the episode callbacks a config has that do anything."""
     return {
         name

@@ -66,7 +66,7 @@ def setting_problems(
     return [*problems, *_class_problems(config, refused)]
 
 
-def _class_problems(config: Any, refused: Mapping[str, str]) -> list[str]:
+def _class_problems(config: AlgorithmConfig, refused: Mapping[str, str]) -> list[str]:
     """Judge the classes that a config names."""
     problems = [
         f"callbacks_class has {name}: {refused[name]}."

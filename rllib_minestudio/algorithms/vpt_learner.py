@@ -21,6 +21,7 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.gradients import Gradients, total_norm
 from rllib_minestudio.algorithms.moments import restore_moments
+from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
@@ -53,13 +54,13 @@ class VPTLearner(TorchLearner):
             module_id=module_id,
             optimizer=optimizer,
             params=[parameter for group in optimizer.param_groups for parameter in group["params"]],
-            lr_or_lr_schedule=self._rate_or_schedule(config),
+            lr_or_lr_schedule=self._rate_or_schedule(),
         )
 
-    @staticmethod
-    def _rate_or_schedule(config: Any) -> Any:
-        """What RLlib sets the learning rate by; None if it shall leave it alone."""
-        return config.lr
+    def _rate_or_schedule(self) -> LearningRate | None:
+        """The rate, or schedule, that RLlib sets; None if RLlib is to leave the rate alone."""
+        rate: LearningRate = self.config.lr
+        return rate
 
     @staticmethod
     def _set_optimizer_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from rllib_minestudio.cli.console import stdout
+from rllib_minestudio.console import stdout
 from rllib_minestudio.errata import NUMERICS, Stage, Verdict, judge
 
 IS_AFFECTED = 1
@@ -31,7 +31,7 @@ def examine(path: str, as_json: bool) -> int:
     Raises:
         CheckpointError: There is no whole checkpoint at `path`.
     """
-    from rllib_minestudio.runs.history import stages_of
+    from rllib_minestudio.experiments.outputs.training_history import stages_of
 
     trials = stages_of(Path(path))
     verdicts = {trial: judge(stages) for trial, stages in trials.items()}

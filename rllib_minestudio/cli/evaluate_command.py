@@ -1,8 +1,9 @@
-"""What `rllib evaluate` takes, apart from what it does: `--help` need not load Ray."""
+"""`rllib evaluate`: its arguments."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 DESCRIPTION = """\
 Play whole episodes with the policy of a checkpoint and sum them up.
@@ -92,6 +93,38 @@ def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rllib_minestudio.cli.evaluate import evaluate
+    from rllib_minestudio.experiments.evaluate_checkpoint import (
+        EvaluationRequest,
+        evaluate_checkpoint,
+    )
 
-    return evaluate(arguments)
+    return evaluate_checkpoint(
+        EvaluationRequest(
+            checkpoint=arguments.checkpoint,
+            options=_options(arguments),
+            out=arguments.out,
+            compare=arguments.compare,
+            overrides=arguments.set,
+            workers=arguments.workers,
+            envs=arguments.envs,
+            gpus=arguments.gpus,
+            verbose=arguments.verbose,
+        )
+    )
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what is evaluated and recorded, as fields of `EvaluationOptions`."""
+    names = ("episodes", "seed", "filter", "deterministic", "max_steps", "only", "kl_to")
+    options = {name: getattr(arguments, name) for name in names}
+    if arguments.record:
+        options["record"] = {
+            "folder": arguments.record,
+            "format": arguments.format,
+            "source": "pov" if arguments.pov else "observation",
+            "overlay": arguments.overlay,
+            "media": arguments.media,
+            "fps": arguments.fps,
+            "crf": arguments.crf,
+        }
+    return options

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rllib_minestudio.cli import (
-    checkpoint,
+    checkpoint_command,
     convert,
-    doctor,
-    engine,
+    doctor_command,
+    engine_command,
     evaluate_command,
-    model,
-    play,
-    record,
+    model_command,
+    play_command,
+    record_command,
     train_command,
-    warmup,
+    warmup_command,
 )
-from rllib_minestudio.cli.console import stderr
+from rllib_minestudio.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
 BAD_INPUT = 2
@@ -42,15 +42,15 @@ Train agents in Minecraft with Ray RLlib.
 
 COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "train": ("train agents", train_command),
-    "warmup": ("compile engine and convolutions, once per machine", warmup),
-    "play": ("watch an agent play a task", play),
+    "warmup": ("compile engine and convolutions, once per machine", warmup_command),
+    "play": ("watch an agent play a task", play_command),
     "evaluate": ("measure what a checkpoint is worth, and record it", evaluate_command),
     "convert": ("translate a MineStudio config into an experiment file", convert),
-    "doctor": ("say what works on this machine, and how to fix the rest", doctor),
-    "record": ("record demonstrations of a scripted agent", record),
-    "engine": ("let MineStudio's package play on the embedded engine", engine),
-    "checkpoint": ("list checkpoints, or say what one was made with", checkpoint),
-    "model": ("look into weights, or convert them", model),
+    "doctor": ("say what works on this machine, and how to fix the rest", doctor_command),
+    "record": ("record demonstrations of a scripted agent", record_command),
+    "engine": ("let MineStudio's package play on the embedded engine", engine_command),
+    "checkpoint": ("list checkpoints, or say what one was made with", checkpoint_command),
+    "model": ("look into weights, or convert them", model_command),
 }
 """Each command's line in the overview and its module, which has DESCRIPTION, EXAMPLES and
 add_parser. The modules import what they need when they run, so that `--help` is quick."""

@@ -1,8 +1,11 @@
-"""What `rllib train` takes, apart from what it does: `--help` need not load Ray."""
+"""`rllib train file`: its arguments."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from rllib_minestudio.algorithms.options.listing import help_text
 
 DESCRIPTION = """\
 Train the experiments of a file with Ray Tune.
@@ -50,7 +53,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         "file",
         help="train the experiments of a YAML or Python file",
         description=DESCRIPTION,
-        epilog=EXAMPLES,
+        epilog=f"{EXAMPLES}\n{help_text()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_options(file)
@@ -110,6 +113,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rllib_minestudio.cli.train import train
+    from rllib_minestudio.experiments.train import TrainingRequest, train
 
-    return train(arguments)
+    return train(
+        TrainingRequest(
+            file=Path(arguments.file),
+            out=Path(arguments.out),
+            overrides=arguments.set,
+            stop=arguments.stop,
+            num_samples=arguments.num_samples,
+            save_interval=arguments.save_interval,
+            resume=arguments.resume,
+            address=arguments.address,
+            verbose=arguments.verbose,
+        )
+    )

@@ -27,7 +27,7 @@ from rllib_minestudio.env.recorder import (
     RecorderOptions,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
-from rllib_minestudio.recordings.layout import plain
+from rllib_minestudio.plain_values import plain
 from rllib_minestudio.recordings.video import LOSSLESS
 from rllib_minestudio.small_files import read_json
 from rllib_minestudio.whole_file import write_whole

@@ -40,17 +40,17 @@ class WindowOptions:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """`burn_in + length` consecutive rows of one episode, with padding where it has none.
+    """`burn_in + length` consecutive frames of one episode, with padding where it has none.
 
     Padding before the episode has nothing to do with it: `first` cuts it off. Padding after it has
     weight 0 and can influence nothing before it.
 
     Attributes:
-        image: (rows, H, W, 3) uint8, what was seen.
-        buttons: (rows,) int64, the token of what was then done.
-        camera: (rows,) int64.
-        first: (rows,) bool, True where the episode begins.
-        weight: (rows,) float32: 1 for a step to imitate; 0 in burn-in and padding.
+        image: (T, H, W, 3) uint8, what was seen.
+        buttons: (T,) int64, the token of what was then done.
+        camera: (T,) int64.
+        first: (T,) bool, True where the episode begins.
+        weight: (T,) float32: 1 for a step to imitate; 0 in burn-in and padding.
     """
 
     image: NDArray[np.uint8]
@@ -75,19 +75,19 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
     steps = len(recording)
     _check_overlay(recording)
     frames = recording.frames(options.size, stop=steps)
-    burn_in, rows = options.burn_in, options.burn_in + options.length
+    burn_in, length = options.burn_in, options.burn_in + options.length
     before: list[NDArray[np.uint8]] = []
     for start in range(0, steps, options.length):
         present = list(islice(frames, options.length))
         begin, end = burn_in - len(before), burn_in + len(present)
         shown = [*before, *present]
-        image = np.zeros((rows, *present[0].shape), np.uint8)
+        image = np.zeros((length, *present[0].shape), np.uint8)
         image[begin:end] = shown
-        columns = np.zeros((len(tokens), rows), np.int64)
+        columns = np.zeros((len(tokens), length), np.int64)
         columns[:, begin:end] = tokens[:, start - len(before) : start + len(present)]
-        first = np.zeros(rows, np.bool_)
+        first = np.zeros(length, np.bool_)
         first[begin] = len(before) == start
-        weight = np.zeros(rows, np.float32)
+        weight = np.zeros(length, np.float32)
         weight[burn_in:end] = 1.0
         yield Window(image, columns[0], columns[1], first, weight)
         before = shown[max(0, len(shown) - burn_in) :]

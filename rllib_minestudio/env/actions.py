@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_minestudio.env.checks import Problems, is_integer, is_number
+from rllib_minestudio.env.option_checks import Problems, is_integer, is_number
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
 
 EnvAction: TypeAlias = dict[str, Any]

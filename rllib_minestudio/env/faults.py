@@ -3,6 +3,7 @@
 import time
 
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.failure_budget import FailureBudget
 
 MAX_REBUILDS = 3
 """Rebuilds in a row after which a failing engine is an error, not bad luck."""
@@ -27,22 +28,24 @@ class FaultCounter:
                 because the machine is busy or short of memory, does better a little later.
         """
         self._pauses = pauses
-        self._failures = 0
+        self._budget = FailureBudget(
+            max_in_a_row=MAX_REBUILDS, first_delay_s=_FIRST_PAUSE_S, max_delay_s=LONGEST_PAUSE_S
+        )
         self._healthy_steps = 0
 
     def note_step(self, *, episode_ended: bool) -> None:
         """Note a step that went well."""
         self._healthy_steps += 1
         if episode_ended or self._healthy_steps >= HEALTHY_STEPS:
-            self._failures = 0
+            self._budget.note_success()
 
     def before_rebuild(self) -> None:
         """Wait 1, 2, 4, 4, ... s after the second, third, ... failure in a row.
 
         There may be more than `MAX_REBUILDS`: whoever goes on after the error makes them so.
         """
-        if self._pauses and self._failures > 1:
-            time.sleep(min(_FIRST_PAUSE_S * 2 ** (self._failures - 2), LONGEST_PAUSE_S))
+        if self._pauses and self._budget.delay_s:
+            time.sleep(self._budget.delay_s)
 
     def note_failure(self, error: Exception) -> None:
         """Note a failure.
@@ -50,13 +53,13 @@ class FaultCounter:
         Raises:
             EngineError: If it was one too many in a row.
         """
-        self._failures += 1
         self._healthy_steps = 0
-        if self._failures > MAX_REBUILDS:
+        exceeded = self._budget.note_failure()
+        if exceeded:
             raise EngineError(
-                f"The environment failed {self._failures} times in a row, each time after being "
-                f"rebuilt; the last failure was {describe(error)}. If a callback is at fault, its "
-                "traceback is above; otherwise please report it."
+                f"The environment {exceeded}, each time after being rebuilt; the last failure was "
+                f"{describe(error)}. If a callback is at fault, its traceback is above; otherwise "
+                "please report it."
             ) from error
 
 

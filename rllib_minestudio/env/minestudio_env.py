@@ -14,11 +14,11 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from rllib_minestudio.env.actions import ENV_KEYS, N_BUTTON_TOKENS
-from rllib_minestudio.env.backend import Backend
+from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks import build_callbacks
 from rllib_minestudio.env.callbacks.base import Info, Obs
+from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.faults import FaultCounter, describe
-from rllib_minestudio.env.options import EnvOptions
 from rllib_minestudio.env.simulator import MinecraftSim
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
 

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, ActionMapper
-from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE, MineStudioDatasetWriter

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.env.actions import ActionMapper, EnvAction, check_env_action
-from rllib_minestudio.env.backend import Backend, make_backend
+from rllib_minestudio.env.backends.factory import make_backend
+from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
-from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import EngineError
 
 _MAX_WORLD_SEED = 2**31

@@ -46,7 +46,7 @@ ERRATA: tuple[Erratum, ...] = (
             "The values of the steps before such a cut were learned from an outdated one, in value "
             "warmup from that of the head it began with (0 with zero_init_value_head)."
         ),
-        options=("vf_warmup_iterations", "replay_buffer", "reuse_stored_values"),
+        options=("vf_warmup_iterations", "replay_buffer"),
         look=modes.bootstrap_values_aged,
     ),
     Erratum(

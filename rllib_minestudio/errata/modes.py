@@ -28,7 +28,7 @@ ever reused."""
 def bootstrap_values_aged(stage: Stage) -> Finding:
     """Whether rows were evaluated anew whose bootstrap values were not."""
     config = stage.config
-    if config["reuse_stored_values"]:
+    if config.get("reuse_stored_values"):
         return Finding(False, "reuse_stored_values is true: no value was computed anew")
     if _in_warmup(stage):
         why: str | None = _warmup(config)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import binomtest, permutation_test
 
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.whole_file import write_whole
 
 RESAMPLES = 9999

@@ -13,22 +13,18 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
-from torch import Tensor
 
 from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import IMAGE
 from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
-from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
-from rllib_minestudio.algorithms.rollout import refuse_arguments
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner, refuse_arguments
 from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
-from rllib_minestudio.evaluation.env import EVALUATION, make_evaluation_env
+from rllib_minestudio.evaluation.acting import NUM_HEADS, Acting, begins
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.prior import Companion
+from rllib_minestudio.evaluation.evaluation_env import EVALUATION, make_evaluation_env
+from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.seeds import action_numbers
-
-NUM_HEADS = 2
-"""Of VPT's policy: buttons and camera. Each takes one random number per step."""
 
 _INDICES_PER_RUNNER = 1_000_000
 """Episodes that `sample` of one env runner has indices for."""
@@ -37,11 +33,11 @@ _INDICES_PER_RUNNER = 1_000_000
 class EvaluationEnvRunner(MineStudioEnvRunner):
     """Plays given episodes.
 
-    The policy acts as soon as some environments are ready, and slow ones keep nobody waiting. It
-    always computes for all, and only the memories of those that are ready move on; random numbers
-    belong to the episode. So an episode's course depends neither on what is played beside it nor
-    on the order: with as many environments per runner it is the same to the last bit, with
-    another number up to the rounding of matrix products.
+    The policy acts as soon as some environments are ready, without waiting for slow ones. It always
+    computes for all environments, but only the memories of the ready ones advance, and every
+    episode has random numbers of its own. So the course of an episode depends neither on the
+    episodes beside it nor on their order. With the same number of environments per runner it is
+    the same to the last bit; with another number, up to the rounding of matrix products.
     """
 
     def make_env(self) -> None:
@@ -49,7 +45,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         self._waiting: deque[EpisodeSpec] = deque()
         self._settings = PlaySettings()
         self._num_sampled = 0
-        self._seats: list[_Seat] = []
+        self._slots: list[_Slot] = []
         super().make_env()
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
@@ -76,17 +72,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         Raises:
             EnvPoolError: An environment failed more often than `env_pool` allows.
         """
-        if weights is not None:
-            self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
-        companion = None
-        if prior is not None:
-            companion = Companion(self.module.network, _writable(prior), self.num_envs)
-        self._settings = settings
-        self._waiting = deque(specs)
-        self._seats = [_Seat() for _ in range(self.num_envs)]
-        session = self.module.make_rollout_session(self.num_envs)
-        obs = np.zeros((self.num_envs, *self.env.single_observation_space[IMAGE].shape), np.uint8)
-        first = np.ones(self.num_envs, np.bool_)
+        acting = self._begin(specs, settings, weights, prior)
         unresolved = len(specs)
         self.env.reset()
         while unresolved:
@@ -95,31 +81,35 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
                 unresolved -= 1
                 yield episode
             if self._hooks.follows_episodes:
-                playing = [row for row, seat in enumerate(self._seats) if seat.spec is not None]
+                playing = [row for row, slot in enumerate(self._slots) if slot.spec is not None]
                 self._hooks.tell(step, playing)
-            obs[step.rows] = step.obs
-            first[step.rows] = _begins(step)
+            acting.see(step)
             self._wake_parked()
-            ready = [row for row in step.rows.tolist() if self._seats[row].spec is not None]
-            if not ready:
-                continue
-            shown, begins = self._on_device(obs), self._on_device(first)
-            moving = self._moving(ready)
-            decision = session.act(
-                shown,
-                begins,
-                moving_n=moving,
-                explore=not settings.deterministic,
-                uniform_bh=self._on_device(self._uniform(ready)),
-            )
-            action = {name: t[ready, 0].cpu().numpy() for name, t in decision.actions.items()}
-            if settings.recorder is not None:
-                action["value"] = decision.value_b[ready].cpu().numpy()
-            if companion is not None:
-                kl_b = companion.divergence(shown, begins, decision.logits, moving)
-                action["kl"] = kl_b[ready].cpu().numpy()
-            first[ready] = False
-            self.env.send(np.array(ready, np.int64), action)
+            ready = [row for row in step.rows.tolist() if self._slots[row].spec is not None]
+            if ready:
+                action = acting.act(ready, self._uniform(ready))
+                self.env.send(np.array(ready, np.int64), action)
+
+    def _begin(
+        self, specs: Sequence[EpisodeSpec], settings: PlaySettings, weights: Any, prior: Any
+    ) -> Acting:
+        """Forget what was played before; the arguments are those of `play`."""
+        if weights is not None:
+            self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
+        reference = None
+        if prior is not None:
+            reference = ReferencePolicy(self.module.network, _writable(prior), self.num_envs)
+        self._settings = settings
+        self._waiting = deque(specs)
+        self._slots = [_Slot() for _ in range(self.num_envs)]
+        return Acting(
+            self.module,
+            num_envs=self.num_envs,
+            frame_shape=self.env.single_observation_space[IMAGE].shape,
+            settings=settings,
+            device=self._device,
+            reference=reference,
+        )
 
     def sample(  # type: ignore[override]
         self, *, num_episodes: int | None = None, explore: bool | None = None, **others: Any
@@ -155,30 +145,30 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
 
     def episode_source(self, row: int) -> tuple[int | None, dict[str, Any] | None]:
         """Seed and options of an environment's next reset; without options it parks."""
-        seat = self._seats[row]
+        slot = self._slots[row]
         if not self._waiting:
-            seat.handed_out.append(None)
+            slot.handed_out.append(None)
             return None, None
         spec = self._waiting.popleft()
-        seat.handed_out.append(spec)
+        slot.handed_out.append(spec)
         return self._settings.world_seed(spec), self._settings.reset_options(spec)
 
-    # ---------------------------------------------------------------- who plays what
+    # ---------------------------------------------------------------- episodes and environments
 
     def _note(self, step: PoolStep) -> Iterator[EvaluatedEpisode]:
-        """Take in which episodes ended, which began, and which could not be begun."""
+        """Note which episodes ended, which began, and which could not be begun."""
         for ended in step.episodes:
-            seat = self._seats[ended.env_index]
-            if seat.spec is not None:
-                yield from self._judge(seat.spec, ended, ended.env_error)
-            seat.spec = None
-        for row in step.rows[_begins(step)].tolist():
-            seat = self._seats[row]
-            *failed, seat.spec = seat.handed_out
-            seat.handed_out.clear()
-            seat.is_parked = seat.spec is None
-            if seat.spec is not None:
-                seat.numbers = action_numbers(self._settings.seed, seat.spec.index)
+            slot = self._slots[ended.env_index]
+            if slot.spec is not None:
+                yield from self._judge(slot.spec, ended, ended.env_error)
+            slot.spec = None
+        for row in step.rows[begins(step)].tolist():
+            slot = self._slots[row]
+            *failed, slot.spec = slot.handed_out
+            slot.handed_out.clear()
+            slot.is_parked = slot.spec is None
+            if slot.spec is not None:
+                slot.numbers = action_numbers(self._settings.seed, slot.spec.index)
             for spec in failed:
                 if spec is not None:
                     yield from self._judge(spec, None, "the environment failed in its reset")
@@ -194,33 +184,25 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
 
     def _wake_parked(self) -> None:
         """Have parked environments ask again if there is something to repeat; see their `step`."""
-        parked = [row for row, seat in enumerate(self._seats) if seat.is_parked]
+        parked = [row for row, slot in enumerate(self._slots) if slot.is_parked]
         woken = parked[: len(self._waiting)]
         if woken:
             for row in woken:
-                self._seats[row].is_parked = False
+                self._slots[row].is_parked = False
             idle = {name: np.zeros(len(woken), np.int64) for name in ("buttons", "camera")}
             self.env.send(np.array(woken, np.int64), idle)
-
-    def _moving(self, ready: Sequence[int]) -> Tensor | None:
-        """(num_envs,) whose memories move on; None for all, which is faster."""
-        if len(ready) == self.num_envs:
-            return None
-        moving = np.zeros(self.num_envs, np.bool_)
-        moving[ready] = True
-        return self._on_device(moving)
 
     def _uniform(self, ready: Sequence[int]) -> NDArray[np.float64]:
         """Random numbers (num_envs, NUM_HEADS), each row's from its own episode."""
         uniform = np.zeros((self.num_envs, NUM_HEADS))
         for row in ready:
-            uniform[row] = self._seats[row].numbers.random(NUM_HEADS)
+            uniform[row] = self._slots[row].numbers.random(NUM_HEADS)
         return uniform
 
 
 @dataclass
-class _Seat:
-    """One environment's place.
+class _Slot:
+    """The episode of one environment.
 
     Attributes:
         spec: What it plays; None while it plays nothing.
@@ -239,11 +221,6 @@ def _writable(state: Any) -> dict[str, NDArray]:
     """Copy a state, or what is behind a reference to one: Ray's is read-only, as torch is not."""
     found = ray.get(state) if isinstance(state, ray.ObjectRef) else state
     return {name: np.array(value) for name, value in found.items()}
-
-
-def _begins(step: PoolStep) -> NDArray[np.bool_]:
-    """(k,) whether what an environment shows now is the first of an episode."""
-    return step.terminated | step.truncated | ~step.answered
 
 
 def evaluated(

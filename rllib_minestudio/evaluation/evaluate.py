@@ -12,11 +12,11 @@ from rllib_minestudio.algorithms.envs import EMBEDDED_ENGINE, resolve_env
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import Summary, digest
 from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
-from rllib_minestudio.evaluation.options import EvaluationOptions
-from rllib_minestudio.evaluation.summary import Summary, digest
 from rllib_minestudio.evaluation.workers import play_episodes
-from rllib_minestudio.recordings.layout import plain
+from rllib_minestudio.plain_values import plain
 
 OnEpisode = Callable[[EvaluatedEpisode], None]
 
@@ -44,7 +44,7 @@ def evaluate(
 
     Raises:
         EnvRunnersLostError: No env runner is left.
-        MineStudioError: What an env runner could not put up with.
+        MineStudioError: An env runner gave up.
     """
     started = time.perf_counter()
     identity = {**(policy or {}), "deterministic": options.deterministic}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.recordings.minestudio import files_of
 
 

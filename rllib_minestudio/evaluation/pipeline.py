@@ -21,12 +21,12 @@ from typing import Any
 import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.evaluation.checkpoint import evaluation_config, load_policy
 from rllib_minestudio.evaluation.episode import STATUS, EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import environment_identity
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.filters import EpisodeFilter
-from rllib_minestudio.evaluation.options import EvaluationOptions
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
 from rllib_minestudio.evaluation.workers import play_episodes
 
 MINESTUDIO = "minestudio"

@@ -15,13 +15,13 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.checkpoint import evaluation_config, playing_config
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
-from rllib_minestudio.evaluation.options import EvaluationOptions
-from rllib_minestudio.evaluation.prior import load_prior, prior_file
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.policy_loading import evaluation_config, playing_config
+from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
 from rllib_minestudio.evaluation.report.page import write_page
-from rllib_minestudio.evaluation.summary import Summary
 
 FOLDER = "evaluation"
 """Below a trial's folder, or an algorithm's `logdir` where no experiment runs it: summaries and
@@ -84,7 +84,7 @@ def _install_users(config: Any) -> None:
     """Have a user's function evaluate, on our env runners.
 
     Raises:
-        InvalidOptionsError: Options are set that nobody would read.
+        InvalidOptionsError: `evaluation_options` are set, which would have no effect.
     """
     if config.evaluation_options:
         raise InvalidOptionsError(
@@ -218,7 +218,7 @@ def _options(config: Any, folder: Path) -> EvaluationOptions:
 
 
 def _save(summary: Summary, folder: Path) -> None:
-    """Save the summary; a disk that is full shall not end the training."""
+    """Save the summary; a full disk is logged, and does not end the training."""
     try:
         summary.save(folder / "summary.json")
         write_page(summary, folder / "summary.html")

@@ -35,8 +35,8 @@ def play_episodes(
     """Play episodes 0 to `count` - 1 and yield each as it ends, in no particular order.
 
     All of them are played to their end, so that short episodes do not count for more than long
-    ones. What is left of an env runner that dies is played again, by itself when it is back or by
-    another.
+    ones. The episodes that an env runner had left when it died are played again, by the same env
+    runner once Ray has restarted it, or by another.
 
     Args:
         group: Of `EvaluationEnvRunner`s; the remote ones if there are any, else the local one.
@@ -47,8 +47,8 @@ def play_episodes(
 
     Raises:
         EnvRunnersLostError: No env runner is left.
-        MineStudioError: What an env runner could not put up with, such as an environment that
-            fails again and again.
+        MineStudioError: An env runner gave up, because an environment failed again and again for
+            instance.
     """
     specs = [EpisodeSpec(index) for index in range(count)]
     actors = dict(group._worker_manager.actors())
@@ -56,17 +56,17 @@ def play_episodes(
         yield from group.local_env_runner.play(specs, settings, weights, prior)
         return
     networks = [None if state is None else ray.put(state) for state in (weights, prior)]
-    yield from _Crew(actors, settings, networks).play(specs)
+    yield from _RemoteRunners(actors, settings, networks).play(specs)
 
 
 @dataclass
 class _Stream:
-    """What an env runner is busy with.
+    """A call of an env runner.
 
     Attributes:
-        worker: Which one.
-        specs: What it has still to play; None while it is coming back.
-        deadline: When it must be back, on the monotonic clock.
+        worker: Index of the env runner.
+        specs: The episodes that it has still to play; None while Ray restarts it.
+        deadline: When it must have been restarted, on the monotonic clock.
     """
 
     worker: int
@@ -74,8 +74,8 @@ class _Stream:
     deadline: float = math.inf
 
 
-class _Crew:
-    """Remote env runners under way; one `play` call each."""
+class _RemoteRunners:
+    """Remote env runners, each of which answers one `play` call at a time with a stream."""
 
     def __init__(
         self,
@@ -142,18 +142,20 @@ class _Crew:
             yield episode
 
     def _await(self, worker: int, deadline: float) -> None:
-        """Have the answer of an env runner that died be among what is waited for."""
+        """Ping an env runner that died, and wait for the answer as for episodes."""
         ping = self._actors[worker].ping.remote()
         self._streams[ping] = _Stream(worker, None, deadline)
 
     def _resume(self, ping: Any, stream: _Stream) -> None:
-        """Give an env runner that is back what is left to do; one that is not is done without."""
+        """Give a restarted env runner the episodes that are left, or go on without it."""
         del self._streams[ping]
         try:
             ray.get(ping)
         except ActorUnavailableError:
             if time.monotonic() < stream.deadline:
-                time.sleep(_SECONDS_BETWEEN_PINGS)  # what the others bring is kept meanwhile
+                time.sleep(
+                    _SECONDS_BETWEEN_PINGS
+                )  # the episodes of the others wait in their streams
                 self._await(stream.worker, stream.deadline)
         except RayActorError:
             _logger.warning("Env runner %d of the evaluation will not be back.", stream.worker)
@@ -162,7 +164,7 @@ class _Crew:
             self._start(stream.worker, waiting)
 
     def _lost(self, specs: Any) -> Iterator[EvaluatedEpisode]:
-        """Have episodes repeated, or give up those that were tried too often."""
+        """Queue episodes to be repeated; report those as failed that were tried too often."""
         for spec in specs:
             if spec.attempt < self._settings.max_attempts:
                 self._waiting.append(spec.again())

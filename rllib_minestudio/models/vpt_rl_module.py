@@ -17,14 +17,15 @@ from torch import Tensor
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput
-from rllib_minestudio.models.vpt.checkpoint import (
+from rllib_minestudio.models.vpt.fine_tuning import freeze
+from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.sampling import sample
+from rllib_minestudio.models.vpt.weight_loading import (
     config_from_options,
     load_strictly,
     load_weights,
 )
-from rllib_minestudio.models.vpt.fine_tuning import freeze
-from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA, argmax, log_prob, sample
-from rllib_minestudio.models.vpt.rollout import RolloutSession
 from rllib_minestudio.models.vpt_rl_module_batch import IMAGE, unpack
 
 LOGITS = "logits"
@@ -95,16 +96,12 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
     @override(TorchRLModule)
     def _forward_exploration(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Samples actions; returns them with log-probability, value and the new state."""
-        with torch.no_grad():
-            output = self._run(batch)
-            return self._act(output, sample(output.logits))
+        return self._act(batch, explore=True)
 
     @override(TorchRLModule)
     def _forward_inference(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Like exploration, with the most probable actions."""
-        with torch.no_grad():
-            output = self._run(batch)
-            return self._act(output, argmax(output.logits))
+        return self._act(batch, explore=False)
 
     @override(TorchRLModule)
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -149,15 +146,18 @@ class VPTRLModule(TorchRLModule, ValueFunctionAPI):
         }
         load_strictly(self.network, tensors, source="The restored weights")
 
-    def _run(self, batch: dict[str, Any]) -> VPTOutput:
+    def _run(self, batch: Mapping[str, Any]) -> VPTOutput:
         """Unpacks a batch and runs the network."""
         return self.network(*unpack(batch, self.network))
 
-    def _act(self, output: VPTOutput, actions: dict[str, Tensor]) -> dict[str, Any]:
-        """Packs what the env runner needs of a step."""
+    @torch.no_grad()
+    def _act(self, batch: Mapping[str, Any], *, explore: bool) -> dict[str, Any]:
+        """Runs the network and chooses actions; returns what RLlib's env runner needs of a step."""
+        output = self._run(batch)
+        actions, log_prob = sample(output.logits, explore=explore)
         return {
             Columns.ACTIONS: actions,
-            Columns.ACTION_LOGP: log_prob(output.logits, actions),
+            Columns.ACTION_LOGP: log_prob,
             Columns.VF_PREDS: self.network.value_head.denormalize(output.value_bt),
             Columns.STATE_OUT: output.state._asdict(),
         }

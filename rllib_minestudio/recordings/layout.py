@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.plain_values import plain
+
 FORMAT = "rllib_minestudio.episode"
 VERSION = 1
 
@@ -49,29 +51,7 @@ REMOVED = "-"
 """Key of an info line that lists the keys which the info before had and this one has not."""
 
 
-def plain(value: Any) -> Any:
-    """Return `value` as what JSON knows: NumPy scalars and arrays become numbers and lists.
-
-    Keys become strings; anything unknown becomes its `repr`, so that one strange entry of an
-    info never costs a recording.
-    """
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(entry) for entry in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return _as_json_knows(value)
-
-
-def _as_json_knows(value: Any) -> Any:
-    """Return what JSON has no name for as something that it, or this function, knows."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return list(value) if isinstance(value, (set, frozenset)) else repr(value)
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_as_json_knows)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=plain)
 
 
 def to_json(value: Any) -> str:

@@ -15,9 +15,7 @@ where they come from. What MineStudio's dataset tools read is in `minestudio_dat
 from __future__ import annotations
 
 import math
-import os
 import pickle
-import shutil
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +25,7 @@ import numpy as np
 
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.video import Frame, FrameSink, PictureFolder, VideoWriter
+from rllib_minestudio.whole_file import Unfinished, put_in_place
 
 FRAMES_PER_SECOND = 30
 PROTOCOL = 2
@@ -78,18 +77,18 @@ class MineStudioWriter:
         """
         self.episode_id = str(uuid.uuid5(uuid.NAMESPACE_OID, name))
         self._folder = folder
-        self._partial = folder / f".{self.episode_id}.{os.getpid()}.partial"
-        with reporting(self._partial):
-            self._partial.mkdir(parents=True, exist_ok=True)
-            self._infos = PickledList(self._partial / f"info_{self.episode_id}.pkl")
-            self._actions = PickledList(self._partial / f"action_{self.episode_id}.pkl")
+        self._files = Unfinished(folder / self.episode_id)
+        with reporting(self._files.partial):
+            self._files.partial.mkdir(parents=True, exist_ok=True)
+            self._infos = PickledList(self._files.partial / f"info_{self.episode_id}.pkl")
+            self._actions = PickledList(self._files.partial / f"action_{self.episode_id}.pkl")
         self._frames: FrameSink
         if media == "jpeg":
             self._picture = f"images_{self.episode_id}"
-            self._frames = PictureFolder(self._partial / self._picture, "{}.jpeg")
+            self._frames = PictureFolder(self._files.partial / self._picture, "{}.jpeg")
         else:
             self._picture = f"video_{self.episode_id}.mp4"
-            self._frames = VideoWriter(self._partial / self._picture, FRAMES_PER_SECOND)
+            self._frames = VideoWriter(self._files.partial / self._picture, FRAMES_PER_SECOND)
 
     def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
         """Write what the reset showed."""
@@ -131,16 +130,14 @@ class MineStudioWriter:
             names = (self._picture, f"action_{self.episode_id}.pkl", f"info_{self.episode_id}.pkl")
             for name in names:
                 target = self._folder / name
-                if target.is_dir():
-                    shutil.rmtree(target)
-                os.replace(self._partial / name, target)
-            self._partial.rmdir()
+                put_in_place(self._files.partial / name, target)
+            self._files.discard()
         return target
 
     def discard(self) -> None:
         """Stop without leaving anything."""
         attempt(self._frames.discard, self._actions.close, self._infos.close)
-        shutil.rmtree(self._partial, ignore_errors=True)
+        self._files.discard()
 
 
 def files_of(info_file: Path) -> list[Path]:

@@ -15,9 +15,7 @@ out in silence whenever that frame fills a chunk.
 from __future__ import annotations
 
 import math
-import os
 import pickle
-import shutil
 import uuid
 from array import array
 from collections.abc import Mapping
@@ -29,6 +27,7 @@ import numpy as np
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.minestudio import PROTOCOL, PickledList
 from rllib_minestudio.recordings.video import FRAMES_PER_SECOND, Frame, VideoWriter
+from rllib_minestudio.whole_file import Unfinished, put_in_place
 
 FRAME_SIZE = (640, 360)
 """Width and height of the only frames that MineStudio's converter does not skip."""
@@ -56,11 +55,11 @@ class MineStudioDatasetWriter:
         """
         self.episode_id = f"{uuid.uuid5(uuid.NAMESPACE_OID, name)}-0"
         self._folder = folder
-        self._partial = folder / f".{self.episode_id}.{os.getpid()}.partial"
-        with reporting(self._partial):
-            self._partial.mkdir(parents=True, exist_ok=True)
-            self._infos = PickledList(self._partial / INFOS)
-        self._frames = VideoWriter(self._partial / f"{VIDEOS}.mp4", FRAMES_PER_SECOND)
+        self._files = Unfinished(folder / self.episode_id)
+        with reporting(self._files.partial):
+            self._files.partial.mkdir(parents=True, exist_ok=True)
+            self._infos = PickledList(self._files.partial / INFOS)
+        self._frames = VideoWriter(self._files.partial / f"{VIDEOS}.mp4", FRAMES_PER_SECOND)
         self._keys: dict[str, array] = {}
         self._degrees = array("f")
         self._seen: tuple[Frame, dict[str, Any]] | None = None
@@ -117,19 +116,19 @@ class MineStudioDatasetWriter:
             self._infos.close()
             columns = {key: np.asarray(column) for key, column in self._keys.items()}
             columns[_CAMERA] = np.reshape(np.asarray(self._degrees), (-1, 2))
-            (self._partial / ACTIONS).write_bytes(pickle.dumps(columns, PROTOCOL))
+            (self._files.partial / ACTIONS).write_bytes(pickle.dumps(columns, PROTOCOL))
             for source, target in zip(
                 (f"{VIDEOS}.mp4", ACTIONS, INFOS), self._targets, strict=True
             ):
                 target.parent.mkdir(exist_ok=True)
-                os.replace(self._partial / source, target)
-            self._partial.rmdir()
+                put_in_place(self._files.partial / source, target)
+            self._files.discard()
         return self._targets[-1]
 
     def discard(self) -> None:
         """Stop without leaving anything."""
         attempt(self._frames.discard, self._infos.close)
-        shutil.rmtree(self._partial, ignore_errors=True)
+        self._files.discard()
 
     @property
     def _targets(self) -> tuple[Path, Path, Path]:

@@ -25,6 +25,7 @@ import numpy as np
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.layout import to_json
 from rllib_minestudio.recordings.video import Frame, VideoWriter
+from rllib_minestudio.whole_file import put_in_place
 
 _CRF = 23
 """x264's own default, with which MineStudio encodes."""
@@ -178,7 +179,7 @@ class MineStudioPlayWriter:
                     part.close()
             video = self._video.path.name
             for name in sorted(os.listdir(self._partial), key=lambda name: name == video):
-                os.replace(self._partial / name, self._folder / name)
+                put_in_place(self._partial / name, self._folder / name)
             self._partial.rmdir()
         return self._folder / video
 

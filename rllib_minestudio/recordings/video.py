@@ -15,6 +15,7 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.whole_file import Unfinished
 
 FRAMES_PER_SECOND = 20
 """Minecraft's ticks per second: the video plays at the game's speed."""
@@ -80,7 +81,7 @@ class VideoWriter:
         """
         self.path = Path(path)
         self.frame_count = 0
-        self._partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
+        self._file = Unfinished(self.path)
         self._fps = fps
         self._crf = crf
         self._preset = preset
@@ -134,7 +135,7 @@ class VideoWriter:
             self._container.mux(packet)
         self._container.close()
         self._container = self._stream = None
-        os.replace(self._partial, self.path)
+        self._file.complete()
 
     def discard(self) -> None:
         """Close without leaving a file."""
@@ -143,7 +144,7 @@ class VideoWriter:
                 self._container.close()
             finally:  # a full disk makes closing fail, too
                 self._container = self._stream = None
-                self._partial.unlink(missing_ok=True)
+                self._file.discard()
 
     def _open(self, frame: Frame) -> None:
         if frame.ndim != 3 or frame.shape[2] != 3 or frame.shape[0] % 2 or frame.shape[1] % 2:
@@ -152,7 +153,7 @@ class VideoWriter:
                 f"got {frame.shape}."
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._container = av.open(str(self._partial), "w", format="mp4")
+        self._container = av.open(str(self._file.partial), "w", format="mp4")
         if self._crf == LOSSLESS:
             stream = self._container.add_stream(
                 "libx264rgb",
@@ -186,28 +187,26 @@ class PictureFolder:
         self.path = path
         self.frame_count = 0
         self._name = name
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self._folder = Unfinished(path)
 
     def add(self, frame: Frame) -> None:
         """Append one frame, (height, width, 3) uint8 RGB of any size."""
         from PIL import Image  # pictures only: a video does not need it
 
         if not self.frame_count:
-            self._partial.mkdir(parents=True)
-        file = self._partial / self._name.format(self.frame_count)
+            self._folder.partial.mkdir(parents=True)
+        file = self._folder.partial / self._name.format(self.frame_count)
         Image.fromarray(frame).save(file, quality=self.QUALITY, subsampling=0)
         self.frame_count += 1
 
     def close(self) -> None:
         """Give the folder its name; no frames, no folder."""
         if self.frame_count:
-            os.rename(self._partial, self.path)
+            self._folder.complete()
 
     def discard(self) -> None:
         """Remove what was written."""
-        import shutil
-
-        shutil.rmtree(self._partial, ignore_errors=True)
+        self._folder.discard()
 
 
 def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Frame]:
@@ -234,7 +233,7 @@ def read_video(path: Path, size: tuple[int, int] | None = None) -> Iterator[Fram
             _check_size(picture.width, picture.height)
             width, height = size or (picture.width, picture.height)
             rgb = reformatter.reformat(picture, width=width, height=height, format="rgb24")
-            yield rgb.to_ndarray()
+            yield np.asarray(rgb.to_ndarray(), np.uint8)
 
 
 def read_pictures(files: Iterable[Path], size: tuple[int, int] | None = None) -> Iterator[Frame]:

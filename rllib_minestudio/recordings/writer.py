@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.plain_values import plain
 from rllib_minestudio.recordings.columns import Columns
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.infos import InfoLines
@@ -25,7 +24,6 @@ from rllib_minestudio.recordings.layout import (
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
-    plain,
 )
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,
@@ -34,6 +32,7 @@ from rllib_minestudio.recordings.video import (
     PictureFolder,
     VideoWriter,
 )
+from rllib_minestudio.whole_file import Unfinished
 
 MEDIA = ("h264", "jpeg")
 
@@ -87,16 +86,15 @@ class RecordingWriter:
         """
         self.path = path
         self._video = video or VideoOptions()
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self._folder = Unfinished(path)
         self._columns = Columns()
         self._return = 0.0
         self._size: tuple[int, int] | None = None
         with reporting(path):
-            for abandoned in path.parent.glob(f".{path.name}.*.partial"):  # of a killed process
-                shutil.rmtree(abandoned, ignore_errors=True)
-            self._partial.mkdir(parents=True)
-            self._infos = InfoLines(self._partial / INFOS_FILE)
-        self._frames = self._video.sink(self._partial)
+            self._folder.remove_abandoned()
+            self._folder.partial.mkdir(parents=True)
+            self._infos = InfoLines(self._folder.partial / INFOS_FILE)
+        self._frames = self._video.sink(self._folder.partial)
 
     def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
         """Write what the reset showed: a (height, width, 3) uint8 RGB frame and its info."""
@@ -153,18 +151,16 @@ class RecordingWriter:
         with reporting(self.path, self.discard):
             self._frames.close()
             self._infos.close()
-            np.savez_compressed(self._partial / STEPS_FILE, **self._columns.arrays())  # type: ignore[arg-type]
+            np.savez_compressed(self._folder.partial / STEPS_FILE, **self._columns.arrays())  # type: ignore[arg-type]
             text = json.dumps(plain(self._facts(facts)), indent=2)
-            (self._partial / EPISODE_FILE).write_text(text + "\n")
-            if self.path.exists():
-                shutil.rmtree(self.path)
-            os.rename(self._partial, self.path)
+            (self._folder.partial / EPISODE_FILE).write_text(text + "\n")
+            self._folder.complete()
         return self.path
 
     def discard(self) -> None:
         """Stop without leaving anything."""
         attempt(self._frames.discard, self._infos.close)
-        shutil.rmtree(self._partial, ignore_errors=True)
+        self._folder.discard()
 
     def _facts(self, given: Mapping[str, Any]) -> dict[str, Any]:
         width, height = self._size or (0, 0)

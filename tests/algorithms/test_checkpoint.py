@@ -11,7 +11,7 @@ import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPO
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.weight_loading import load_weights
 from tests.algorithms.toy_envs import tiny_model
 
 RESTORE_AND_TRAIN = """

@@ -17,7 +17,8 @@ from rllib_minestudio.algorithms.checkpoint_record import (
     write_record,
 )
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.identity import code_identity, plain, versions
+from rllib_minestudio.plain_values import recordable
+from rllib_minestudio.provenance import code_identity, versions
 from rllib_minestudio.whole_file import save_whole
 
 
@@ -142,7 +143,7 @@ def test_code_that_git_does_not_track_has_no_identity(tmp_path):
 
 def test_plain_values_are_those_that_yaml_can_hold():
     value = {"a": np.float32(0.5), 1: (np.arange(2), CheckpointError), "s": {3}, "f": float}
-    assert plain(value) == {
+    assert recordable(value) == {
         "a": 0.5,
         1: [[0, 1], "rllib_minestudio.errors.CheckpointError"],
         "s": [3],

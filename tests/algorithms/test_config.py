@@ -22,7 +22,7 @@ from tests.algorithms.toy_envs import tiny_model
         ({"lr_annealing_iterations": 0}, r"must be an integer, at least 1"),
         ({"lr_annealing_iterations": 9, "lr": [[0, 1.0], [9, 0.5]]}, r"give a number as lr"),
         ({"ema_decay": 1}, r"decay of the weight average is 1: it must be at least 0 and below"),
-        ({"reuse_stored_values": True}, r"saves nothing with off_policy_correction 'decoupled'"),
+        ({"off_policy_correction": "none"}, r"must be one of decoupled, recompute\."),
         ({"off_policy_correction": "decoupeld"}, r"Did you mean 'decoupled'"),
         ({"replay_buffer": {"max_ruse": 3}}, r"max_ruse is unknown. Did you mean 'max_reuse'"),
         ({"env_pool": {"mode": "proces"}}, r"must be one of auto, inline, process. Did you mean"),
@@ -53,6 +53,24 @@ def test_all_problems_are_reported_together(make_config):
     with pytest.raises(InvalidOptionsError) as caught:
         config.validate()
     assert len(caught.value.problems) == 3
+
+
+def test_a_former_option_is_refused_with_what_took_its_place(make_config):
+    with pytest.raises(InvalidOptionsError, match="no longer an option: values of stale"):
+        make_config(reuse_stored_values=False)
+    with pytest.raises(InvalidOptionsError, match="no longer an option: values of stale"):
+        make_config().update_from_dict({"reuse_stored_values": True})
+
+
+def test_what_an_earlier_version_saved_asks_for_nothing_else(make_config):
+    """A pickled config has the former option as an attribute, and `to_dict` lists it."""
+    config = make_config()
+    config.reuse_stored_values = False
+    config.validate()
+    assert make_config().update_from_dict(config.to_dict()).kl_coeff == config.kl_coeff
+    config.reuse_stored_values = True
+    with pytest.raises(InvalidOptionsError, match="no longer an option"):
+        config.validate()
 
 
 def test_env_options_are_checked_too():

@@ -140,8 +140,9 @@ def test_aligned_fragments_are_of_one_version_and_one_of_each_environment(uneven
             ("0-0", version - 1),
             ("0-1", version - 1),
         ]
-        for metadata in report.fragments:
-            assert metadata.weights_version_min == metadata.weights_version_max == version
+        for fragment, metadata in zip(fragments, report.fragments, strict=True):
+            assert metadata == (fragment.key, version)
+            assert fragment.weights_version_min == fragment.weights_version_max == version
     seconds = report.seconds
     assert seconds["sampling"] >= 12 * SLOW_STEP_S
     assert seconds["sampling"] >= seconds["waiting_for_envs"] + seconds["inference"] > 0
@@ -154,14 +155,3 @@ def test_a_reward_that_is_not_a_number_is_recorded_as_it_is(make_config):
     for fragment in fragments:
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(fragment.reward)), [5])
     assert all(np.isnan(episode.undiscounted_return) for episode in report.episodes)
-
-
-def test_metadata_tell_what_a_fragment_holds(runner):
-    report, fragments = runner.sample()
-    for metadata, fragment in zip(report.fragments, fragments, strict=True):
-        assert metadata.key == fragment.key
-        assert metadata.length == LENGTH
-        state = sum(array.nbytes for array in fragment.state_in.values())
-        # Two tokens, four floats and three flags per step beside the images.
-        images = (LENGTH + 1 + fragment.truncated.sum()) * fragment.last_obs.nbytes
-        assert metadata.nbytes == images + LENGTH * (2 * 8 + 4 * 4 + 3) + state

@@ -83,7 +83,7 @@ def threads(monkeypatch):
 
 
 def numbers(loaded):
-    return [sequence.fragments[0].index for sequence in loaded.sequences]
+    return loaded.sequences.weights_version_min[:, 0].tolist()
 
 
 def test_an_announced_batch_is_loaded_in_the_thread(loader, threads):
@@ -92,10 +92,10 @@ def test_an_announced_batch_is_loaded_in_the_thread(loader, threads):
     loaded = loader.load(TrainingData(episodes=list(fragments)))
     assert threads == ["prefetch_0"]
     assert numbers(loaded) == [0, 2]
-    assert [sequence.num_steps for sequence in loaded.sequences] == [2 * STEPS] * 2
-    states = [sequence.state_in["keys"][0] for sequence in loaded.sequences]
+    assert loaded.sequences.num_steps == 2 * STEPS
+    states = [state["keys"][0] for state in loaded.sequences.state_in]
     assert states == [0, 2], "only the first one's counts"
-    assert loaded.staleness(5) == [[5, 4], [3, 2]]
+    assert loaded.sequences.staleness(5).tolist() == [[5, 4], [3, 2]]
 
 
 def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loader, threads):
@@ -107,8 +107,9 @@ def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loa
     for present, following in itertools.pairwise(batches):
         loader.prefetch(following)
         loaded = loader.load(present)
-        assert [f for s in loaded.sequences for f in s.fragments] == present.episodes
-        ahead.append(loaded.ahead)
+        assert numbers(loaded) == [present.episodes[0].index]
+        assert loaded.sequences.obs == [tuple(f.obs for f in present.episodes)], "not copied"
+        ahead.append(loaded.prefetched)
     assert ahead == [False, True, True]
     assert threads.count(threading.current_thread().name) == 1
 
@@ -118,7 +119,7 @@ def test_another_batch_is_loaded_at_once(loader, threads):
     loader.prefetch(TrainingData(episodes=fragments))
     other = [make_fragment(i) for i in range(4, 8)]
     loaded = loader.load(TrainingData(episodes=other))
-    assert (numbers(loaded), loaded.ahead) == ([4, 6], False)
+    assert (numbers(loaded), loaded.prefetched) == ([4, 6], False)
     assert threading.current_thread().name in threads
     assert numbers(loader.load(TrainingData(episodes=fragments))) == [0, 2]
 

@@ -20,18 +20,13 @@ def find_learner(algorithm):
     return algorithm.learner_group._workers[0]
 
 
-def find_replay_buffer(algorithm):
-    return algorithm.replay_buffer.service.actor
-
-
 def find_weights(algorithm):
-    return algorithm.experience.weights.service.actor
+    return algorithm.experience.weights.actor
 
 
 PARTS = {
     "env runner": find_runner,
     "learner": find_learner,
-    "replay buffer": find_replay_buffer,
     "weights": find_weights,
 }
 
@@ -44,8 +39,7 @@ def trained(local_ray):
         num_env_runners=2, num_envs_per_env_runner=4, sample_timeout_s=15
     ).training(learner_timeout_s=15)
     algorithm = config.learners(num_learners=1, num_cpus_per_learner=1).build_algo()
-    for service in (algorithm.replay_buffer.service, algorithm.experience.weights.service):
-        service.answer_within_s = 3
+    algorithm.experience.weights.answer_within_s = 3
     algorithm.train()
     yield algorithm
     algorithm.stop()

@@ -9,7 +9,7 @@ from tests.algorithms.actors import kill, process_of
 
 
 def accounted_for(counts: dict[str, float]) -> bool:
-    ends = ("evicted", "dropped_stale", "used_up", "lost", "broken")
+    ends = ("evicted", "used_up", "dropped_stale", "dropped_unreadable", "dropped_incomplete")
     return counts["added"] == counts["occupancy"] + sum(counts[end] for end in ends)
 
 
@@ -27,7 +27,8 @@ def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config
     assert result["learners"]["default_policy"]["weights_version"] == 3
     assert counts["staleness_max"] == 0
     versions = algorithm.env_runner_group.foreach_env_runner(
-        lambda runner: (runner._env_ids[0], runner._weights_seq_no), local_env_runner=False
+        lambda runner: (runner._collector.env_ids[0], runner._weights_seq_no),
+        local_env_runner=False,
     )
     assert sorted(versions) == [("1-0", 2), ("2-0", 2)]  # the third awaits their next rollout
     algorithm.stop()
@@ -38,7 +39,7 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
     config = make_config(replay_buffer={"max_fragments": 64, "max_staleness": 2, "max_reuse": 2})
     config = config.env_runners(num_env_runners=2, num_envs_per_env_runner=4)
     algorithm = config.build_algo()
-    loaded_ahead = 0
+    prefetched = 0
     for iteration in range(10):
         if iteration == 3:
             checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
@@ -49,8 +50,8 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
         assert counts["occupancy"] + counts["fragments_under_way"] <= 64
         assert sum(counts["staleness"].values()) == pytest.approx(1)
         assert sum(counts["reuse"].values()) == pytest.approx(1)
-        loaded_ahead += result["learners"]["default_policy"]["loaded_ahead"]
-    assert loaded_ahead > 0
+        prefetched += result["learners"]["default_policy"]["prefetched"]
+    assert prefetched > 0
     # The newest weights reach the runners though nobody trains any more.
     for _ in range(4):
         algorithm.experience.meanwhile(0.1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from dataclasses import dataclass
+from weakref import WeakSet
 
 import pytest
 from hypothesis import given, settings
@@ -16,18 +17,23 @@ from rllib_minestudio.errors import ReplayBufferError
 MAX_FRAGMENTS, MAX_REUSE, MAX_STALENESS = 6, 2, 2
 
 
-class Fragment(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Fragment:
     """What the tests store: where it comes from, so that every sample can be judged."""
 
     env_id: str
     index: int
     version: int
 
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.env_id, self.index
+
 
 class BufferMachine(RuleBasedStateMachine):
     """Two environments add, lose pieces, and weights are published, rolled back, in any order."""
 
-    fragments_per_chunk = 1
+    fragments_per_sequence = 1
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,25 +41,21 @@ class BufferMachine(RuleBasedStateMachine):
             max_fragments=MAX_FRAGMENTS,
             max_reuse=MAX_REUSE,
             max_staleness=MAX_STALENESS,
-            fragments_per_chunk=self.fragments_per_chunk,
+            fragments_per_sequence=self.fragments_per_sequence,
         )
-        self.buffer.on_gone = self.let_go
-        self.held: set[Fragment] = set()
+        self.alive: WeakSet[Fragment] = WeakSet()
         self.version = 0
         self.added = 0
         self.next_index = Counter({"a": 0, "b": 0})
-        self.uses: Counter[Fragment] = Counter()
-        self.sampled_chunks: list[tuple[str, int]] = []
-
-    def let_go(self, fragment: Fragment) -> None:
-        self.held.remove(fragment)
+        self.uses: Counter[tuple[str, int]] = Counter()
+        self.sampled_sequences: list[tuple[str, int]] = []
 
     @rule(env_id=st.sampled_from("ab"), age=st.integers(0, 3), gap=st.sampled_from([0, 0, 0, 1]))
     def add(self, env_id: str, age: int, gap: int) -> None:
         self.next_index[env_id] += 1 + gap
         fragment = Fragment(env_id, self.next_index[env_id], max(0, self.version - age))
-        self.held.add(fragment)
-        self.buffer.add(fragment, key=fragment[:2], weights_version=fragment.version)
+        self.alive.add(fragment)
+        self.buffer.add(fragment, key=fragment.key, weights_version=fragment.version)
         self.added += 1
 
     @rule(step=st.integers(1, 2))
@@ -69,29 +71,28 @@ class BufferMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), lead=st.integers(0, 3))
     def sample(self, data: st.DataObject, lead: int) -> None:
-        size = self.fragments_per_chunk
+        size = self.fragments_per_sequence
         chunks = data.draw(st.integers(0, self.buffer.available(lead) // size))
-        held = self.held.copy()
         samples = self.buffer.sample(chunks * size, lead)
         fragments = [sample.payload for sample in samples]
-        assert held.issuperset(fragments)
+        assert self.alive.issuperset(fragments)
         assert len(set(fragments)) == len(samples) == chunks * size
         for start in range(0, len(samples), size):
             chunk = fragments[start : start + size]
             assert {f.env_id for f in chunk} == {chunk[0].env_id}
             assert [f.index - chunk[0].index for f in chunk] == list(range(size))
         for sample in samples:
-            self.uses[sample.payload] += 1
+            self.uses[sample.payload.key] += 1
             assert self.version + lead - sample.payload.version <= sample.staleness
             assert sample.staleness <= MAX_STALENESS
-            assert sample.chunk[0] == sample.payload.env_id
-            assert sample.use == self.uses[sample.payload] <= MAX_REUSE
-        self.sampled_chunks += [sample.chunk for sample in samples]
+            assert sample.sequence[0] == sample.payload.env_id
+            assert sample.use == self.uses[sample.payload.key] <= MAX_REUSE
+        self.sampled_sequences += [sample.sequence for sample in samples]
 
-    @precondition(lambda self: self.sampled_chunks)
+    @precondition(lambda self: self.sampled_sequences)
     @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:
-        self.buffer.discard([data.draw(st.sampled_from(self.sampled_chunks))])
+        self.buffer.discard([data.draw(st.sampled_from(self.sampled_sequences))])
 
     @invariant()
     def every_fragment_is_accounted_for(self) -> None:
@@ -100,21 +101,21 @@ class BufferMachine(RuleBasedStateMachine):
         assert len(self.buffer) <= MAX_FRAGMENTS
         assert counts.added == self.added
         assert counts.sampled == sum(self.uses.values())
-        gone = counts.evicted + counts.dropped_stale + counts.used_up + counts.lost + counts.broken
+        gone = sum(vars(counts).values()) - counts.added - counts.sampled
         assert counts.added == len(self.buffer) + gone
-        assert len(self.held) == len(self.buffer)
+        assert len(self.alive) == len(self.buffer), "it keeps what it has let go of"
 
 
-class ChunksMachine(BufferMachine):
-    """The same with chunks of three fragments."""
+class SequencesMachine(BufferMachine):
+    """The same with sequences of three fragments."""
 
-    fragments_per_chunk = 3
+    fragments_per_sequence = 3
 
 
 TestBuffer = BufferMachine.TestCase
 TestBuffer.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestBufferOfChunks = ChunksMachine.TestCase
-TestBufferOfChunks.settings = TestBuffer.settings
+TestBufferOfSequences = SequencesMachine.TestCase
+TestBufferOfSequences.settings = TestBuffer.settings
 
 
 def add(buffer: ReplayBuffer, *names: str, version: int = 0) -> None:
@@ -170,8 +171,8 @@ def test_a_fragment_is_not_taken_in_twice():
         add(buffer, "a")
 
 
-def test_pieces_of_chunks_are_not_sampled_alone():
-    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_chunk=2)
+def test_parts_of_sequences_are_not_sampled_alone():
+    buffer = ReplayBuffer(max_fragments=8, max_reuse=1, max_staleness=0, fragments_per_sequence=2)
     buffer.add("a0", key=("a", 0), weights_version=0)
     buffer.add("b0", key=("b", 0), weights_version=0)
     assert buffer.available() == 0
@@ -179,8 +180,8 @@ def test_pieces_of_chunks_are_not_sampled_alone():
     buffer.add("a1", key=("a", 1), weights_version=0)
     assert [s.payload for s in buffer.sample(2)] == ["a0", "a1"]
     buffer.add("b2", key=("b", 2), weights_version=0)  # b1 never came
-    assert buffer.counts.broken == 1
-    with pytest.raises(ReplayBufferError, match="fragments_per_chunk=2 at a time"):
+    assert buffer.counts.dropped_incomplete == 1
+    with pytest.raises(ReplayBufferError, match="fragments_per_sequence=2 at a time"):
         buffer.sample(1)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import ray
 
-from rllib_minestudio.algorithms.training_loop.failures import FailureBudget
-from rllib_minestudio.algorithms.training_loop.service import Service
+from rllib_minestudio.algorithms.training_loop import weights
 from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
 from rllib_minestudio.errors import PartLostError
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
@@ -54,17 +53,17 @@ def test_another_process_pulls(publisher):
 @pytest.mark.parametrize(("stop", "cause"), [(kill, "died"), (freeze, "hung")])
 def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, stop, cause):
     publisher = WeightsPublisher(max_restarts_per_hour=5)
-    publisher.service.answer_within_s = 3.0
+    publisher.answer_within_s = 3.0
     publisher.publish(1, state(1))
     source = publisher.source()
-    old = process_of(publisher.service.actor)
+    old = process_of(publisher.actor)
     stop(old)
     assert source.pull(after_number=0).version == 1  # what the call carried
     assert not source.reachable
     with caplog.at_level(logging.WARNING):
         publisher.publish(2, state(2))
     assert f"The weights actor {cause}" in caplog.text
-    assert publisher.service.failures.counts == {cause: 1}
+    assert publisher.failures.counts == {cause: 1}
     source = publisher.source()
     assert source.pull(after_number=0).version == 2
     assert source.reachable
@@ -76,11 +75,12 @@ class Unwilling:
     def __init__(self) -> None:
         raise SystemExit(1)
 
-    def answer(self) -> None:
+    def announce(self, announcement) -> None:
         """Never gets so far."""
 
 
-def test_an_actor_that_never_lives_ends_the_run_with_a_clear_error(local_ray):
-    service = Service(FailureBudget("unwilling", max_per_hour=1), Unwilling)
+def test_an_actor_that_never_lives_ends_the_run_with_a_clear_error(local_ray, monkeypatch):
+    monkeypatch.setattr(weights, "WeightsBoard", Unwilling)
+    publisher = WeightsPublisher(max_restarts_per_hour=1)
     with pytest.raises(PartLostError, match=r"failed 2 times .*max_restarts_per_hour=1"):
-        service.call("answer")
+        publisher.publish(1, state(1))

@@ -11,10 +11,10 @@ from rllib_minestudio.cli import convert
 from rllib_minestudio.cli.convert import writer
 from rllib_minestudio.cli.convert.online_dict import RULES, flattened
 from rllib_minestudio.cli.convert.stand_ins import ConfigModule
-from rllib_minestudio.cli.experiment import load_experiments
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.cli.plan import make_plan
 from rllib_minestudio.env.voxel.server import launcher
+from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.tune_plan import make_plan
 
 MINESTUDIO = importlib.util.find_spec("minestudio")
 EXAMPLE = Path(__file__).with_name("minestudio_config.py")

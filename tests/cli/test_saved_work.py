@@ -16,14 +16,14 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.algorithms import MineStudioPPO
 from rllib_minestudio.algorithms.checkpoint_record import read_record
-from rllib_minestudio.cli.resume import run_to_resume
-from rllib_minestudio.cli.run_record import read_run_record
-from rllib_minestudio.cli.summary import read_history
-from rllib_minestudio.evaluation.checkpoint import evaluation_config, load_policy
 from rllib_minestudio.evaluation.evaluate import evaluate
-from rllib_minestudio.evaluation.options import EvaluationOptions
-from rllib_minestudio.evaluation.rollout import ModulePolicy, load_module, play_episodes
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.policies import ModulePolicy, load_module, play_episodes
+from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
+from rllib_minestudio.experiments.outputs.run_summary import read_history
+from rllib_minestudio.experiments.running.resume import run_to_resume
+from rllib_minestudio.experiments.running.run_record import read_run_record
 from rllib_minestudio.recordings import find_recordings
 from tests.cli.command import finished, start
 

@@ -96,8 +96,8 @@ def minibatches_weighed_alike(monkeypatch):
 def entropy_in_warmup(monkeypatch):
     """The bonus moves the policy while only the value function is to learn."""
     monkeypatch.setattr(
-        learner, "loss_coefficients", lambda *_, entropy_coeff, **__: LossCoefficients(
-            policy=0.0, kl=1.0, entropy=entropy_coeff, publish=False
+        learner, "loss_coefficients", lambda _, options: LossCoefficients(
+            policy=0.0, kl=1.0, entropy=options.entropy_coeff, publish=False
         )
     )  # fmt: skip
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env import MineStudioEnv, simulator
-from rllib_minestudio.env.backend import VoxelBackend
-from rllib_minestudio.env.options import EnvOptions
+from rllib_minestudio.env.backends.voxel import VoxelBackend
+from rllib_minestudio.env.env_options import EnvOptions
 
 STEPS = 100
 FRAME = (16, 16)

@@ -6,11 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import ray
 from ray.train._internal.storage import StorageContext
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.summary import Summary
-from rllib_minestudio.evaluation.training import FOLDER, _results_of
+from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.training import FOLDER, _results_of, install
 from rllib_minestudio.recordings import find_recordings
 
 
@@ -27,6 +28,15 @@ def small(make_config):
         )
 
     return make
+
+
+def test_a_config_prepares_for_evaluation_wherever_it_is_unpickled(small, local_ray):
+    @ray.remote(num_cpus=0)
+    def prepare(config):
+        config.install_evaluation(always=True)
+        return config.custom_evaluation_function.__module__
+
+    assert ray.get(prepare.remote(small())) == install.__module__
 
 
 def test_every_second_iteration_reports_a_rate_and_leaves_a_page(small, local_ray):

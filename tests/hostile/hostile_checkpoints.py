@@ -18,7 +18,7 @@ from judging import ACCEPTED, Case
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.checkpoint_policy import write_policy
 from rllib_minestudio.algorithms.checkpoint_record import RECORD_FILE, write_record
-from rllib_minestudio.evaluation.rollout import MODULE_PATH
+from rllib_minestudio.evaluation.policies import MODULE_PATH
 
 FLIPS = 60
 
@@ -54,7 +54,7 @@ def _written() -> tempfile.TemporaryDirectory[str]:
 
 
 def load(folder: str) -> str:
-    from rllib_minestudio.evaluation.checkpoint import load_policy
+    from rllib_minestudio.evaluation.policy_loading import load_policy
 
     return str(load_policy(folder).identity)
 

@@ -150,8 +150,8 @@ NAMES = ("../../x", "/tmp/x", "a/b", "..", ".", "", "a\nb", "\x1b[31m", " x", "x
 
 
 def plan(file: str) -> str:
-    from rllib_minestudio.cli.experiment import load_experiments
-    from rllib_minestudio.cli.plan import make_plan
+    from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+    from rllib_minestudio.experiments.reading.tune_plan import make_plan
 
     for experiment in load_experiments(Path(file)):
         make_plan(experiment)

@@ -24,13 +24,10 @@ import yaml
 from judging import ACCEPTED, REFUSED, Case
 from safetensors.torch import save
 
-from rllib_minestudio.algorithms.ranges import (
-    INTEGERS,
-    NUMBERS,
-    OPTIONAL_INTEGERS,
-    OPTIONAL_NUMBERS,
-)
-from rllib_minestudio.cli.experiment import EXPERIMENT_KEYS
+from rllib_minestudio.algorithms.options.cloning import CloningOptions
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
+from rllib_minestudio.algorithms.ranges import numbers_of
+from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 NOT_A_NUMBER = (float("nan"), "x", "", [], {}, [[0, "x"]], {"a": 1}, "a" * 10_000)
@@ -43,7 +40,7 @@ FLIPS = 250
 
 def options() -> Iterator[Case]:
     """Numbers of the algorithm, fields of the network, and the experiment's own keys."""
-    for name in (*INTEGERS, *OPTIONAL_INTEGERS, *NUMBERS, *OPTIONAL_NUMBERS):
+    for name in sorted(numbers_of(PPOOptions) | numbers_of(CloningOptions)):
         key = {"lambda_": "lambda"}.get(name, name)
         for value in NOT_A_NUMBER:
             yield _option(f"config.{key}", value, REFUSED)

@@ -18,9 +18,9 @@ import torch
 from judging import ACCEPTED, Case
 from safetensors.torch import save
 
-from rllib_minestudio.models.vpt.arguments import arguments_from_config
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
 
 
 @cache
@@ -50,8 +50,8 @@ def state() -> dict:
 def look(source) -> str:
     """What `rllib model info` and every loader do."""
     from rllib_minestudio.errors import CheckpointMismatchError
-    from rllib_minestudio.models.vpt.checkpoint import load_weights
-    from rllib_minestudio.models.vpt.summary import summarize
+    from rllib_minestudio.models.vpt.checkpoint_summary import summarize
+    from rllib_minestudio.models.vpt.weight_loading import load_weights
 
     summary = summarize(source)
     if summary.problems:

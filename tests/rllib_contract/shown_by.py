@@ -54,10 +54,10 @@ _GROUPS = {
     f"{_HERE}/test_learner_hooks.py::test_grad_clip_bounds_the_norm_that_is_applied": "grad_clip",
     f"{_HERE}/test_learner_hooks.py::test_every_epoch_goes_through_all_fragments": "num_epochs",
     f"{_ALGORITHMS}/test_env_runner.py::test_environments_differ_and_follow_from_the_seed": "seed",
-    f"{_ALGORITHMS}/test_distributed.py::test_two_learners_end_with_the_weights_of_one": (
+    f"{_ALGORITHMS}/learner/test_distributed.py::test_two_learners_end_with_the_weights_of_one": (
         "num_learners"
     ),
-    f"{_ALGORITHMS}/test_restored_options.py"
+    f"{_ALGORITHMS}/learner/test_restored_options.py"
     "::test_a_restored_learner_takes_its_steps_with_the_configs_options": "lr",
     f"{_ALGORITHMS}/test_lost_parts.py::test_training_goes_on_without": "sample_timeout_s",
     f"{_HERE}/test_honoured.py::test_a_runner_that_does_not_come_back_in_time_ends_the_run": (

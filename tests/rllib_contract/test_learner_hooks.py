@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
-from tests.algorithms.toy_envs import AttackOnRed
+from rllib_minestudio.models.vpt.heads import NULL_CAMERA
+from rllib_minestudio.recordings import RecordingWriter
+from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE, AttackOnRed, tiny_model
 from tests.correctness.harness import Harness, config_of
 
 PENALTY = 0.03
@@ -43,10 +46,14 @@ class Watching(MineStudioPPOLearner):
 class Penalised(Watching):
     """Half of all squared weights, times PENALTY: its gradient is PENALTY times the weight."""
 
+    first_step = 0
+
     def compute_loss_for_module(self, *, module_id, config, batch, fwd_out):
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
         )
+        if len(self.applied) < self.first_step:
+            return loss
         squares = sum(p.square().sum() for p in self._params.values())
         return loss + PENALTY * 0.5 * squares * batch.share.sum()
 
@@ -103,6 +110,63 @@ def test_an_auxiliary_loss_has_the_same_gradient_however_a_step_is_cut(
                 with_it[q] - without[p], PENALTY * weights[q], rtol=1e-3, atol=1e-5
             )
     assert compared > 20
+
+
+class PenalisedLater(Penalised):
+    """The first step is everybody's."""
+
+    first_step = 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"model": tiny_model(precision="bfloat16")},
+        {"behaviour_cloning": {"coeff": 1.0, "fragment_length": 20}},
+    ],
+    ids=["reused", "reused, bfloat16", "reused, with behaviour cloning"],
+)
+def test_an_auxiliary_loss_counts_the_same_in_every_mode(harness_with, demonstrations, options):
+    """The second update takes the fragments of the first, which are stale by then."""
+    if "behaviour_cloning" in options:
+        cloning = {**options["behaviour_cloning"], "recordings": str(demonstrations)}
+        options = {**options, "behaviour_cloning": cloning}
+    plain = harness_with(Watching, **options)
+    penalised = harness_with(PenalisedLater, **options)
+    fragments = plain.play()
+    plain.update(fragments)
+    penalised.update(fragments)
+    weights = {p: p.detach().clone() for p in penalised.learner._params.values()}
+    metrics = plain.update(fragments)
+    assert metrics.get("behaviour_cloning_loss", 1.0) > 0
+    penalised.update(fragments)
+    (first, without), (first_again, with_it) = plain.learner.applied, penalised.learner.applied
+    pairs = list(
+        zip(plain.learner._params.values(), penalised.learner._params.values(), strict=True)
+    )
+    compared = [(p, q) for p, q in pairs if p in without]
+    for p, q in compared:
+        torch.testing.assert_close(first_again[q], first[p])
+        torch.testing.assert_close(
+            with_it[q] - without[p], PENALTY * weights[q], rtol=1e-3, atol=1e-5
+        )
+    assert len(compared) > 20
+
+
+@pytest.fixture(scope="module")
+def demonstrations(tmp_path_factory):
+    """One episode of `AttackOnRed`, played at random."""
+    root = tmp_path_factory.mktemp("demonstrations")
+    rng = np.random.default_rng(0)
+    frames = rng.integers(256, size=(41, IMAGE_SIZE, IMAGE_SIZE, 3), dtype=np.uint8)
+    writer = RecordingWriter(root / "episode-0")
+    writer.begin(frames[0], {})
+    for t in range(40):
+        action = {"buttons": ATTACK_STRIDE * int(rng.integers(2)), "camera": NULL_CAMERA}
+        writer.add(action, 1.0, False, t == 39, frame=frames[t + 1], info={})
+    writer.finish({})
+    return root
 
 
 def test_what_is_returned_by_a_gradient_hook_is_applied(harness_with):

@@ -7,7 +7,7 @@ dataset nor an episode has to fit in memory. Every epoch has an order of its own
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray.data
@@ -24,6 +24,9 @@ from rllib_minestudio.demonstrations import (
 )
 from rllib_minestudio.errors import RecordingError
 
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
+
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
@@ -39,7 +42,7 @@ class DemonstrationData(OfflineData):
         num_validation: Episodes held out.
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: MineStudioBCConfig) -> None:
         """Find the recordings; they are read later, when batches are asked for.
 
         Args:
@@ -83,8 +86,8 @@ class DemonstrationData(OfflineData):
             # One block holds one recording's folder; the windows themselves are shuffled below.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
-            rows = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
-            for window in shuffled(rows, self._among, self._random):
+            read = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
+            for window in shuffled(read, self._among, self._random):
                 batch.append(window)
                 if len(batch) == size:
                     yield {name: np.concatenate([w[name] for w in batch]) for name in window}
@@ -115,7 +118,7 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
     return [found[i] for i in order[held_out:]], [found[i] for i in sorted(order[:held_out])]
 
 
-def window_options(config: Any) -> WindowOptions:
+def window_options(config: MineStudioBCConfig) -> WindowOptions:
     """How a `MineStudioBCConfig` wants episodes cut."""
     network = config.network_config
     height, width, _ = network.img_shape

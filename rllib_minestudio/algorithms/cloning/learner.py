@@ -1,30 +1,33 @@
 """The learner that imitates: windows in, one optimizer step per batch of them.
 
-A reader's path: `update` -> `_train` -> `_chunks`: the burn-in rebuilds the memory without
-gradients, then chunks of `context_length` carry it on, detached, as the PPO learner's do.
+A reader's path: `update` -> `_train` -> `window_chunks` of `learner/forward.py`, which carries the
+memory from chunk to chunk, as the PPO learner does.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
 
 from rllib_minestudio.algorithms.cloning.data import Batch
-from rllib_minestudio.algorithms.cloning.loss import CloningLoss, cloning_loss
 from rllib_minestudio.algorithms.learner.allocator import keep_freed_memory
+from rllib_minestudio.algorithms.learner.batch import Tensors
+from rllib_minestudio.algorithms.learner.cloning_loss import CloningLoss, cloning_loss
 from rllib_minestudio.algorithms.learner.distributed import Peers
-from rllib_minestudio.algorithms.learner.forward import forward
+from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 
 VALIDATION = "validation"
 """Prefix of the metrics over held-out episodes."""
@@ -32,6 +35,8 @@ VALIDATION = "validation"
 
 class MineStudioBCLearner(VPTLearner):
     """Trains a `VPTRLModule` to do what was demonstrated."""
+
+    config: MineStudioBCConfig
 
     def build(self) -> None:
         """Build module and optimizer."""
@@ -109,32 +114,17 @@ class MineStudioBCLearner(VPTLearner):
         numbers = {**self._sums, "steps": total, "gradient_norm": step.gradient_norm}
         return {name: float(value) for name, value in numbers.items()}
 
-    def _chunks(
-        self, batch: dict[str, Tensor]
-    ) -> Iterator[tuple[dict[str, Tensor], dict[str, Any]]]:
+    def _chunks(self, windows: Tensors) -> Iterator[tuple[Tensors, dict[str, Any]]]:
         """Walk through a batch of windows; yields each chunk and what `forward_train` gave."""
-        config, module = self.config, self.module[DEFAULT_MODULE_ID]
-        size, rows = batch["first"].shape
-        state = self.vpt.network.initial_state(size)._asdict()
-        burn_in = rows - config.window_length
-        if burn_in:
-            with torch.no_grad():
-                before = slice(0, burn_in)
-                outputs = forward(
-                    module, batch["image"][:, before], batch["first"][:, before], state
-                )
-                state = outputs[Columns.STATE_OUT]
-        for start in range(burn_in, rows, config.context_length):
-            chunk = {
-                name: tensor[:, start : start + config.context_length]
-                for name, tensor in batch.items()
-            }
-            outputs = forward(module, chunk["image"], chunk["first"], state)
-            state = {name: t.detach() for name, t in outputs[Columns.STATE_OUT].items()}
-            yield chunk, outputs
+        return window_chunks(
+            self.module[DEFAULT_MODULE_ID],
+            windows,
+            burn_in=windows["first"].shape[1] - self.config.window_length,
+            context_length=self.config.context_length,
+        )
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: dict[str, Tensor], fwd_out: dict[str, Any]
+        self, *, module_id: str, config: Any, batch: Tensors, fwd_out: dict[str, Any]
     ) -> Tensor:
         """The loss of one chunk: its part of the mean over the optimizer step's steps to imitate.
 
@@ -154,7 +144,7 @@ class MineStudioBCLearner(VPTLearner):
             self._sums[name] += value.detach()
         return parts.loss / batch["num_steps"]
 
-    def _on_device(self, batch: Batch) -> dict[str, Tensor]:
+    def _on_device(self, batch: Batch) -> Tensors:
         return {
             name: torch.from_numpy(array).to(self._device, non_blocking=True)
             for name, array in batch.items()
@@ -165,6 +155,5 @@ class MineStudioBCLearner(VPTLearner):
             self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
 
 
-def _chunk_loss(chunk: dict[str, Tensor], outputs: dict[str, Any]) -> CloningLoss:
-    action = {name: chunk[name] for name in ("buttons", "camera")}
-    return cloning_loss(outputs[LOGITS], action, chunk["weight"])
+def _chunk_loss(chunk: Tensors, outputs: dict[str, Any]) -> CloningLoss:
+    return cloning_loss(outputs[LOGITS], chunk, chunk["weight"])

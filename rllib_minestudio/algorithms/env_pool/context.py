@@ -12,7 +12,7 @@ import gymnasium as gym
 from rllib_minestudio.algorithms.env_pool.base import EpisodeSource, Infos
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
-from rllib_minestudio.algorithms.env_pool.options import EnvPoolOptions
+from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 
 
 class State(enum.Enum):
@@ -57,7 +57,7 @@ class PoolContext(NamedTuple):
         recreated: Whether the pool replaces one that was lost.
         episode_source: As in `InlineEnvs`.
         reaper: Kills processes that outlive this one.
-        selector: Waits for their answers; the data of its keys are (seat, process).
+        selector: Waits for their answers; the data of its keys are (`SupervisedEnv`, its process).
         restarts: Counts them by cause.
         episodes: Takes the episodes that ended.
         infos: Which infos are told.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
+from rllib_minestudio.plain_values import OMITTED, integer_or_text, plain
 
 DEFAULT_TASK = "default"
 """The task of episodes whose environment does not name one."""
@@ -99,28 +99,10 @@ class RunningEpisode:
 def plain_info(info: Mapping[Any, Any]) -> dict[str, Any]:
     """The part of an info that is plain and small; the rest (frames, objects) is left out.
 
-    Numpy scalars and arrays of up to `MAX_ARRAY_SIZE` elements become Python numbers and lists.
+    Arrays of up to `MAX_ARRAY_SIZE` elements become lists.
     """
-    return {str(key): _plain(value) for key, value in info.items() if _is_plain(value)}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, Mapping | list | tuple):
-        return True
-    if isinstance(value, np.ndarray):
-        return value.size <= MAX_ARRAY_SIZE and value.dtype.kind in "biufU"
-    return value is None or isinstance(value, str | bool | int | float | np.generic)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        # Keys stay what they are (slots are integers) as long as they are plain themselves.
-        return {_plain(k): _plain(v) for k, v in value.items() if _is_plain(k) and _is_plain(v)}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value if _is_plain(item)]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.item() if isinstance(value, np.generic) else value
+    told = plain(info, lambda _: OMITTED, integer_or_text, MAX_ARRAY_SIZE)  # slots are integers
+    return {str(key): value for key, value in told.items()}
 
 
 def describe(error: BaseException) -> str:

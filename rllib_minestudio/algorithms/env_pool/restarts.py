@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections import Counter, deque
+from collections import Counter
 
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.failure_budget import FailureBudget
 
 DIED = "died"
 """Its process ended by itself or was killed."""
@@ -23,33 +23,36 @@ MAX_FAILED_STARTS = 5
 """Failures in a row, without one step between them, after which trying again is pointless."""
 FIRST_DELAY_S, MAX_DELAY_S = 0.5, 60.0
 """Wait before the second attempt in a row, and at most; each is twice the one before."""
-HOUR_S = 3600.0
 
 _logger = logging.getLogger(__name__)
 
 
-class RestartBudget:
-    """Counts one environment's failures.
+class EnvFailures:
+    """The failures of one environment, which end the run when there are too many.
 
     Args:
         env_index: For messages.
-        max_per_hour: Failures within an hour that are put up with.
+        max_per_hour: Failures within an hour that are tolerated.
         counts: Where restarts are counted by cause.
     """
 
     def __init__(self, env_index: int, max_per_hour: int, counts: Counter[str]) -> None:
         """Start without failures."""
         self._env_index = env_index
-        self._max_per_hour = max_per_hour
         self._counts = counts
-        self._failures: deque[float] = deque()
-        self._in_a_row = 0
+        self._budget = FailureBudget(
+            max_per_hour=max_per_hour,
+            option="env_pool.max_restarts_per_hour",
+            max_in_a_row=MAX_FAILED_STARTS,
+            first_delay_s=FIRST_DELAY_S,
+            max_delay_s=MAX_DELAY_S,
+        )
 
     def note_step(self) -> None:
-        """The environment works."""
-        self._in_a_row = 0
+        """Note that the environment works."""
+        self._budget.note_success()
 
-    def note_failure(self, cause: str, what: str) -> float:
+    def note(self, cause: str, what: str) -> float:
         """Note a failure; it is logged and counted.
 
         Args:
@@ -62,25 +65,11 @@ class RestartBudget:
         Raises:
             EnvPoolError: If it was one too many.
         """
-        now = time.monotonic()
         self._counts[cause] += 1
-        self._failures.append(now)
-        while self._failures[0] < now - HOUR_S:
-            self._failures.popleft()
-        self._in_a_row += 1
-        if len(self._failures) > self._max_per_hour:
-            raise EnvPoolError(
-                f"Environment {self._env_index} failed {len(self._failures)} times within an hour "
-                f"(env_pool.max_restarts_per_hour={self._max_per_hour}), the last time: {what}"
-            )
-        if self._in_a_row > MAX_FAILED_STARTS:
-            raise EnvPoolError(
-                f"Environment {self._env_index} failed {self._in_a_row} times in a row without a "
-                f"single step between, the last time: {what}"
-            )
-        delay = 0.0
-        if self._in_a_row > 1:
-            delay = min(FIRST_DELAY_S * 2 ** (self._in_a_row - 2), MAX_DELAY_S)
+        exceeded = self._budget.note_failure()
+        if exceeded:
+            raise EnvPoolError(f"Environment {self._env_index} {exceeded}, the last time: {what}")
+        delay = self._budget.delay_s
         _logger.warning(
             "Environment %d failed (%s) and is restarted%s: %s",
             self._env_index,

@@ -1,9 +1,9 @@
-"""From fragments to tensors: sequences of contiguous fragments, and minibatches of sequences.
+"""From fragments to tensors: a batch of sequences, and minibatches of it.
 
-Axes: `b` sequence, `t` step. A sequence is what is trained on as one row: a fragment, or several
-contiguous ones of one environment joined end to end, through whose borders the network's memory
-and the advantages run. Sequences stay where the fragments lie (Ray's object store); only
-minibatches are stacked, and moved to the learner's device.
+Axes: `b` sequence, `j` fragment of a sequence, `t` step. A sequence is what the network is unrolled
+over: a fragment, or several contiguous ones of one environment joined end to end, through whose
+borders the network's memory and the advantages run. What is large stays where the fragments lie
+(Ray's object store); only minibatches of it are stacked, and moved to the learner's device.
 """
 
 from __future__ import annotations
@@ -23,71 +23,152 @@ from rllib_minestudio.algorithms.fragment import Fragment
 
 Tensors = dict[str, Tensor]
 
+Pieces = tuple[NDArray, ...]
+"""An array of a sequence, in as many pieces as it has fragments."""
+
 
 @dataclass(frozen=True, eq=False)
-class FragmentSequence:
-    """Contiguous fragments of one environment, trained on as one row.
+class SequenceBatch:
+    """B sequences of J fragments and T steps each. Every field is as in `Fragment`.
 
     Attributes:
-        fragments: In playing order.
+        obs: B of `Pieces`.
+        final_obs: B of `Pieces`.
+        prior_latent: B of `Pieces`, empty without a prior.
+        state_in: B, the network's memory before the first step.
+        last_obs: B, the observation after the last step.
+        last_first: (B,), of that observation.
+        last_value: (B,), of that observation.
+        action: {"buttons": (B, T), "camera": (B, T)}.
+        first: (B, T).
+        reward: (B, T).
+        terminated: (B, T).
+        truncated: (B, T).
+        logp: (B, T).
+        value: (B, T).
+        bootstrap_value: (B, T).
+        weights_version_min: (B, J).
+        weights_version_max: (B, J).
+        prior_version: (B, J).
     """
 
-    fragments: tuple[Fragment, ...]
+    obs: list[Pieces]
+    final_obs: list[Pieces]
+    prior_latent: list[Pieces]
+    state_in: list[dict[str, NDArray]]
+    last_obs: list[NDArray[np.uint8]]
+    last_first: NDArray[np.bool_]
+    last_value: NDArray[np.float32]
+    action: dict[str, NDArray[np.int64]]
+    first: NDArray[np.bool_]
+    reward: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    logp: NDArray[np.float32]
+    value: NDArray[np.float32]
+    bootstrap_value: NDArray[np.float32]
+    weights_version_min: NDArray[np.int64]
+    weights_version_max: NDArray[np.int64]
+    prior_version: NDArray[np.int64]
 
-    def array(self, name: str) -> NDArray:
-        """A field of all fragments end to end, time (or, of `final_obs`, its own axis) first."""
-        arrays = [getattr(fragment, name) for fragment in self.fragments]
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-    def action(self, name: str) -> NDArray[np.int64]:
-        """The tokens of one head."""
-        return np.concatenate([fragment.action[name] for fragment in self.fragments])
-
-    @property
-    def state_in(self) -> dict[str, NDArray]:
-        """The network's memory before the first step."""
-        return self.fragments[0].state_in
-
-    @property
-    def last(self) -> Fragment:
-        """The fragment that ends last."""
-        return self.fragments[-1]
+    def __len__(self) -> int:
+        """B."""
+        return len(self.obs)
 
     @property
     def num_steps(self) -> int:
         """T."""
-        return sum(map(len, self.fragments))
+        return self.reward.shape[1]
 
     @property
     def bootstraps(self) -> NDArray[np.bool_]:
-        """(T,) whether a step's episode was cut short, and goes on with one of `final_obs`."""
-        return self.array("truncated") & ~self.array("terminated")
+        """(B, T) whether a step's episode was cut short, and goes on with one of `final_obs`."""
+        return self.truncated & ~self.terminated
 
     @property
-    def prior_version(self) -> NDArray[np.int64]:
-        """(T,) the version of the prior's weights that computed each step's latent."""
-        return np.concatenate([np.full(len(f), f.prior_version) for f in self.fragments])
+    def prior_version_of_steps(self) -> NDArray[np.int64]:
+        """(B, T) the version of the prior's weights that computed each step's latent."""
+        return self.prior_version.repeat(self.num_steps // self.prior_version.shape[1], axis=1)
 
-    def was_played_by(self, version: int | None) -> bool:
-        """Whether these weights made every decision in it."""
-        return all(
-            f.weights_version_min == version == f.weights_version_max for f in self.fragments
-        )
+    def select(self, which: Sequence[int]) -> SequenceBatch:
+        """Some of the sequences, in this order."""
+        chosen: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list):
+                chosen[field.name] = [value[i] for i in which]
+            elif isinstance(value, dict):
+                chosen[field.name] = {name: array[list(which)] for name, array in value.items()}
+            else:
+                chosen[field.name] = value[list(which)]
+        return SequenceBatch(**chosen)
 
-    def is_finite(self) -> bool:
-        """Whether all that the network is given beside images is finite."""
-        arrays = [*self.state_in.values(), *(f.logp for f in self.fragments)]
-        arrays += [f.prior_latent for f in self.fragments if f.prior_latent is not None]
+    def staleness(self, version: int) -> NDArray[np.int64]:
+        """(B, J) how many versions each fragment lags behind `version`."""
+        return version - self.weights_version_min
+
+    def were_played_by(self, version: int | None) -> NDArray[np.bool_]:
+        """(B,) whether these weights made every decision in a sequence."""
+        if version is None:
+            return np.zeros(len(self), np.bool_)
+        versions = (self.weights_version_min, self.weights_version_max)
+        return np.logical_and(*((seen == version).all(axis=1) for seen in versions))
+
+    def are_finite(self) -> NDArray[np.bool_]:
+        """(B,) whether all that the network is given beside images is finite."""
         # A sum is finite only if all terms are; it is made in one pass without a copy.
         with np.errstate(invalid="ignore", over="ignore"):
-            return all(np.isfinite(array.sum(dtype=np.float64)) for array in arrays)
+            finite = np.isfinite(self.logp.sum(axis=1, dtype=np.float64))
+            for i, (state, latents) in enumerate(
+                zip(self.state_in, self.prior_latent, strict=True)
+            ):
+                finite[i] &= all(
+                    np.isfinite(array.sum(dtype=np.float64))
+                    for array in (*state.values(), *latents)
+                )
+        return finite
 
 
-def sequences_of(fragments: Sequence[Fragment], join: int) -> list[FragmentSequence]:
-    """Sequences of `join` consecutive fragments each."""
-    return [
-        FragmentSequence(tuple(fragments[i : i + join])) for i in range(0, len(fragments), join)
-    ]
+def sequences_of(fragments: Sequence[Fragment], join: int) -> SequenceBatch:
+    """Sequences of `join` consecutive fragments each; all fragments are of equal length."""
+    groups = [fragments[i : i + join] for i in range(0, len(fragments), join)]
+
+    def per_step(name: str) -> NDArray:
+        return np.stack([np.concatenate([getattr(f, name) for f in group]) for group in groups])
+
+    def per_fragment(name: str) -> NDArray:
+        return np.array([[getattr(f, name) for f in group] for group in groups])
+
+    return SequenceBatch(
+        obs=[tuple(f.obs for f in group) for group in groups],
+        final_obs=[tuple(f.final_obs for f in group) for group in groups],
+        prior_latent=[
+            tuple(f.prior_latent for f in group if f.prior_latent is not None) for group in groups
+        ],
+        state_in=[group[0].state_in for group in groups],
+        last_obs=[group[-1].last_obs for group in groups],
+        last_first=np.array([group[-1].last_first for group in groups]),
+        last_value=np.array([group[-1].last_value for group in groups], np.float32),
+        action={
+            name: np.stack([np.concatenate([f.action[name] for f in group]) for group in groups])
+            for name in fragments[0].action
+        },
+        first=per_step("first"),
+        reward=per_step("reward"),
+        terminated=per_step("terminated"),
+        truncated=per_step("truncated"),
+        logp=per_step("logp"),
+        value=per_step("value"),
+        bootstrap_value=per_step("bootstrap_value"),
+        weights_version_min=per_fragment("weights_version_min"),
+        weights_version_max=per_fragment("weights_version_max"),
+        prior_version=per_fragment("prior_version"),
+    )
+
+
+def end_to_end(pieces: Pieces) -> NDArray:
+    """One array of several, time (or, of `final_obs`, its own axis) first."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +259,7 @@ def stacked(arrays: Sequence[NDArray]) -> Tensor:
     return torch.from_numpy(np.stack(arrays))
 
 
-def stacked_states(sequences: Sequence[FragmentSequence]) -> Tensors:
+def stacked_states(sequences: SequenceBatch) -> Tensors:
     """The memories that sequences begin with, leading axis B; a copy."""
-    return {name: stacked([s.state_in[name] for s in sequences]) for name in sequences[0].state_in}
+    states = sequences.state_in
+    return {name: stacked([state[name] for state in states]) for name in states[0]}

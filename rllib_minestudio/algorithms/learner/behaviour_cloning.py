@@ -1,24 +1,24 @@
 """An auxiliary loss that holds the policy to recorded episodes, beside PPO's (MineStudio's PPOBC).
 
-With every minibatch of fragments comes a minibatch of demonstrations. Its loss, times `coeff`, is
-added to the minibatch's; it trains the policy, not the values.
+With every minibatch of fragments comes a minibatch of windows of demonstrations. Its loss
+(`cloning_loss.py`), times `coeff`, is added to the minibatch's; it trains the policy, not the
+values. As a mean over the steps to imitate it does not depend on their number, unlike MineStudio's,
+which sums over the steps of a window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from ray.rllib.core.columns import Columns
-from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import Tensors
+from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.algorithms.learner.distributed import Peers
-from rllib_minestudio.algorithms.learner.forward import forward
+from rllib_minestudio.algorithms.learner.forward import window_chunks
+from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions
 from rllib_minestudio.demonstrations import (
     WindowOptions,
     find_episodes,
@@ -26,62 +26,9 @@ from rllib_minestudio.demonstrations import (
     stack,
     stream,
 )
-from rllib_minestudio.errors import RecordingError, did_you_mean
-from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VPTRLModule
 
-NULL_CAMERA = NUM_CAMERA // 2
-"""The token of a camera that does not move."""
-
 LOSS = "behaviour_cloning_loss"
-
-
-@dataclass(frozen=True)
-class BehaviourCloningOptions:
-    """The option `behaviour_cloning`.
-
-    Attributes:
-        recordings: Folder with recorded episodes somewhere below (`rllib record` writes them);
-            None: no such loss.
-        coeff: Weight of the loss.
-        fragments_per_minibatch: Pieces of episodes side by side.
-        fragment_length: Steps to imitate in each; as many frames as the network remembers come
-            before them, to rebuild its memory.
-        shuffle_among: Pieces held in memory, from which each is drawn.
-    """
-
-    recordings: str | None = None
-    coeff: float = 0.1
-    fragments_per_minibatch: int = 1
-    fragment_length: int = 64
-    shuffle_among: int = 64
-
-
-DEFAULTS: dict[str, Any] = asdict(BehaviourCloningOptions())
-_NAMES = tuple(field.name for field in fields(BehaviourCloningOptions))
-
-
-def cloning_loss(logits: Mapping[str, Tensor], action: Tensors, weight: Tensor) -> Tensor:
-    """Mean negative log-probability of what was done.
-
-    MineStudio's `BehaviorCloneCallback`: the camera counts only where it moves. It sums over the
-    steps of a window; here it is their mean, so that `coeff` does not depend on their number.
-
-    Args:
-        logits: Log-probabilities, {"buttons": (B, T, 8641), "camera": (B, T, 121)}.
-        action: Tokens, (B, T) each.
-        weight: (B, T), 1 where a step counts, else 0.
-
-    Returns:
-        A scalar; 0 if no step counts.
-    """
-    logp = {
-        name: logits[name].gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-        for name, tokens in action.items()
-    }
-    moves = action["camera"] != NULL_CAMERA
-    total = ((logp["buttons"] + logp["camera"] * moves) * weight).sum()
-    return -total / weight.sum().clamp(min=1.0)
 
 
 class BehaviourCloning:
@@ -131,19 +78,16 @@ class BehaviourCloning:
         """
         drawn, self._next = self._next.result(), self._executor.submit(self._draw)
         device = self._module.network.net.final_ln.weight.device
-        window = {name: torch.from_numpy(array).to(device) for name, array in drawn.items()}
-        steps = window["weight"].sum().clamp(min=1.0)
-        state = self._memory_before(window)
+        windows = {name: torch.from_numpy(array).to(device) for name, array in drawn.items()}
+        steps = windows["weight"].sum().clamp(min=1.0)
         loss = torch.zeros((), device=device)
-        for start in range(self._burn_in, window["first"].shape[1], self._context_length):
-            chunk = {name: t[:, start : start + self._context_length] for name, t in window.items()}
-            out = forward(module, chunk["image"], chunk["first"], state)
-            action = {name: chunk[name] for name in ("buttons", "camera")}
-            part = chunk["weight"].sum() / steps
-            chunk_loss = cloning_loss(out[LOGITS], action, chunk["weight"]) * part
-            (chunk_loss * (self._options.coeff * share)).backward()
-            state = {name: tensor.detach() for name, tensor in out[Columns.STATE_OUT].items()}
-            loss += chunk_loss.detach()
+        for chunk, outputs in window_chunks(
+            module, windows, burn_in=self._burn_in, context_length=self._context_length
+        ):
+            part = cloning_loss(outputs[LOGITS], chunk, chunk["weight"], still_camera=False)
+            mean = part.loss / steps
+            (mean * (self._options.coeff * share)).backward()
+            loss += mean.detach()
         return {LOSS: loss}
 
     def close(self) -> None:
@@ -153,16 +97,6 @@ class BehaviourCloning:
     def _draw(self) -> dict[str, NDArray]:
         count = self._options.fragments_per_minibatch
         return stack([next(self._windows) for _ in range(count)])
-
-    @torch.no_grad()
-    def _memory_before(self, window: Tensors) -> Tensors:
-        """The memory that the frames before the steps to imitate leave."""
-        state = self._module.network.initial_state(len(window["first"]))._asdict()
-        for start in range(0, self._burn_in, self._context_length):
-            rows = slice(start, min(start + self._context_length, self._burn_in))
-            out = forward(self._module, window["image"][:, rows], window["first"][:, rows], state)
-            state = out[Columns.STATE_OUT]
-        return state
 
 
 def build_cloning(config: Any, module: VPTRLModule, peers: Peers) -> BehaviourCloning | None:
@@ -182,46 +116,3 @@ def build_cloning(config: Any, module: VPTRLModule, peers: Peers) -> BehaviourCl
         context_length=config.context_length,
         seed=(config.seed or 0) * peers.count + peers.rank,
     )
-
-
-def behaviour_cloning_problems(options: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the option, one sentence per problem.
-
-    Args:
-        options: All of them, defaults included.
-    """
-    problems = [
-        f"behaviour_cloning.{name} is unknown.{did_you_mean(name, _NAMES)} "
-        f"The options are {', '.join(_NAMES)}."
-        for name in options
-        if name not in _NAMES
-    ]
-    for name, least in (
-        ("fragments_per_minibatch", 1),
-        ("fragment_length", 1),
-        ("shuffle_among", 0),
-    ):
-        value = options[name]
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            problems.append(
-                f"behaviour_cloning.{name} is {value!r}: it must be an integer, at least {least}."
-            )
-    coeff = options["coeff"]
-    if isinstance(coeff, bool) or not isinstance(coeff, int | float) or coeff < 0:
-        problems.append(f"behaviour_cloning.coeff is {coeff!r}: it must be a number, at least 0.")
-    if options["recordings"] is not None:
-        problems += _recordings_problems(options["recordings"])
-    return problems
-
-
-def _recordings_problems(folder: str) -> list[str]:
-    try:
-        steps = sum(len(open_episode(path)) for path in find_episodes(folder))
-    except RecordingError as error:
-        return [f"behaviour_cloning.recordings is {folder!r}: {error}"]
-    if steps == 0:
-        return [
-            f"behaviour_cloning.recordings is {folder!r}, where there is no recorded episode: "
-            "give the folder that `rllib record` wrote, or leave it out."
-        ]
-    return []

@@ -16,11 +16,11 @@ from torch import Tensor
 
 Item = TypeVar("Item")
 
-Total = Callable[[Tensor], Tensor]
-"""Sums a tensor over all learners; `Peers.total`, or `alone`."""
+AllReduce = Callable[[Tensor], Tensor]
+"""Sums a tensor over all learners; `Peers.total`, or `single_learner`."""
 
 
-def alone(tensor: Tensor) -> Tensor:
+def single_learner(tensor: Tensor) -> Tensor:
     """The sum over all learners when there is but one."""
     return tensor
 

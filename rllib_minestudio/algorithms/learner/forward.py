@@ -1,8 +1,8 @@
-"""Running the network over recorded sequences, chunk by chunk."""
+"""Running the network over recorded sequences and demonstrations, chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ from ray.rllib.core.columns import Columns
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import (
-    FragmentSequence,
     Minibatch,
+    SequenceBatch,
     Tensors,
+    end_to_end,
     stacked_states,
 )
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
@@ -38,9 +39,40 @@ def forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[s
     )
 
 
+def window_chunks(
+    module: Any, windows: Tensors, *, burn_in: int, context_length: int
+) -> Iterator[tuple[Tensors, dict[str, Any]]]:
+    """Run the network over windows of demonstrations (truncated backpropagation through time).
+
+    The burn-in rebuilds the memory, without gradients; then each chunk gets the memory that the one
+    before it left, detached.
+
+    Args:
+        module: A `VPTRLModule`, or its distributed wrapper.
+        windows: The fields of `demonstrations.Window`, with a leading axis of windows.
+        burn_in: Frames of each window before its steps to imitate.
+        context_length: Steps per chunk.
+
+    Yields:
+        Each chunk, and what `forward_train` gave for it.
+    """
+    vpt: VPTRLModule = module.unwrapped()
+    num_windows, num_frames = windows["first"].shape
+    state = vpt.network.initial_state(num_windows)._asdict()
+    if burn_in:
+        with torch.no_grad():
+            image, first = (windows[name][:, :burn_in] for name in ("image", "first"))
+            state = forward(vpt, image, first, state)[Columns.STATE_OUT]
+    for start in range(burn_in, num_frames, context_length):
+        chunk = {name: t[:, start : start + context_length] for name, t in windows.items()}
+        outputs = forward(module, chunk["image"], chunk["first"], state)
+        state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
+        yield chunk, outputs
+
+
 def evaluate(
     module: VPTRLModule,
-    sequences: Sequence[FragmentSequence],
+    sequences: SequenceBatch,
     *,
     stream: MinibatchStream,
     context_length: int,
@@ -53,17 +85,21 @@ def evaluate(
 
     Args:
         module: Not its distributed wrapper: nothing is to be synchronised.
-        sequences: B of them, of equal lengths.
+        sequences: Those to evaluate.
         stream: Brings them to the module's device.
         context_length: Steps per forward pass.
         batch_size: Sequences per forward pass, at most; bounds the memory.
     """
-    groups = [sequences[i : i + batch_size] for i in range(0, len(sequences), batch_size)]
+    indices = range(len(sequences))
+    groups = [sequences.select(indices[i : i + batch_size]) for i in indices[::batch_size]]
     minibatches = stream.stream(_all_observations, groups)
     parts = []
     for group in groups:
         logp, value = _run(module, next(minibatches), context_length)
-        parts += [_places(sequence).read(logp[i], value[i]) for i, sequence in enumerate(group)]
+        parts += [
+            places.read(*numbers)
+            for places, *numbers in zip(_all_places(group), logp, value, strict=True)
+        ]
     return Evaluation(*(np.stack(arrays) for arrays in zip(*parts, strict=True)))
 
 
@@ -113,28 +149,30 @@ class _Places:
         return logp[self.steps], value[self.steps], bootstrap_value, value[self.last]
 
 
-def _places(sequence: FragmentSequence) -> _Places:
-    cut = sequence.bootstraps
-    steps = np.arange(len(cut)) + np.cumsum(cut) - cut
-    return _Places(steps, steps[cut] + 1, np.flatnonzero(cut))
+def _all_places(sequences: SequenceBatch) -> list[_Places]:
+    places = []
+    for cut in sequences.bootstraps:
+        steps = np.arange(len(cut)) + np.cumsum(cut) - cut
+        places.append(_Places(steps, steps[cut] + 1, np.flatnonzero(cut)))
+    return places
 
 
-def _all_observations(sequences: Sequence[FragmentSequence]) -> Minibatch:
+def _all_observations(sequences: SequenceBatch) -> Minibatch:
     """Sequences with all their observations; the shorter are filled up with one-frame episodes."""
-    places = [_places(sequence) for sequence in sequences]
-    length = max(place.last for place in places) + 1
-    image = np.zeros((len(sequences), length, *sequences[0].last.last_obs.shape), np.uint8)
+    all_places = _all_places(sequences)
+    length = max(places.last for places in all_places) + 1
+    image = np.zeros((len(sequences), length, *sequences.last_obs[0].shape), np.uint8)
     first = np.ones((len(sequences), length), np.bool_)
-    tokens = {name: np.zeros(first.shape, np.int64) for name in sequences[0].last.action}
-    for i, (sequence, place) in enumerate(zip(sequences, places, strict=True)):
-        image[i, place.steps] = sequence.array("obs")
-        image[i, place.finals] = sequence.array("final_obs")
-        image[i, place.last] = sequence.last.last_obs
-        first[i, place.steps] = sequence.array("first")
-        first[i, place.finals] = False
-        first[i, place.last] = sequence.last.last_first
+    tokens = {name: np.zeros(first.shape, np.int64) for name in sequences.action}
+    for i, places in enumerate(all_places):
+        image[i, places.steps] = end_to_end(sequences.obs[i])
+        image[i, places.finals] = end_to_end(sequences.final_obs[i])
+        image[i, places.last] = sequences.last_obs[i]
+        first[i, places.steps] = sequences.first[i]
+        first[i, places.finals] = False
+        first[i, places.last] = sequences.last_first[i]
         for name, array in tokens.items():
-            array[i, place.steps] = sequence.action(name)
+            array[i, places.steps] = sequences.action[name][i]
     return Minibatch(
         image=torch.from_numpy(image),
         action={name: torch.from_numpy(array) for name, array in tokens.items()},

@@ -4,8 +4,8 @@ How a gradient is clipped and applied is up to the learner's hooks (`vpt_learner
 may override; that what comes of it is finite is checked here.
 
 Gradients are averaged by DistributedDataParallel, so a NaN in one learner's share reaches all of
-them; whether a *loss* was finite is exchanged. Nothing is ever decided by one learner alone, so
-none can wait for others that have gone on.
+them; whether a *loss* was finite is exchanged. All learners decide together whether a step is
+taken, so that none of them waits for others that have gone on.
 """
 
 from __future__ import annotations

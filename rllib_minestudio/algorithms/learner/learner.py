@@ -7,15 +7,13 @@ over) -> `compute_loss_for_module` -> one `GradientStep` per `gradient_accumulat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from functools import partial
-from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+import numpy as np
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.allocator import keep_freed_memory
@@ -23,10 +21,10 @@ from rllib_minestudio.algorithms.learner.averaging import AveragedModule
 from rllib_minestudio.algorithms.learner.batch import TrainingBatch
 from rllib_minestudio.algorithms.learner.behaviour_cloning import build_cloning
 from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.extra_state import ExtraState
 from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
-from rllib_minestudio.algorithms.learner.losses import moments
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
@@ -35,13 +33,17 @@ from rllib_minestudio.algorithms.learner.schedule import (
     annealed,
     loss_coefficients,
 )
-from rllib_minestudio.algorithms.learner.state import ExtraState
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
-from rllib_minestudio.algorithms.learner.targets import Targets, compute_targets
+from rllib_minestudio.algorithms.learner.targets import compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
+from rllib_minestudio.algorithms.learner.value_statistics import enter_value_targets
+from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.vpt_learner import VPTLearner
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
@@ -51,6 +53,7 @@ PUBLISHED_VERSION = "published_version"
 class MineStudioPPOLearner(VPTLearner):
     """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
 
+    config: MineStudioPPOConfig
     _weights_seq_no: int
 
     def build(self) -> None:
@@ -61,7 +64,7 @@ class MineStudioPPOLearner(VPTLearner):
         config = self.config
         self._peers = Peers(config.num_learners, self._device)
         self._prior = build_prior(config, self.vpt.network, self._device)
-        self._loader = FragmentLoader(join=config.fragments_per_chunk)
+        self._loader = FragmentLoader(join=config.fragments_per_sequence)
         self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
         averaged = None if decay is None else AveragedModule(self.vpt, decay)
@@ -88,10 +91,9 @@ class MineStudioPPOLearner(VPTLearner):
         self._is_published = True
         self._coefficients = LossCoefficients(policy=1.0, kl=0.0, entropy=0.0, publish=True)
 
-    @staticmethod
-    def _rate_or_schedule(config: Any) -> Any:
+    def _rate_or_schedule(self) -> LearningRate | None:
         """RLlib's schedules know environment steps only; `update` anneals over iterations."""
-        return config.lr if config.lr_annealing_iterations is None else None
+        return self.config.lr if self.config.lr_annealing_iterations is None else None
 
     def shutdown(self) -> None:
         """Stop loading ahead."""
@@ -113,8 +115,8 @@ class MineStudioPPOLearner(VPTLearner):
         """Train one iteration.
 
         Args:
-            training_data: Fragments, or references to them, in chunk-major order:
-                `fragments_per_chunk` consecutive ones are contiguous in time. All learners get
+            training_data: Fragments, or references to them, sequence after sequence:
+                `fragments_per_sequence` consecutive ones are contiguous in time. All learners get
                 equally many.
             timesteps: Holds `training_iteration`, the iterations finished so far, RLlib's count of
                 environment steps for the learning rate's schedule, and `published_version`, the
@@ -130,44 +132,49 @@ class MineStudioPPOLearner(VPTLearner):
             FragmentsLostError: None of the fragments could be fetched.
         """
         self._check_is_built()
-        config = self.config
         self.before_gradient_based_update(timesteps=timesteps)
-        if config.lr_annealing_iterations is not None:
-            lr = annealed(config.lr, timesteps[ITERATION], config.lr_annealing_iterations)
-            self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
-        self._collected = IterationMetrics(self._peers)
-        with self._collected.timed("fetch"):
+        iteration = timesteps[ITERATION]
+        self._follow_schedules(iteration)
+        collected = self._collected = IterationMetrics(self._peers)
+        with collected.timed("fetch"):
             loaded = self._loader.load(training_data)
-        self._collected.scalars["loaded_ahead"] = float(loaded.ahead)
-        self._coefficients = loss_coefficients(
-            timesteps[ITERATION],
-            kl_coeff=config.kl_coeff,
-            kl_decay=config.kl_decay,
-            entropy_coeff=config.entropy_coeff,
-            vf_warmup_iterations=config.vf_warmup_iterations,
-        )
-        head_only = config.vf_warmup_head_only and not self._coefficients.publish
-        value_head = self.vpt.network.value_head
-        self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
-        self._meet(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
-        with self._collected.timed("targets"):
+        collected.scalars["prefetched"] = float(loaded.prefetched)
+        self._follow_published(int(timesteps.get(PUBLISHED_VERSION, self._published_version)))
+        with collected.timed("targets"):
             prepared = self._prepare(loaded)
-        with self._collected.timed("train"):
-            self._passes.run(prepared, self.learn_from_chunk, self._collected)
+        with collected.timed("train"):
+            self._passes.run(prepared, self.learn_from_chunk, collected)
         self._is_published = self._coefficients.publish
         if self._is_published:
             self._weights_seq_no += 1
             self._published_version = self._weights_seq_no
-        self._update_prior(timesteps[ITERATION] + 1)
-        self._log(prepared)
+        self._update_prior(iteration + 1)
+        collected.scalars.update(
+            kl_coeff=self._coefficients.kl,
+            curr_entropy_coeff=self._coefficients.entropy,
+            weights_version=self._weights_seq_no,
+        )
+        collected.log_to(self.metrics, steps=int(prepared.targets.usable_bt.sum()))
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 
-    def _meet(self, published_version: int) -> None:
-        """Take note of what env runners act with.
+    def _follow_schedules(self, iteration: int) -> None:
+        """Set what changes with the iteration: the learning rate, the loss, and what learns."""
+        config = self.config
+        if config.lr_annealing_iterations is not None:
+            assert not isinstance(config.lr, list)  # as `validate` has seen to
+            lr = annealed(config.lr, iteration, config.lr_annealing_iterations)
+            self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
+        self._coefficients = loss_coefficients(iteration, config)
+        head_only = config.vf_warmup_head_only and not self._coefficients.publish
+        value_head = self.vpt.network.value_head
+        self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
 
-        A learner that was restored to a state from before the last publication goes on from there
-        under a version of its own: two different weights must never have the same.
+    def _follow_published(self, published_version: int) -> None:
+        """Note the version of the weights that env runners act with.
+
+        A learner may have been restored to a state from before the last publication. Its weights
+        then count as a version of their own, because two different weights never share a version.
         """
         self._published_version = published_version
         if published_version > self._weights_seq_no:
@@ -192,34 +199,18 @@ class MineStudioPPOLearner(VPTLearner):
             total=self._peers.total,
         )
         self._collected.add_targets(targets)
-        self._update_value_statistics(targets)
-        counts, join = self._collected.counts, config.fragments_per_chunk
+        enter_value_targets(
+            self.vpt.network.value_head.normalizer, targets, config, total=self._peers.total
+        )
+        counts, join = self._collected.counts, config.fragments_per_sequence
         counts["recomputed_fragments"] += targets.num_evaluated * join
         counts["dropped_nonfinite"] += int(targets.nonfinite_b.sum()) * join
         if self._prior is None:
             return Prepared(sequences, targets, None)
         counts["kl_masked_fragments"] += sum(
-            not self._prior.knows(fragment.prior_version)
-            for sequence in sequences
-            for fragment in sequence.fragments
+            not self._prior.knows(version) for version in sequences.prior_version.ravel().tolist()
         )
         return Prepared(sequences, targets, self._prior.knows)
-
-    def _update_value_statistics(self, targets: Targets) -> None:
-        """Enter the iteration's value targets, of all learners, into the running statistics.
-
-        As in MineStudio (`scaled_mse_head.py`), before they are normalised by them; but all at
-        once, counted as often as there are chunks: MineStudio enters chunk after chunk, so that a
-        chunk's targets depend on which were trained on before it.
-        """
-        config, usable = self.config, targets.usable_bt
-        count, mean, variance = moments(targets.value_target_bt, usable, total=self._peers.total)
-        if count:
-            minibatches = math.ceil(len(usable) / config.fragments_per_minibatch)
-            chunks = math.ceil(usable.shape[1] / config.context_length)
-            self.vpt.network.value_head.normalizer.update(
-                mean, variance + mean.square(), times=config.num_epochs * minibatches * chunks
-            )
 
     def _exclude(self, loaded: LoadedFragments) -> list[bool]:
         """For each sequence, whether it was lost or has become too stale since it was sampled.
@@ -228,14 +219,13 @@ class MineStudioPPOLearner(VPTLearner):
         since. As there, only published versions count: while the value function warms up the
         behaviour policy does not age.
         """
-        join = self.config.fragments_per_chunk
-        rows = loaded.staleness(self._published_version)
-        stale = [max(row) > self.config.replay_buffer["max_staleness"] for row in rows]
-        excluded = [a or b for a, b in zip(stale, loaded.lost, strict=True)]
-        self._collected.counts["lost"] += sum(loaded.lost) * join
+        join = self.config.fragments_per_sequence
+        staleness = loaded.sequences.staleness(self._published_version)
+        stale = staleness.max(axis=1) > self.config.max_staleness
+        excluded = [bool(a or b) for a, b in zip(stale, loaded.lost, strict=True)]
+        self._collected.counts["dropped_unreadable"] += sum(loaded.lost) * join
         self._collected.counts["dropped_stale"] += (sum(excluded) - sum(loaded.lost)) * join
-        trained = [row for row, out in zip(rows, excluded, strict=True) if not out]
-        self._collected.add_staleness(list(chain.from_iterable(trained)))
+        self._collected.add_staleness(staleness[~np.array(excluded)].ravel().tolist())
         return excluded
 
     def compute_loss_for_module(
@@ -267,24 +257,6 @@ class MineStudioPPOLearner(VPTLearner):
     def prior_weights(self) -> PriorWeights | None:
         """What env runners need of the prior; None without one."""
         return None if self._prior is None else self._prior.weights()
-
-    def _log(self, prepared: Prepared) -> None:
-        """Hand the iteration's numbers to RLlib; the one place where the device is waited for."""
-        scalars = {
-            **self._collected.results(),
-            "kl_coeff": self._coefficients.kl,
-            "curr_entropy_coeff": self._coefficients.entropy,
-            "weights_version": self._weights_seq_no,
-        }
-        for name, scalar in scalars.items():
-            self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
-        for name, count in self._collected.counts.items():
-            self.metrics.log_value((DEFAULT_MODULE_ID, name), count, reduce="sum")
-        steps = int(prepared.targets.usable_bt.sum())
-        self.metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), steps, reduce="sum")
-        self.metrics.log_value(
-            (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), steps, reduce="lifetime_sum"
-        )
 
     # ---------------------------------------------------------------- checkpoints
 

@@ -18,7 +18,7 @@ from ray.exceptions import ObjectLostError
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.learner.batch import FragmentSequence, sequences_of
+from rllib_minestudio.algorithms.learner.batch import SequenceBatch, sequences_of
 from rllib_minestudio.errors import FragmentsLostError
 
 
@@ -30,19 +30,12 @@ class LoadedFragments:
         sequences: What is trained on.
         lost: For each sequence, whether Ray lost one of its fragments. Another one stands in for
             it, so that every learner has equally many; it must not be trained on.
-        ahead: Whether they were fetched ahead, in the thread.
+        prefetched: Whether they were fetched before they were asked for, in the thread.
     """
 
-    sequences: list[FragmentSequence]
+    sequences: SequenceBatch
     lost: list[bool]
-    ahead: bool = False
-
-    def staleness(self, version: int) -> list[list[int]]:
-        """For each sequence, how many versions its fragments lag behind `version`."""
-        return [
-            [version - fragment.weights_version_min for fragment in sequence.fragments]
-            for sequence in self.sequences
-        ]
+    prefetched: bool = False
 
 
 class FragmentLoader:
@@ -87,24 +80,26 @@ class FragmentLoader:
             if _same(announced, payloads):
                 for _ in range(place + 1):
                     self._announced.popleft()
-                return replace(future.result(), ahead=True)
+                return replace(future.result(), prefetched=True)
         return None
 
     def _load(self, payloads: list[Any]) -> LoadedFragments:
         fragments = _fetch(payloads)
-        rows = [fragments[i : i + self._join] for i in range(0, len(fragments), self._join)]
-        whole = [[f for f in row if f is not None] for row in rows]
-        lost = [len(row) < self._join for row in whole]
+        groups = [fragments[i : i + self._join] for i in range(0, len(fragments), self._join)]
+        found = [[f for f in group if f is not None] for group in groups]
+        lost = [len(group) < self._join for group in found]
         if all(lost):
             raise FragmentsLostError(
                 f"Ray lost all {len(payloads)} fragments of a batch: the machines that held them "
                 "died. Give the object store more memory, or use machines that last."
             )
-        stand_in = whole[lost.index(False)]
-        kept = [
-            f for row, gone in zip(whole, lost, strict=True) for f in (stand_in if gone else row)
+        stand_in = found[lost.index(False)]
+        complete = [
+            fragment
+            for group, is_lost in zip(found, lost, strict=True)
+            for fragment in (stand_in if is_lost else group)
         ]
-        return LoadedFragments(sequences_of(kept, self._join), lost)
+        return LoadedFragments(sequences_of(complete, self._join), lost)
 
 
 def _payloads(training_data: TrainingData) -> list[Any]:

@@ -2,8 +2,8 @@
 
 Every function takes tensors of one shape, usually (B, T). Losses are sums over all elements of the
 term times `share`, the part of each step in the mean over its optimizer step
-(`TrainingBatch.share`): 0 where a step does not count. What such a step holds does not matter, as
-long as it is finite. `objective.py` puts the terms together.
+(`TrainingBatch.share`), which is 0 for a step that does not count; such a step may hold any finite
+numbers. `objective.py` puts the terms together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.distributed import Total, alone
+from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
 
 
 class PolicyLoss(NamedTuple):
@@ -104,7 +104,7 @@ def value_loss(value: Tensor, target: Tensor, share: Tensor) -> Tensor:
 
 
 def normalise_advantage(
-    advantage: Tensor, usable: Tensor, *, total: Total = alone, epsilon: float = 1e-8
+    advantage: Tensor, usable: Tensor, *, total: AllReduce = single_learner, epsilon: float = 1e-8
 ) -> Tensor:
     """Zero mean and unit standard deviation over all usable elements (MineStudio: likewise).
 
@@ -120,7 +120,9 @@ def normalise_advantage(
     return (normalised * usable).to(advantage.dtype)
 
 
-def moments(x: Tensor, usable: Tensor, *, total: Total = alone) -> tuple[Tensor, Tensor, Tensor]:
+def moments(
+    x: Tensor, usable: Tensor, *, total: AllReduce = single_learner
+) -> tuple[Tensor, Tensor, Tensor]:
     """Count, mean and (biased) variance of the usable elements of all learners, in float64.
 
     Args:
@@ -136,7 +138,7 @@ def moments(x: Tensor, usable: Tensor, *, total: Total = alone) -> tuple[Tensor,
 
 
 def explained_variance(
-    value: Tensor, target: Tensor, usable: Tensor, *, total: Total = alone
+    value: Tensor, target: Tensor, usable: Tensor, *, total: AllReduce = single_learner
 ) -> Tensor:
     """1 - Var(target - value) / Var(target): 1 is perfect, 0 no better than a constant.
 

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from itertools import chain
 
 import torch
+from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner import losses
@@ -34,8 +37,8 @@ RLLIB_NAMES = {
 class IterationMetrics:
     """Collects the numbers of one iteration.
 
-    Losses are collected minibatch by minibatch and count only once the step they led to is taken:
-    a NaN that was skipped does not hide what the others gave.
+    Losses are collected minibatch by minibatch, and count only if their optimizer step is taken. So
+    the NaN of a skipped step does not spoil the means of the others.
 
     Args:
         peers: The learners that share the iteration.
@@ -77,7 +80,7 @@ class IterationMetrics:
         self._pending.clear()
 
     def add_targets(self, targets: Targets) -> None:
-        """What the values, their targets and the importance weights are like."""
+        """Add mean and deviation of the values, their targets and the importance weights."""
         usable, total = targets.usable_bt, self._peers.total
         for name, tensor in (
             ("value", targets.value_bt),
@@ -104,7 +107,23 @@ class IterationMetrics:
         for bucket in range(STALENESS_BUCKETS + 1):
             self.scalars[f"staleness_histogram/{bucket}"] = histogram[bucket] / len(everywhere)
 
-    def results(self) -> dict[str, float]:
+    def log_to(self, metrics: MetricsLogger, *, steps: int) -> None:
+        """Hand the iteration's numbers to RLlib; the one place where the device is waited for.
+
+        Args:
+            metrics: The learner's.
+            steps: Environment steps that were trained on, of this learner.
+        """
+        for name, scalar in self._results().items():
+            metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
+        for name, count in self.counts.items():
+            metrics.log_value((DEFAULT_MODULE_ID, name), count, reduce="sum")
+        metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), steps, reduce="sum")
+        metrics.log_value(
+            (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), steps, reduce="lifetime_sum"
+        )
+
+    def _results(self) -> dict[str, float]:
         """All scalars, losses as means over the optimizer steps. Waits for the device."""
         means = {
             name: float(torch.stack(parts).sum()) / self._steps[name]

@@ -5,23 +5,16 @@ loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner import losses
 from rllib_minestudio.algorithms.learner.batch import Tensors, TrainingBatch
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 from rllib_minestudio.models.vpt import heads
 from rllib_minestudio.models.vpt.value_head import ValueHead
-
-
-class ObjectiveOptions(Protocol):
-    """The options that the objective reads; `MineStudioPPOConfig` has them."""
-
-    clip_param: float
-    log_ratio_clamp: float
-    vf_coeff: float
 
 
 class Objective(NamedTuple):
@@ -39,7 +32,7 @@ def objective(
     value_head: ValueHead,
     prior_logits: Tensors | None,
     coefficients: LossCoefficients,
-    options: ObjectiveOptions,
+    options: PPOOptions,
 ) -> Objective:
     """Compute the loss of one chunk.
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.algorithms.learner.batch import Tensors
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.vpt import VPTNetwork
-from rllib_minestudio.models.vpt.checkpoint import load_weights
+from rllib_minestudio.models.vpt.weight_loading import load_weights
 
-INITIAL_PRIOR = "initial"
-"""Value of the option `prior`: the weights that training starts from."""
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 
 class Prior:
@@ -90,26 +91,26 @@ class Prior:
             self._heads.popitem(last=False)
 
 
-def build_prior(config: Any, network: VPTNetwork, device: torch.device) -> Prior | None:
-    """The prior that a config asks for.
+def build_prior(options: PPOOptions, network: VPTNetwork, device: torch.device) -> Prior | None:
+    """The prior that the options ask for.
 
     Args:
-        config: A `MineStudioPPOConfig`.
+        options: Name the prior, and how often it follows the policy.
         network: Of the policy, with the weights it starts from; left as it is.
         device: The learner's.
     """
-    if config.prior is None:
+    if options.prior is None:
         return None
     network = copy.deepcopy(network).cpu()
-    if config.prior != INITIAL_PRIOR:
-        load_weights(network, config.prior)
-    interval = config.prior_update_interval
+    if options.prior != INITIAL_PRIOR:
+        load_weights(network, options.prior)
+    interval = options.prior_update_interval
     # A fragment is at most max_staleness updates old, and was begun at most one before that.
-    kept = 2 + config.replay_buffer["max_staleness"] // interval if interval else 1
+    kept = 2 + options.max_staleness // interval if interval else 1
     return Prior(network, device=device, versions_kept=kept)
 
 
-def is_nowhere_else(config: Any) -> bool:
+def is_nowhere_else(config: MineStudioPPOConfig) -> bool:
     """Whether no file holds the prior's weights: it was drawn at random, or follows the policy."""
     at_random = not config.model_config.get("weights")
     return bool(config.prior_update_interval) or (config.prior == INITIAL_PRIOR and at_random)

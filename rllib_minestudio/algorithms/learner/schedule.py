@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
+
 
 def annealed(lr: float, iteration: int, iterations: int) -> float:
     """The learning rate of an iteration, linear from `lr` in the first to 0 after the last.
@@ -40,28 +42,22 @@ class LossCoefficients(NamedTuple):
     publish: bool
 
 
-def loss_coefficients(
-    iteration: int,
-    *,
-    kl_coeff: float,
-    kl_decay: float,
-    entropy_coeff: float,
-    vf_warmup_iterations: int,
-) -> LossCoefficients:
-    """The coefficients of iteration `iteration`, counted from 0.
+def is_warmup(iteration: int, options: PPOOptions) -> bool:
+    """Whether an iteration, counted from 0, trains the value function alone."""
+    return iteration < options.vf_warmup_iterations
+
+
+def loss_coefficients(iteration: int, options: PPOOptions) -> LossCoefficients:
+    """The coefficients of an iteration, counted from 0.
 
     MineStudio's `online/trainer/ppotrainer.py`: `coef_rho * coef_rho_decay^iteration`; while the
     value function warms up the policy is held at the prior with a KL weight of 1.
-
-    Args:
-        iteration: Training iterations finished so far.
-        kl_coeff: The initial weight of the KL term.
-        kl_decay: Its factor per iteration.
-        entropy_coeff: The weight of the entropy bonus.
-        vf_warmup_iterations: How many iterations train the value function alone.
     """
-    if iteration < vf_warmup_iterations:
+    if is_warmup(iteration, options):
         return LossCoefficients(policy=0.0, kl=1.0, entropy=0.0, publish=False)
     return LossCoefficients(
-        policy=1.0, kl=kl_coeff * kl_decay**iteration, entropy=entropy_coeff, publish=True
+        policy=1.0,
+        kl=options.kl_coeff * options.kl_decay**iteration,
+        entropy=options.entropy_coeff,
+        publish=True,
     )

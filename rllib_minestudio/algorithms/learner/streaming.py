@@ -43,7 +43,7 @@ class MinibatchStream:
     def stream(self, prepare: Callable[[Key], Batch], keys: Iterable[Key]) -> Iterator[Batch]:
         """Minibatches in the order of their keys.
 
-        The next one is begun when a minibatch is handed out. Whoever iterates must let go of one
+        The next one is begun when a minibatch is handed out. The caller must let go of one
         before asking for the next: then no more than two exist.
 
         Args:

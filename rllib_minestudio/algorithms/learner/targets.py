@@ -10,31 +10,22 @@ All arrays are in the host's memory. Axes: `b` sequence, `t` step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.batch import FragmentSequence
-from rllib_minestudio.algorithms.learner.distributed import Total, alone
-from rllib_minestudio.algorithms.learner.gae import compute_gae
+from rllib_minestudio.algorithms.learner.batch import SequenceBatch
+from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
+from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
 from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
+from rllib_minestudio.algorithms.options.ppo import DECOUPLED, PPOOptions
 
-DECOUPLED, RECOMPUTE, NO_CORRECTION = "decoupled", "recompute", "none"
-CORRECTIONS = (DECOUPLED, RECOMPUTE, NO_CORRECTION)
-"""Values of `off_policy_correction`, see `MineStudioPPOConfig.training`."""
-
-
-class TargetOptions(Protocol):
-    """The options that targets depend on; `MineStudioPPOConfig` has them."""
-
-    off_policy_correction: str
-    importance_weight_truncation: float
-    reuse_stored_values: bool
-    gamma: float
-    lambda_: float
+NO_CORRECTION = "none"
+"""Value of `off_policy_correction` by which PPO's ratio is taken to the behaviour policy itself,
+however old. Configs refuse it, but for that of benchmarks/staleness.py, which shows why."""
 
 
 class Evaluation(NamedTuple):
@@ -54,7 +45,7 @@ class Evaluation(NamedTuple):
     last_value_b: NDArray[np.float32]
 
 
-Evaluate = Callable[[Sequence[FragmentSequence]], Evaluation]
+Evaluate = Callable[[SequenceBatch], Evaluation]
 """A forward pass over sequences, without gradient."""
 
 
@@ -88,18 +79,18 @@ class Targets(NamedTuple):
 
 
 def compute_targets(
-    sequences: Sequence[FragmentSequence],
+    sequences: SequenceBatch,
     *,
     excluded: Sequence[bool],
     evaluate: Evaluate,
     current_version: int | None,
-    options: TargetOptions,
-    total: Total = alone,
+    options: PPOOptions,
+    total: AllReduce = single_learner,
 ) -> Targets:
     """Advantages, value targets and the proximal policy of an iteration.
 
     Args:
-        sequences: Of equal lengths.
+        sequences: This learner's.
         excluded: For each, whether it must not be trained on.
         evaluate: Forward pass with the weights that the iteration starts from.
         current_version: The version of those weights, as env runners know it; None if they have
@@ -107,73 +98,73 @@ def compute_targets(
         options: How to treat what is stale, and of GAE.
         total: Sums over the learners that share the iteration.
     """
-    behaviour_logp = torch.from_numpy(np.stack([s.array("logp") for s in sequences]))
-    stale = [
-        i
-        for i, (sequence, out) in enumerate(zip(sequences, excluded, strict=True))
-        if not out and not sequence.was_played_by(current_version)
-    ]
-    if options.reuse_stored_values:
-        stale = []
+    is_stale = ~(np.array(excluded) | sequences.were_played_by(current_version))
+    stale = np.flatnonzero(is_stale).tolist()
     evaluation = _evaluation(sequences, stale, evaluate, options)
-    with np.errstate(invalid="ignore", over="ignore"):  # such sequences are left out below
-        advantages = compute_gae(
-            reward_bt=np.stack([s.array("reward") for s in sequences]),
+    advantages = _advantages(sequences, evaluation, options)
+    numbers = {
+        "value_bt": torch.from_numpy(evaluation.value_bt),
+        "value_target_bt": torch.from_numpy(advantages.value_target_bt),
+        "advantage_bt": torch.from_numpy(advantages.advantage_bt),
+        "proximal_logp_bt": torch.from_numpy(evaluation.logp_bt),
+        "weight_bt": _weights(sequences, evaluation, options),
+    }
+    finite = torch.stack([number.isfinite().all(dim=1) for number in numbers.values()]).all(dim=0)
+    finite &= torch.from_numpy(sequences.are_finite())
+    included = ~torch.tensor(excluded)
+    usable = included & finite
+    kept = usable[:, None].expand_as(numbers["value_bt"])
+    numbers = {name: torch.where(kept, number, 0.0) for name, number in numbers.items()}
+    numbers["advantage_bt"] = normalise_advantage(numbers["advantage_bt"], kept, total=total)
+    return Targets(
+        usable_b=usable, nonfinite_b=included & ~finite, num_evaluated=len(stale), **numbers
+    )
+
+
+def _advantages(
+    sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions
+) -> Advantages:
+    """GAE of all sequences; of those with a NaN or infinite number it means nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return compute_gae(
+            reward_bt=sequences.reward,
             value_bt=evaluation.value_bt,
-            terminated_bt=np.stack([s.array("terminated") for s in sequences]),
-            truncated_bt=np.stack([s.array("truncated") for s in sequences]),
+            terminated_bt=sequences.terminated,
+            truncated_bt=sequences.truncated,
             bootstrap_value_bt=evaluation.bootstrap_value_bt,
             last_value_b=evaluation.last_value_b,
             gamma=options.gamma,
             lambda_=options.lambda_,
         )
-    advantage = torch.from_numpy(advantages.advantage_bt)
-    value_target = torch.from_numpy(advantages.value_target_bt)
-    proximal_logp = torch.from_numpy(evaluation.logp_bt)
-    if options.off_policy_correction == DECOUPLED:
-        weight = importance_weight(
-            proximal_logp, behaviour_logp, truncation=options.importance_weight_truncation
-        )
-    else:
-        weight = torch.ones_like(proximal_logp)
 
-    numbers = (advantage, value_target, proximal_logp, weight)
-    finite = torch.stack([number.isfinite().all(dim=1) for number in numbers]).all(dim=0)
-    finite &= torch.tensor([sequence.is_finite() for sequence in sequences])
-    included = ~torch.tensor(excluded)
-    usable = included & finite
-    kept = usable[:, None].expand_as(advantage)
-    advantage, value_target, proximal_logp, weight, value = (
-        torch.where(kept, number, 0.0)
-        for number in (*numbers, torch.from_numpy(evaluation.value_bt))
-    )
-    return Targets(
-        usable_b=usable,
-        nonfinite_b=included & ~finite,
-        value_bt=value,
-        value_target_bt=value_target,
-        advantage_bt=normalise_advantage(advantage, kept, total=total),
-        proximal_logp_bt=proximal_logp,
-        weight_bt=weight,
-        num_evaluated=len(stale),
+
+def _weights(sequences: SequenceBatch, evaluation: Evaluation, options: PPOOptions) -> Tensor:
+    """Importance weights of the proximal policy against the behaviour policy."""
+    proximal_logp = torch.from_numpy(evaluation.logp_bt)
+    if options.off_policy_correction != DECOUPLED:
+        return torch.ones_like(proximal_logp)
+    return importance_weight(
+        proximal_logp,
+        torch.from_numpy(sequences.logp),
+        truncation=options.importance_weight_truncation,
     )
 
 
 def _evaluation(
-    sequences: Sequence[FragmentSequence],
+    sequences: SequenceBatch,
     stale: list[int],
     evaluate: Evaluate,
-    options: TargetOptions,
+    options: PPOOptions,
 ) -> Evaluation:
     """Evaluations as stored with the fragments, fresh ones for those that are stale."""
     merged = Evaluation(
-        logp_bt=np.stack([s.array("logp") for s in sequences]),
-        value_bt=np.stack([s.array("value") for s in sequences]),
-        bootstrap_value_bt=np.stack([s.array("bootstrap_value") for s in sequences]),
-        last_value_b=np.array([s.last.last_value for s in sequences], np.float32),
+        logp_bt=sequences.logp.copy(),
+        value_bt=sequences.value.copy(),
+        bootstrap_value_bt=sequences.bootstrap_value.copy(),
+        last_value_b=sequences.last_value.copy(),
     )
     if stale:
-        fresh = evaluate([sequences[i] for i in stale])
+        fresh = evaluate(sequences.select(stale))
         for name, array in merged._asdict().items():
             if name != "logp_bt" or options.off_policy_correction != NO_CORRECTION:
                 array[stale] = getattr(fresh, name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,8 +19,9 @@ from ray.rllib.core.columns import Columns
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import (
-    FragmentSequence,
+    SequenceBatch,
     TrainingBatch,
+    end_to_end,
     stacked,
     stacked_states,
 )
@@ -32,32 +33,24 @@ from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.plan import PlannedStep, num_minibatches, plan_steps
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 
 LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
 """(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
 gradients to those accumulated so far."""
 
 
-class PassOptions(Protocol):
-    """The options that passes depend on; `MineStudioPPOConfig` has them."""
-
-    num_epochs: int
-    fragments_per_minibatch: int
-    gradient_accumulation: int
-    context_length: int
-
-
 class Prepared(NamedTuple):
     """An iteration, ready to be trained on.
 
     Attributes:
-        sequences: This learner's, of equal lengths; equally many for every learner.
+        sequences: This learner's; equally many for every learner.
         targets: What they are trained towards.
         knows_prior: Whether the KL term can be computed for a version of the prior's weights;
             None without a prior.
     """
 
-    sequences: Sequence[FragmentSequence]
+    sequences: SequenceBatch
     targets: Targets
     knows_prior: Callable[[int], bool] | None
 
@@ -78,7 +71,7 @@ class TrainingPass:
     def __init__(
         self,
         module: Any,
-        options: PassOptions,
+        options: PPOOptions,
         *,
         stream: MinibatchStream,
         gradient_step: GradientStep,
@@ -118,13 +111,13 @@ class TrainingPass:
                 per_minibatch=options.fragments_per_minibatch,
                 accumulation=options.gradient_accumulation,
             )
-            planned = [(step, rows) for step in steps for rows in step.minibatches]
+            planned = [(step, indices) for step in steps for indices in step.minibatches]
             minibatches = self._stream.stream(lambda key: self._minibatch(prepared, *key), planned)
             for step in steps:
                 self._step(step, minibatches, learn, collected)
 
     def _skip(self, num_sequences: int, nonfinite: bool, collected: IterationMetrics) -> None:
-        """There is nothing to train on: all was too stale, lost, or not finite."""
+        """Count the minibatches of an iteration in which no sequence can be trained on."""
         options = self._options
         minibatches = num_minibatches([num_sequences], options.fragments_per_minibatch)
         minibatches *= options.num_epochs
@@ -133,39 +126,36 @@ class TrainingPass:
             self._gradient_step.skip(minibatches * self._peers.count)
 
     def _minibatch(
-        self, prepared: Prepared, step: PlannedStep, rows: Sequence[int]
+        self, prepared: Prepared, step: PlannedStep, indices: Sequence[int]
     ) -> TrainingBatch:
-        """Stack one minibatch in the host's memory; without rows, one that does not count."""
+        """Stack one minibatch in the host's memory; without indices, one that does not count."""
         targets = prepared.targets
-        at = torch.tensor(list(rows) or [0])
-        sequences = [prepared.sequences[i] for i in at.tolist()]
-        length = sequences[0].num_steps
-        share = self._peers.count / (step.num_sequences * length) if rows else 0.0
+        at = list(indices) or [0]
+        sequences = prepared.sequences.select(at)
+        shape = len(sequences), sequences.num_steps
+        share = self._peers.count / (step.num_sequences * shape[1]) if indices else 0.0
         prior: dict[str, Tensor] = {}
         if prepared.knows_prior is not None:
-            version = stacked([s.prior_version for s in sequences])
+            version = torch.from_numpy(sequences.prior_version_of_steps)
             prior = {
-                "prior_latent": stacked([s.array("prior_latent") for s in sequences]),
+                "prior_latent": stacked([end_to_end(p) for p in sequences.prior_latent]),
                 "prior_version": version,
                 "kl_share": _known(version, prepared.knows_prior) * share,
             }
         minibatch = TrainingBatch(
-            image=stacked([s.array("obs") for s in sequences]),
-            action={
-                name: stacked([s.action(name) for s in sequences])
-                for name in sequences[0].last.action
-            },
-            first=stacked([s.array("first") for s in sequences]),
+            image=stacked([end_to_end(pieces) for pieces in sequences.obs]),
+            action={name: torch.from_numpy(array) for name, array in sequences.action.items()},
+            first=torch.from_numpy(sequences.first),
             state_in=stacked_states(sequences),
-            share=torch.full((len(sequences), length), share),
+            share=torch.full(shape, share),
             proximal_logp=targets.proximal_logp_bt[at],
             weight=targets.weight_bt[at],
             advantage=targets.advantage_bt[at],
             value_target=targets.value_target_bt[at],
             **prior,
         )
-        # What stands in for nothing may not be finite.
-        return minibatch if rows else minibatch.map(torch.zeros_like)
+        # The sequence that stands in for an empty minibatch may hold numbers that are not finite.
+        return minibatch if indices else minibatch.map(torch.zeros_like)
 
     def _step(
         self,
@@ -183,7 +173,7 @@ class TrainingPass:
                     parts = self._cloning.accumulate(self._module, 1.0 / count)
                 losses += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
-            # Passed on at once: a name for it here would keep it while the next one is prepared.
+            # Not given a name here, which would keep it in memory while the next one is prepared.
             losses += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1
             )

@@ -1,26 +1,25 @@
-"""How often a part of the training system may fail before going on is pointless."""
+"""Failures of the training system's parts: counted for the metrics, logged, and limited."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections import Counter, deque
+from collections import Counter
 
 from rllib_minestudio.errors import PartLostError
+from rllib_minestudio.failure_budget import FailureBudget
 
 logger = logging.getLogger(__name__)
 
 DIED = "died"
 HUNG = "hung"
-HOUR_S = 3600.0
 
 
-class FailureBudget:
-    """Logs and counts the failures of one part, and ends the run when there are too many.
+class PartFailures:
+    """The failures of one part, which end the run when there are too many.
 
     Args:
         part: What logs and metrics call it.
-        max_per_hour: Failures within an hour that are put up with.
+        max_per_hour: Failures within an hour that are tolerated.
 
     Attributes:
         counts: Failures so far, by cause.
@@ -28,10 +27,9 @@ class FailureBudget:
 
     def __init__(self, part: str, max_per_hour: int) -> None:
         """Start without failures."""
-        self.part = part
         self.counts: Counter[str] = Counter()
-        self._max_per_hour = max_per_hour
-        self._failed_at: deque[float] = deque()
+        self._part = part
+        self._budget = FailureBudget(max_per_hour=max_per_hour, option="max_restarts_per_hour")
 
     def note(self, cause: str, what: str) -> None:
         """Note a failure.
@@ -43,21 +41,17 @@ class FailureBudget:
         Raises:
             PartLostError: If it was one too many.
         """
-        now = time.monotonic()
         self.counts[cause] += 1
-        self._failed_at.append(now)
-        while self._failed_at[0] < now - HOUR_S:
-            self._failed_at.popleft()
-        if len(self._failed_at) > self._max_per_hour:
+        exceeded = self._budget.note_failure()
+        if exceeded:
             raise PartLostError(
-                f"The {self.part} failed {len(self._failed_at)} times within an hour "
-                f"(max_restarts_per_hour={self._max_per_hour}), the last time: {what} Ray's logs "
-                "tell what ends it; often it is memory."
+                f"The {self._part} {exceeded}, the last time: {what} Ray's logs tell what ends it; "
+                "often it is memory."
             )
         logger.warning("%s", what)
 
     def metrics(self) -> dict[str, int]:
         """Failures so far by part and cause; zeros too, so that columns do not come and go."""
         return {
-            f"{self.part}_{cause}".replace(" ", "_"): self.counts[cause] for cause in (DIED, HUNG)
+            f"{self._part}_{cause}".replace(" ", "_"): self.counts[cause] for cause in (DIED, HUNG)
         }

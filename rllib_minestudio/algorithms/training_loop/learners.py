@@ -8,7 +8,6 @@ again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -16,13 +15,18 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
+from rllib_minestudio.algorithms.training_loop.failures import HUNG, PartFailures
+from rllib_minestudio.algorithms.training_loop.learner_calls import (
+    TICK_S,
+    LearnerLostError,
+    results_of,
+)
 from rllib_minestudio.algorithms.training_loop.learner_start import (
     NotStartedError,
     end_group,
@@ -39,16 +43,6 @@ START_AT_LEAST_S = 300.0
 
 MAX_FAILED_STARTS = 3
 """So many starts in a row without a learner end the run, because the next would fail as well."""
-
-DEATH_SHOWS_WITHIN_S = 5.0
-"""A learner's connections break before Ray knows that it died; until then Ray waits for it."""
-
-TICK_S = 0.02
-"""How often a waiting loop looks whether an update in this process is done."""
-
-
-class _LearnerLostError(Exception):
-    """A remote learner died or hung; its argument tells which."""
 
 
 class Learners:
@@ -76,7 +70,7 @@ class Learners:
         """Take over a group."""
         self.group = group
         leave_at_exit(group)
-        self.failures = FailureBudget("learner", max_restarts_per_hour)
+        self.failures = PartFailures("learner", max_restarts_per_hour)
         self._state_interval = state_interval
         self._updates_since_state = 0
         self._timeout_s = timeout_s
@@ -213,39 +207,7 @@ class Learners:
     def _all(
         self, calls: list[ray.ObjectRef], meanwhile: Callable[[float], Any] | None = None
     ) -> list[Any]:
-        """The results of calls to learners, in time.
-
-        Raises:
-            _LearnerLostError: If one died or did not answer.
-        """
-        deadline = time.monotonic() + self._timeout_s
-        waiting = calls
-        while waiting:
-            if time.monotonic() > deadline:
-                raise _LearnerLostError(HUNG)
-            timeout = 0 if meanwhile else deadline - time.monotonic()
-            ready, waiting = ray.wait(waiting, num_returns=1, timeout=timeout)
-            try:
-                ray.get(ready)
-            except RayActorError as error:
-                raise _LearnerLostError(DIED) from error
-            except RayTaskError as error:
-                if self._one_died():  # and this one complains that it is gone
-                    raise _LearnerLostError(DIED) from error
-                raise
-            if meanwhile and not ready:
-                meanwhile(TICK_S)
-        return ray.get(calls)
-
-    def _one_died(self) -> bool:
-        calls = [worker.__ray_call__.remote(bool) for worker in self.group._workers]
-        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=DEATH_SHOWS_WITHIN_S)
-        for call in ready:
-            try:
-                ray.get(call)
-            except RayActorError:
-                return True
-        return False
+        return results_of(calls, self.group._workers, self._timeout_s, meanwhile)
 
     def _insist(self, ask: Callable[[], Result]) -> Result:
         """Ask, and rebuild the group and ask again while a learner is lost over it."""
@@ -256,9 +218,8 @@ class Learners:
                     self._rebuild()
                     is_lost = False
                 return ask()
-            except _LearnerLostError as lost:
-                is_lost = True
-                (cause,) = lost.args
+            except LearnerLostError as lost:
+                is_lost, cause = True, lost.cause
                 took = f" ({self._timeout_s:g} s without an answer)" if cause == HUNG else ""
                 self.failures.note(
                     cause,
@@ -270,7 +231,7 @@ class Learners:
         """Replace the group by one that goes on from the newest state.
 
         Raises:
-            _LearnerLostError: If a new learner died or hung, too.
+            LearnerLostError: If a new learner died or hung, too.
             PartLostError: If no new ones came up, several times in a row.
         """
         end_group(self.group)
@@ -285,7 +246,7 @@ class Learners:
                     f"be started within {self.start_within_s:g} s: see whether the cluster still "
                     "has the CPUs and GPUs they ask for."
                 ) from error
-            raise _LearnerLostError(error.cause) from error
+            raise LearnerLostError(error.cause) from error
         self._failed_starts = 0
         self.group = group
         state = ray.put(self._state)

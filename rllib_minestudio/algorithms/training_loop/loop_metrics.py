@@ -1,4 +1,4 @@
-"""What the training loop measures of itself: staleness and reuse of samples, and who is busy."""
+"""What the training loop measures: staleness and reuse of samples, and which parts are busy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
 from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
-from rllib_minestudio.algorithms.rollout import SAMPLING, RolloutReport
+from rllib_minestudio.algorithms.rollout_report import SAMPLING, RolloutReport
 from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"
@@ -56,7 +56,7 @@ def _bin(value: int) -> str:
 
 
 class LoopTimes:
-    """Who was busy for which share of the time, and what the rollouts' reports add up to.
+    """Which part was busy for which share of the time, and sums over the rollouts' reports.
 
     Args:
         num_env_runners: How many there are.

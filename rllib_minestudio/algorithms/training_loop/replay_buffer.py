@@ -4,19 +4,19 @@ It holds payloads (fragments, or references to fragments in Ray's object store) 
 their metadata, and knows nothing of either: a plain data structure that Ray, torch and the
 network need not be imported for.
 
-Fragments are handed out in *chunks* of `fragments_per_chunk` that follow each other in one
-environment. A chunk is grown fragment by fragment, and can be sampled once it is whole.
+Fragments are handed out in *sequences* of `fragments_per_sequence` that follow each other in one
+environment. A sequence grows fragment by fragment, and can be sampled once it is complete.
 """
 
 from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from rllib_minestudio.algorithms.training_loop.shelves import Shelves
+from rllib_minestudio.algorithms.training_loop.bucket_queue import BucketQueue
 from rllib_minestudio.errors import ReplayBufferError
 
 Payload = TypeVar("Payload")
@@ -29,25 +29,26 @@ FragmentKey = tuple[str, int]
 class BufferCounts:
     """What became of every fragment that was ever added.
 
-    added == occupancy + evicted + dropped_stale + used_up + lost + broken at all times.
+    At all times, added == occupancy + evicted + used_up + dropped_stale + dropped_unreadable
+    + dropped_incomplete.
 
     Attributes:
         added: Fragments handed to `add`.
         sampled: Fragments handed out by `sample`, reuses counted.
         evicted: Removed though still usable: the buffer was full, or cleared.
-        dropped_stale: Removed because the weights had moved on too far.
         used_up: Removed because they had been sampled `max_reuse` times.
-        lost: Removed because their data are gone.
-        broken: Removed because the rest of their chunk never came.
+        dropped_stale: Removed because the weights had moved on too far.
+        dropped_unreadable: Removed because their data were lost.
+        dropped_incomplete: Removed because the rest of their sequence never came.
     """
 
     added: int = 0
     sampled: int = 0
     evicted: int = 0
-    dropped_stale: int = 0
     used_up: int = 0
-    lost: int = 0
-    broken: int = 0
+    dropped_stale: int = 0
+    dropped_unreadable: int = 0
+    dropped_incomplete: int = 0
 
 
 class Sample(NamedTuple, Generic[Payload]):
@@ -57,16 +58,16 @@ class Sample(NamedTuple, Generic[Payload]):
         payload: The fragment or a reference to it.
         staleness: Its age in weight versions when it will be trained on.
         use: Which use of it this is, from 1.
-        chunk: Key of the first fragment of its chunk, for `discard`.
+        sequence: Key of the first fragment of its sequence, for `discard`.
     """
 
     payload: Payload
     staleness: int
     use: int
-    chunk: FragmentKey
+    sequence: FragmentKey
 
 
-class _Piece(NamedTuple, Generic[Payload]):
+class _Held(NamedTuple, Generic[Payload]):
     """A fragment in the buffer."""
 
     payload: Payload
@@ -75,16 +76,16 @@ class _Piece(NamedTuple, Generic[Payload]):
 
 
 @dataclass(slots=True)
-class _Chunk(Generic[Payload]):
+class _Sequence(Generic[Payload]):
     """Contiguous fragments that are sampled together.
 
     Attributes:
-        pieces: The fragments.
+        fragments: In playing order.
         weights_version: Of the oldest weights that acted in them.
         uses: How often they were sampled.
     """
 
-    pieces: list[_Piece[Payload]]
+    fragments: list[_Held[Payload]]
     weights_version: int
     uses: int = 0
 
@@ -92,8 +93,8 @@ class _Chunk(Generic[Payload]):
 class ReplayBuffer(Generic[Payload]):
     """A bounded store that never hands out a fragment too stale or used too often.
 
-    Staleness is the number of weight versions between the oldest weights that acted in a chunk
-    and the newest published ones (MineStudio's `max_staleness`, `max_reuse`; its
+    Staleness is the number of weight versions between the oldest weights that acted in a
+    sequence and the newest published ones (MineStudio's `max_staleness`, `max_reuse`; its
     `online/rollout/replay_buffer`).
 
     Every operation takes time in proportion to the fragments it touches, not to those it holds.
@@ -102,11 +103,8 @@ class ReplayBuffer(Generic[Payload]):
         max_fragments: Capacity; adding beyond it evicts the oldest.
         max_reuse: How many times a fragment may be sampled, at least 1.
         max_staleness: The greatest staleness a sampled fragment may have, at least 0.
-        fragments_per_chunk: Contiguous fragments that are sampled together.
+        fragments_per_sequence: Contiguous fragments that are sampled together.
         seed: Of the order in which equally used fragments are sampled.
-
-    Attributes:
-        on_gone: Called with every payload that the buffer lets go of, for whatever reason.
 
     Raises:
         ReplayBufferError: If a limit is out of its range.
@@ -118,7 +116,7 @@ class ReplayBuffer(Generic[Payload]):
         max_fragments: int,
         max_reuse: int,
         max_staleness: int,
-        fragments_per_chunk: int = 1,
+        fragments_per_sequence: int = 1,
         seed: int = 0,
     ) -> None:
         """Create an empty buffer at weights version 0."""
@@ -126,35 +124,34 @@ class ReplayBuffer(Generic[Payload]):
             ("max_fragments", max_fragments, 1),
             ("max_reuse", max_reuse, 1),
             ("max_staleness", max_staleness, 0),
-            ("fragments_per_chunk", fragments_per_chunk, 1),
+            ("fragments_per_sequence", fragments_per_sequence, 1),
         ):
             if limit < least:
                 raise ReplayBufferError(f"replay_buffer.{name} is {limit}: it must be >= {least}")
-        if max_fragments < fragments_per_chunk:
+        if max_fragments < fragments_per_sequence:
             raise ReplayBufferError(
-                f"replay_buffer.max_fragments is {max_fragments}: it must hold one chunk of "
-                f"fragments_per_chunk={fragments_per_chunk}"
+                f"replay_buffer.max_fragments is {max_fragments}: it must hold one sequence of "
+                f"fragments_per_sequence={fragments_per_sequence}"
             )
         self.max_fragments = max_fragments
         self.max_reuse = max_reuse
         self.max_staleness = max_staleness
-        self.fragments_per_chunk = fragments_per_chunk
+        self.fragments_per_sequence = fragments_per_sequence
         self.counts = BufferCounts()
-        self._chunks: OrderedDict[FragmentKey, _Chunk[Payload]] = OrderedDict()
-        self._shelves: Shelves[FragmentKey] = Shelves()
-        self._growing: OrderedDict[str, list[_Piece[Payload]]] = OrderedDict()
+        self._sequences: OrderedDict[FragmentKey, _Sequence[Payload]] = OrderedDict()
+        self._queue: BucketQueue[FragmentKey] = BucketQueue()
+        self._growing: OrderedDict[str, list[_Held[Payload]]] = OrderedDict()
         self._num_growing = 0
         self._version = 0
         self._random = random.Random(seed)
-        self.on_gone: Callable[[Payload], None] = lambda payload: None
 
     def __len__(self) -> int:
-        """The number of fragments held, those of unfinished chunks included."""
-        return len(self._chunks) * self.fragments_per_chunk + self._num_growing
+        """The number of fragments held, those of incomplete sequences included."""
+        return len(self._sequences) * self.fragments_per_sequence + self._num_growing
 
     def available(self, lead: int = 0) -> int:
         """The number of fragments that `sample` could hand out now."""
-        return self._shelves.count(self._oldest_version(lead)) * self.fragments_per_chunk
+        return self._queue.count(self._oldest_version(lead)) * self.fragments_per_sequence
 
     # ---------------------------------------------------------------- in
 
@@ -169,45 +166,45 @@ class ReplayBuffer(Generic[Payload]):
         Raises:
             ReplayBufferError: If the key is that of a fragment it holds.
         """
-        if key in self._chunks:
+        if key in self._sequences:
             raise ReplayBufferError(f"the replay buffer holds a fragment {key} already")
         self.counts.added += 1
-        piece = _Piece(payload, key, weights_version)
-        pieces = self._growing.pop(key[0], [])
+        held = _Held(payload, key, weights_version)
+        fragments = self._growing.pop(key[0], [])
         is_stale = weights_version < self._oldest_version()
-        if pieces and (is_stale or pieces[-1].key[1] + 1 != key[1]):
-            self._num_growing -= len(pieces)
-            self._let_go(pieces, "broken")
-            pieces = []
+        if fragments and (is_stale or fragments[-1].key[1] + 1 != key[1]):
+            self._num_growing -= len(fragments)
+            self._note_gone(fragments, "dropped_incomplete")
+            fragments = []
         if is_stale:
-            self._let_go([piece], "dropped_stale")
+            self._note_gone([held], "dropped_stale")
             return
         if len(self) >= self.max_fragments:
             self._evict()
-        pieces.append(piece)
+        fragments.append(held)
         self._num_growing += 1
-        if len(pieces) == self.fragments_per_chunk:
-            self._num_growing -= len(pieces)
-            oldest = min(piece.weights_version for piece in pieces)
-            self._chunks[pieces[0].key] = _Chunk(pieces, oldest)
-            self._shelves.put(pieces[0].key, uses=0, version=oldest)
+        if len(fragments) == self.fragments_per_sequence:
+            self._num_growing -= len(fragments)
+            oldest = min(held.weights_version for held in fragments)
+            self._sequences[fragments[0].key] = _Sequence(fragments, oldest)
+            self._queue.add(fragments[0].key, uses=0, version=oldest)
         else:
-            self._growing[key[0]] = pieces
+            self._growing[key[0]] = fragments
 
     def set_version(self, version: int) -> None:
         """Tell the version of the newest published weights, and drop what is now too stale."""
         self._version = version
         oldest = self._oldest_version()
-        for name in self._shelves.take_older(oldest):
-            self._let_go(self._chunks.pop(name).pieces, "dropped_stale")
-        for env_id, pieces in list(self._growing.items()):
-            stale = [i for i, piece in enumerate(pieces) if piece.weights_version < oldest]
+        for name in self._queue.pop_older(oldest):
+            self._note_gone(self._sequences.pop(name).fragments, "dropped_stale")
+        for env_id, fragments in list(self._growing.items()):
+            stale = [i for i, held in enumerate(fragments) if held.weights_version < oldest]
             if stale:
-                kept = pieces[stale[-1] + 1 :]
-                self._num_growing -= len(pieces) - len(kept)
+                kept = fragments[stale[-1] + 1 :]
+                self._num_growing -= len(fragments) - len(kept)
                 self._growing[env_id] = kept
-                for i, piece in enumerate(pieces[: stale[-1] + 1]):
-                    self._let_go([piece], "dropped_stale" if i in stale else "broken")
+                for i, held in enumerate(fragments[: stale[-1] + 1]):
+                    self._note_gone([held], "dropped_stale" if i in stale else "dropped_incomplete")
 
     # ---------------------------------------------------------------- out
 
@@ -215,45 +212,46 @@ class ReplayBuffer(Generic[Payload]):
         """Take `count` different fragments, least used first, at random among equals.
 
         Args:
-            count: Fragments, a multiple of `fragments_per_chunk`.
+            count: Fragments, a multiple of `fragments_per_sequence`.
             lead: How many weight versions further on the weights will be when the fragments are
                 trained on; staleness counts from there.
 
         Returns:
-            Chunk after chunk, the fragments of each in the order of time.
+            Sequence after sequence, the fragments of each in playing order.
 
         Raises:
             ReplayBufferError: If fewer than `count` fragments can be sampled, or `count` does not
-                consist of whole chunks.
+                consist of complete sequences.
         """
-        size = self.fragments_per_chunk
+        size = self.fragments_per_sequence
         if count % size:
             raise ReplayBufferError(
                 f"{count} fragments were asked of a replay buffer that hands out "
-                f"fragments_per_chunk={size} at a time"
+                f"fragments_per_sequence={size} at a time"
             )
         if count > self.available(lead):
             raise ReplayBufferError(
                 f"{count} fragments were asked of a replay buffer that holds {self.available(lead)}"
             )
         oldest = self._oldest_version(lead)
-        names = self._shelves.take_least_used(count // size, oldest=oldest, rng=self._random)
+        names = self._queue.pop_least_used(count // size, oldest=oldest, rng=self._random)
         self.counts.sampled += count
         return self._use(names, trained_at=self._version + lead)
 
-    def discard(self, chunks: Iterable[FragmentKey]) -> None:
-        """Forget chunks whose data are gone, if they are still here."""
-        for chunk in chunks:
-            if chunk in self._chunks:
-                self._shelves.take(chunk)
-                self._let_go(self._chunks.pop(chunk).pieces, "lost")
+    def discard(self, sequences: Iterable[FragmentKey]) -> None:
+        """Forget sequences whose data were lost, if they are still here."""
+        for name in sequences:
+            if name in self._sequences:
+                self._queue.remove(name)
+                self._note_gone(self._sequences.pop(name).fragments, "dropped_unreadable")
 
     def clear(self) -> None:
         """Forget all fragments; they count as evicted."""
-        for pieces in [chunk.pieces for chunk in self._chunks.values()] + [*self._growing.values()]:
-            self._let_go(pieces, "evicted")
-        self._chunks.clear()
-        self._shelves.clear()
+        complete = [sequence.fragments for sequence in self._sequences.values()]
+        for fragments in [*complete, *self._growing.values()]:
+            self._note_gone(fragments, "evicted")
+        self._sequences.clear()
+        self._queue.clear()
         self._growing.clear()
         self._num_growing = 0
 
@@ -268,37 +266,35 @@ class ReplayBuffer(Generic[Payload]):
         return self._version + lead - self.max_staleness
 
     def _use(self, names: list[FragmentKey], trained_at: int) -> list[Sample[Payload]]:
-        """Hand out chunks that were taken off their shelf, and put them on the next if any."""
-        # Somebody waits for this: one pass, and the counting once.
+        """Hand out sequences that were taken out of the queue, and put back what may be reused."""
+        # The learner waits for this: one pass over the fragments, and they are counted at the end.
         samples: list[Sample[Payload]] = []
-        used_up: list[_Piece[Payload]] = []
+        used_up: list[_Held[Payload]] = []
         for name in names:
-            chunk = self._chunks[name]
-            version = chunk.weights_version
-            chunk.uses = uses = chunk.uses + 1
+            sequence = self._sequences[name]
+            version = sequence.weights_version
+            sequence.uses = uses = sequence.uses + 1
             if uses < self.max_reuse:
-                self._shelves.put(name, uses=uses, version=version)
+                self._queue.add(name, uses=uses, version=version)
             else:
-                del self._chunks[name]
-                used_up += chunk.pieces
-            for piece in chunk.pieces:
-                samples.append(Sample(piece.payload, trained_at - version, uses, name))
-        self._let_go(used_up, "used_up")
+                del self._sequences[name]
+                used_up += sequence.fragments
+            for held in sequence.fragments:
+                samples.append(Sample(held.payload, trained_at - version, uses, name))
+        self._note_gone(used_up, "used_up")
         return samples
 
     def _evict(self) -> None:
-        """Make room by the oldest chunk, or else the oldest unfinished one."""
-        if self._chunks:
-            name = next(iter(self._chunks))
-            self._shelves.take(name)
-            self._let_go(self._chunks.pop(name).pieces, "evicted")
+        """Make room by the oldest sequence, or else the oldest incomplete one."""
+        if self._sequences:
+            name = next(iter(self._sequences))
+            self._queue.remove(name)
+            self._note_gone(self._sequences.pop(name).fragments, "evicted")
         elif self._growing:
-            _, pieces = self._growing.popitem(last=False)
-            self._num_growing -= len(pieces)
-            self._let_go(pieces, "evicted")
+            _, fragments = self._growing.popitem(last=False)
+            self._num_growing -= len(fragments)
+            self._note_gone(fragments, "evicted")
 
-    def _let_go(self, pieces: list[_Piece[Payload]], why: str) -> None:
-        """Count fragments that leave, under one of the names of `BufferCounts`."""
-        setattr(self.counts, why, getattr(self.counts, why) + len(pieces))
-        for piece in pieces:
-            self.on_gone(piece.payload)
+    def _note_gone(self, fragments: list[_Held[Payload]], why: str) -> None:
+        """Count fragments that leave the buffer, under one of the names of `BufferCounts`."""
+        setattr(self.counts, why, getattr(self.counts, why) + len(fragments))

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from rllib_minestudio.algorithms.rollout import RolloutReport
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, FailureBudget
-from rllib_minestudio.algorithms.training_loop.replay_buffer_actor import StoredFragment
+from rllib_minestudio.algorithms.rollout_report import RolloutReport
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
+from rllib_minestudio.algorithms.training_loop.remote_runner import RemoteRunner, RolloutCall
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
 
@@ -34,48 +32,10 @@ STOP_WITHIN_S = 10.0
 
 
 class Harvest(NamedTuple):
-    """What came back from one rollout call."""
+    """What came back from one rollout call: the report, and references to its fragments."""
 
     report: RolloutReport
-    fragments: list[StoredFragment]
-
-
-@dataclass
-class _Call:
-    """References to the results of one call.
-
-    `void` if it was sent before the weights were rolled back: what it brings is of no use.
-    """
-
-    report: ray.ObjectRef
     fragments: list[ray.ObjectRef]
-    void: bool = False
-
-
-@dataclass
-class _Runner:
-    """A remote env runner as it appears from here.
-
-    Attributes:
-        index: As RLlib counts them, from 1.
-        calls: Under way, oldest first.
-        since: When the oldest began, or when the runner was lost.
-        returning: While it is lost: a call it will answer when it is back.
-        pinged: When that call was made; those made before Ray has started it fail at once.
-        incarnation: As its last report said.
-        starts: How often Ray had started it anew when that last changed.
-        losses: How often it was seen to be lost, or ended, since then.
-    """
-
-    index: int
-    actor: Any
-    calls: deque[_Call] = field(default_factory=deque)
-    since: float = 0.0
-    returning: ray.ObjectRef | None = None
-    pinged: float = 0.0
-    incarnation: str = ""
-    starts: int = 0
-    losses: int = 0
 
 
 class RolloutRequests:
@@ -88,10 +48,10 @@ class RolloutRequests:
         timeout_s: How long a call may take before its runner counts as hung.
         restore_timeout_s: How long a lost runner may take to come back before it is started once
             more, and how long to wait while no runner at all is well.
-        max_restarts_per_hour: Failures of runners, taken together, that are put up with.
+        max_restarts_per_hour: Failures of runners, taken together, that are tolerated.
 
     Attributes:
-        restored: Indices of runners that were lost and are back; whoever reads it empties it.
+        restored: Indices of runners that were lost and are back; the reader empties the list.
         lost_calls: Rollouts that were lost with their runner.
         void_calls: Rollouts that came back after a rollback.
     """
@@ -107,13 +67,13 @@ class RolloutRequests:
         max_restarts_per_hour: int,
     ) -> None:
         """Begin without calls."""
-        self._runners = [_Runner(index, actor) for index, actor in actors.items()]
+        self._runners = [RemoteRunner(index, actor) for index, actor in actors.items()]
         self.num_envs = num_envs
         self._max_in_flight = max_in_flight
         self._timeout_s = timeout_s
         self._restore_timeout_s = restore_timeout_s
         self._last_well = time.monotonic()
-        self.failures = FailureBudget("env runner", max_restarts_per_hour)
+        self.failures = PartFailures("env runner", max_restarts_per_hour)
         self.restored: list[int] = []
         self.lost_calls = 0
         self.void_calls = 0
@@ -121,7 +81,7 @@ class RolloutRequests:
     @property
     def num_well(self) -> int:
         """Runners that are not lost."""
-        return sum(runner.returning is None for runner in self._runners)
+        return sum(runner.is_well for runner in self._runners)
 
     @property
     def fragments_under_way(self) -> int:
@@ -131,7 +91,7 @@ class RolloutRequests:
     # ---------------------------------------------------------------- calls
 
     def send(self, weights: WeightsSource, *, room: int, aligned: bool) -> None:
-        """Send calls to whoever has the fewest, while there is room for what they will bring.
+        """Send calls, to runners with the fewest first, while there is room for their fragments.
 
         Args:
             weights: Where the runners pull their weights from.
@@ -140,7 +100,7 @@ class RolloutRequests:
         """
         for depth in range(self._max_in_flight):
             for runner in self._runners:
-                if runner.returning is None and len(runner.calls) == depth:
+                if runner.is_well and len(runner.calls) == depth:
                     if room < self.num_envs:
                         return
                     room -= self.num_envs
@@ -164,7 +124,7 @@ class RolloutRequests:
         return [harvest for runner in self._runners for harvest in self._harvest(runner, ready)]
 
     def make_void(self) -> None:
-        """Do away with what the calls under way will bring."""
+        """Discard what the calls under way will bring."""
         for runner in self._runners:
             for call in runner.calls:
                 call.void = True
@@ -182,14 +142,12 @@ class RolloutRequests:
 
     # ---------------------------------------------------------------- inside
 
-    def _send(self, runner: _Runner, weights: WeightsSource, aligned: bool) -> None:
-        if not runner.calls:
-            runner.since = time.monotonic()
+    def _send(self, runner: RemoteRunner, weights: WeightsSource, aligned: bool) -> None:
         rollout = runner.actor.rollout.options(num_returns=self.num_envs + 1)
         report, *fragments = rollout.remote(weights, aligned)
-        runner.calls.append(_Call(report, fragments))
+        runner.note_call(RolloutCall(report, fragments))
 
-    def _harvest(self, runner: _Runner, ready: set[ray.ObjectRef]) -> Iterator[Harvest]:
+    def _harvest(self, runner: RemoteRunner, ready: set[ray.ObjectRef]) -> Iterator[Harvest]:
         while runner.calls and runner.calls[0].report in ready:
             call = runner.calls[0]
             try:
@@ -204,41 +162,36 @@ class RolloutRequests:
             runner.calls.popleft()
             runner.since = time.monotonic()
             self._last_well = runner.since
-            if report is not None and report.incarnation != runner.incarnation:
-                runner.incarnation = report.incarnation
+            if report is not None and report.instance_id != runner.instance_id:
+                runner.instance_id = report.instance_id
                 self._note_unseen(runner)
             if report is None:
                 self.lost_calls += 1
             elif call.void:
                 self.void_calls += 1
             else:
-                yield Harvest(report, self._stored(report, call))
+                yield Harvest(report, call.fragments)
         if runner.calls and time.monotonic() - runner.since > self._timeout_s:
             self._lose(runner, HUNG, f" ({self._timeout_s:g} s for a rollout)")
 
-    @staticmethod
-    def _stored(report: RolloutReport, call: _Call) -> list[StoredFragment]:
-        pairs = zip(report.fragments, call.fragments, strict=True)
-        return [StoredFragment(ref, meta.key, meta.weights_version_min) for meta, ref in pairs]
-
-    def _lose(self, runner: _Runner, cause: str, after: str = "") -> None:
+    def _lose(self, runner: RemoteRunner, cause: str, after: str = "") -> None:
         lost = len(runner.calls)
         runner.losses += 1
         self.lost_calls += lost
         runner.calls.clear()
         if cause == HUNG:
-            ray.kill(runner.actor, no_restart=False)
+            runner.end()
         runner.since = time.monotonic()
-        if runner.returning is None:
+        if runner.is_well:
             self._last_well = runner.since  # as far as could be told; it has its time from now on
-        self._ping(runner)
+        runner.ping()
         self.failures.note(
             cause,
             f"Env runner {runner.index} {cause}{after} and is restarted; {lost} rollouts under way "
             f"are lost, {self.num_well} of {len(self._runners)} env runners go on.",
         )
 
-    def _start_again(self, runner: _Runner) -> None:
+    def _start_again(self, runner: RemoteRunner) -> None:
         """End what may hang while it starts; no failure, for there may be no room for it at all."""
         logger.warning(
             "Env runner %d was not started within %g s; it is tried again, %d of %d env runners go "
@@ -248,27 +201,19 @@ class RolloutRequests:
             self.num_well,
             len(self._runners),
         )
-        ray.kill(runner.actor, no_restart=False)
+        runner.end()
         runner.losses += 1
         runner.since = time.monotonic()
-        self._ping(runner)
+        runner.ping()
 
-    def _note_unseen(self, runner: _Runner) -> None:
+    def _note_unseen(self, runner: RemoteRunner) -> None:
         """Note how often a runner was lost while it had nothing to do, or before it was back."""
-        starts = _starts(runner.actor)
-        unseen = starts - runner.starts - runner.losses
-        runner.starts, runner.losses = starts, 0
-        for _ in range(unseen):
+        for _ in range(runner.take_unseen_losses()):
             self.failures.note(
                 DIED,
                 f"Env runner {runner.index} {DIED} while it was being started or had nothing to "
                 "do; it is back, and no rollout is lost.",
             )
-
-    @staticmethod
-    def _ping(runner: _Runner) -> None:
-        runner.returning = runner.actor.ping.remote()
-        runner.pinged = time.monotonic()
 
     def _look_after_lost(self) -> None:
         """See which lost runners are back."""
@@ -290,7 +235,7 @@ class RolloutRequests:
                 if is_late:
                     self._start_again(runner)
                 elif now - runner.pinged > SECONDS_BETWEEN_PINGS:
-                    self._ping(runner)
+                    runner.ping()
             except RayActorError as error:
                 raise EnvRunnersLostError(
                     f"Env runner {runner.index} cannot be restarted: {error}"
@@ -301,11 +246,3 @@ class RolloutRequests:
                 f"env_runner_restore_timeout_s={self._restore_timeout_s:g}: see their logs, and "
                 "whether the cluster still has the CPUs and GPUs they ask for."
             )
-
-
-def _starts(actor: Any) -> int:
-    """How often Ray has started an actor anew.
-
-    Ray's control service counts it. (`ray.util.state` would ask the dashboard, which need not run.)
-    """
-    return int(ray._private.state.actors(actor._actor_id.hex())["NumRestarts"])

@@ -11,14 +11,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import FailureBudget
-from rllib_minestudio.algorithms.training_loop.service import Service
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
 
 PULL_WITHIN_S = 3.0
 """How long a runner waits for the actor before it makes do with what its caller knew."""
+ANSWER_WITHIN_S = 10.0
+"""An actor that has not answered for so long hangs; its methods take milliseconds."""
+START_WITHIN_S = 60.0
+"""How long its process may take to start; longer on a busy machine than anything it does later."""
 
 
 class Publication(NamedTuple):
@@ -60,16 +64,22 @@ class _Announcement(NamedTuple):
     prior: ray.ObjectRef | None
 
 
-class _Board:
-    """The actor: it remembers the newest announcement."""
+class WeightsBoard:
+    """The actor: it remembers the newest announcement, and nothing that it could not be told again.
+
+    If it dies or hangs, `WeightsPublisher` replaces it.
+    """
 
     def __init__(self) -> None:
+        """Know of no weights yet."""
         self._newest: _Announcement | None = None
 
     def announce(self, announcement: _Announcement) -> None:
+        """Replace the newest announcement."""
         self._newest = announcement
 
     def newest(self) -> _Announcement | None:
+        """The newest announcement, if there was one."""
         return self._newest
 
 
@@ -130,15 +140,21 @@ class WeightsPublisher:
 
     Args:
         max_restarts_per_hour: How often the actor may fail.
+
+    Attributes:
+        actor: A `WeightsBoard`; another one after a failure.
+        failures: Of the actor.
+        answer_within_s: How long the actor may take to answer before it counts as hung.
     """
 
     def __init__(self, max_restarts_per_hour: int) -> None:
         """Start the actor."""
+        self.failures = PartFailures("weights", max_restarts_per_hour)
+        self.answer_within_s = ANSWER_WITHIN_S
         self._number = 0
         self._newest: _Announcement | None = None
         self._prior: tuple[int, ray.ObjectRef | None] = (0, None)
-        failures = FailureBudget("weights", max_restarts_per_hour)
-        self.service = Service(failures, _Board, on_replaced=self._announce)
+        self._start()
 
     def publish(self, version: int, state: dict[str, Any]) -> None:
         """Make `state` the newest weights.
@@ -146,10 +162,16 @@ class WeightsPublisher:
         Args:
             version: Learner updates behind them.
             state: What `EnvRunner.set_state` takes.
+
+        Raises:
+            PartLostError: If the actor fails too often within an hour.
         """
         self._number += 1
         self._newest = _Announcement(self._number, version, ray.put(state), *self._prior)
-        self._announce()
+        while cause := self._announcement_failure():
+            self.failures.note(cause, f"The weights actor {cause}; another takes its place.")
+            ray.kill(self.actor)
+            self._start()
 
     def set_prior(self, weights: PriorWeights) -> None:
         """Give the prior's weights along with the next publications."""
@@ -158,7 +180,7 @@ class WeightsPublisher:
     def source(self) -> WeightsSource:
         """What to send with a rollout call; there must have been a publication."""
         assert self._newest is not None
-        return WeightsSource(self.service.actor, self._newest)
+        return WeightsSource(self.actor, self._newest)
 
     def newest(self, after_number: int) -> Publication | None:
         """The newest publication, for this process; None if it has `after_number`, the newest."""
@@ -169,7 +191,25 @@ class WeightsPublisher:
 
     def stop(self) -> None:
         """End the actor."""
-        self.service.stop()
+        ray.kill(self.actor)
 
-    def _announce(self) -> None:
-        self.service.call("announce", self._newest)
+    def _start(self) -> None:
+        # On the driver's node, whose loss ends the run anyway; beside Tune's placement group,
+        # because it takes no CPU.
+        node = ray.get_runtime_context().get_node_id()
+        on_this_node = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        board = ray.remote(num_cpus=0, scheduling_strategy=on_this_node)(WeightsBoard)
+        self.actor = board.remote()
+        self._has_answered = False
+
+    def _announcement_failure(self) -> str | None:
+        """Announce the newest weights; returns how the actor failed, or None if it did not."""
+        timeout = self.answer_within_s if self._has_answered else START_WITHIN_S
+        try:
+            ray.get(self.actor.announce.remote(self._newest), timeout=timeout)
+        except GetTimeoutError:
+            return HUNG
+        except RayActorError:
+            return DIED
+        self._has_answered = True
+        return None

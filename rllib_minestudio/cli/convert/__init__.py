@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rllib_minestudio.cli.console import stderr, stdout
+from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.whole_file import write_whole
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_minestudio.cli.convert.online_dict import Translation
 from rllib_minestudio.cli.convert.stand_ins import SIMULATOR, SIMULATOR_PARAMETERS, StandIn
-from rllib_minestudio.cli.convert.values import NotPlainError, plain
+from rllib_minestudio.cli.convert.values import NotPlainError, yaml_value
 from rllib_minestudio.env.callbacks.builder import CALLBACKS
 
 _RANDOM_EPISODES = 5
@@ -107,7 +107,7 @@ def _by_name(call: StandIn, parameters: Sequence[str]) -> dict[str, Any]:
 def _plain(translation: Translation, name: str, value: Any) -> Any:
     """A value as YAML can hold it; one that it cannot is left out and said so."""
     try:
-        return plain(value)
+        return yaml_value(value)
     except NotPlainError as error:
         translation.left_out.append(f"{name}: {error}")
         return None

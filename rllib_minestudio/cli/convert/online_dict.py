@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllib_minestudio.cli.convert.stand_ins import StandIn
-from rllib_minestudio.cli.convert.values import NotPlainError, plain
+from rllib_minestudio.cli.convert.values import NotPlainError, yaml_value
 
 
 @dataclass
@@ -220,7 +220,7 @@ def translate_options(translation: Translation, online_dict: Any) -> None:
     options: dict[str, Any] = {}
     for path, value in flattened(online_dict).items():
         try:
-            options[path] = plain(value)
+            options[path] = yaml_value(value)
         except NotPlainError as error:
             translation.left_out.append(f"{path}: {error}")
     for path, value in options.items():

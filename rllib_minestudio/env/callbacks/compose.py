@@ -14,7 +14,7 @@ from rllib_minestudio.env.callbacks.base import (
     StepResult,
     bound_hooks,
 )
-from rllib_minestudio.env.checks import Problems, is_integer, is_list
+from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.actions import EnvAction

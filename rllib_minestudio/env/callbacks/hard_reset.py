@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
-from rllib_minestudio.env.checks import Problems, is_integer, is_list, is_number
+from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim

@@ -6,16 +6,16 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
 from rllib_minestudio.env.callbacks.quantities import QUANTITY_RULE, RANDOM, allowed_quantities
-from rllib_minestudio.env.checks import Problems, is_integer, is_list
-from rllib_minestudio.env.minecraft.items import STACK_SIZES
+from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.errors import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rllib_minestudio.env.backend import RawObs
+    from rllib_minestudio.env.backends.protocol import RawObs
     from rllib_minestudio.env.simulator import MinecraftSim
 
 _CARRIED_SLOTS = range(36)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
-from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.env.option_checks import Problems, is_integer
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim

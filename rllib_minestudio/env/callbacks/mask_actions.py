@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.env.actions import KEYS, EnvAction, check_env_action
 from rllib_minestudio.env.callbacks.base import MinecraftCallback
-from rllib_minestudio.env.checks import Problems
+from rllib_minestudio.env.option_checks import Problems
 from rllib_minestudio.errors import InvalidActionError
 
 if TYPE_CHECKING:

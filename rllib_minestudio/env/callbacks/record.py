@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
-from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid

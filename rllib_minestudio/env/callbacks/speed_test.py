@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
-from rllib_minestudio.env.checks import Problems, is_integer
+from rllib_minestudio.env.option_checks import Problems, is_integer
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.actions import EnvAction

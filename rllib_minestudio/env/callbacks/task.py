@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
-from rllib_minestudio.env.checks import Problems, is_list
+from rllib_minestudio.env.option_checks import Problems, is_list
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.simulator import MinecraftSim

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.env.callbacks.base import MinecraftCallback
-from rllib_minestudio.env.checks import Problems, is_integer, is_list
-from rllib_minestudio.env.voxel.boxes import voxels_box
+from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
+from rllib_minestudio.env.voxel.observed_boxes import voxels_box
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.actions import EnvAction

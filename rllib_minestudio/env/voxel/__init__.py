@@ -2,18 +2,18 @@
 
 `engine.VoxelEngine` is the door. Below it, imports point downwards:
 
-    engine                      facade: reset, tick, execute, render, info
-    commands/  renderer         chat commands; pictures (renderer and render/)
-    surroundings                light, sky and biome where the player is
-    game                        the course of a game: begin, tick
-    building consequences places    what keys, events and deaths do
-    state                       everything a game consists of
-    mobs drops player_tick      kernels: one tick of each kind of thing
-    combat mining locomotion hunger raycast physics    kernels: the rules
-    world  worldgen  accel      blocks, terrain, and the box field for rays
-    player inventory entities   records and containers
-    blocks items tools boxes    tables; what a step may ask for
-    kernels jitcache rehearsal  how kernels are compiled, once per machine
+    engine         facade: reset, tick, execute, render, info
+    commands/      chat commands
+    game/          a whole game: its state, its course, what keys, events and deaths do
+    player/        the player: its state, and the rules of moving, fighting, mining and eating
+    entities/      animals, dropped items, falling blocks: their state, and a tick of each
+    render/        pictures
+    items/         what can be carried: tables, tools, inventory
+    world/         blocks, terrain, collision, and the box field for rays
+    kernels        how kernels are compiled
+
+Beside them, `kernel_cache` has `warmup_game` compile the kernels once per machine, `observed_boxes`
+is what a step may ask for, and `server/` speaks MineStudio's wire protocol.
 """
 
 RULES = 1

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel import commands, jitcache
-from rllib_minestudio.env.voxel.blocks import BLOCKS
-from rllib_minestudio.env.voxel.boxes import Box
+from rllib_minestudio.env.voxel import commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
-from rllib_minestudio.env.voxel.entities import MOB_KINDS
-from rllib_minestudio.env.voxel.game import Game
-from rllib_minestudio.env.voxel.player import Player
-from rllib_minestudio.env.voxel.renderer import Renderer
-from rllib_minestudio.env.voxel.surroundings import location_stats
-from rllib_minestudio.env.voxel.worldgen import BIOMES, biome_at
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.game.game import Game
+from rllib_minestudio.env.voxel.game.surroundings import location_stats
+from rllib_minestudio.env.voxel.observed_boxes import Box
+from rllib_minestudio.env.voxel.player.player import Player
+from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 
 _PLACE = (("x", "xpos"), ("y", "ypos"), ("z", "zpos"), ("pitch", "pitch"), ("yaw", "yaw"))
@@ -48,7 +48,7 @@ class VoxelEngine:
             aspect: Width over height of the view, whatever the frame's shape.
             view_distance: How far one sees, in blocks; at most 80.
         """
-        jitcache.warmup()
+        kernel_cache.warmup()
         self._view = (fov_degrees, aspect, view_distance)
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}

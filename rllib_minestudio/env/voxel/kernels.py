@@ -1,7 +1,7 @@
 """How the engine's kernels are compiled, and where their machine code is kept.
 
 Compiled code is cached on disk in a folder whose name depends on everything that it is made from,
-so it never has to be checked for staleness (see `jitcache` for compiling it once per machine).
+so it never has to be checked for staleness (see `kernel_cache` for compiling it once per machine).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rllib_minestudio import machine_code
-from rllib_minestudio.machine_code import CACHE_VARIABLE as CACHE_VARIABLE
+from rllib_minestudio import compilation_cache
+from rllib_minestudio.compilation_cache import CACHE_VARIABLE as CACHE_VARIABLE
 
 _WITHOUT_KERNELS = "server"
 """Folder below the engine's that has no kernels: a change there compiles nothing anew."""
@@ -28,8 +28,8 @@ def _sources() -> list[Path]:
     ]
 
 
-CACHE_FOLDER = machine_code.base_folder() / machine_code.fingerprint(
-    [*_sources(), Path(machine_code.__file__)]
+CACHE_FOLDER = compilation_cache.base_folder() / compilation_cache.fingerprint(
+    [*_sources(), Path(compilation_cache.__file__)]
 )
 """Folder of this version's machine code on this machine."""
 
@@ -52,7 +52,9 @@ def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _
     """
 
     def decorate(function: _F) -> _F:
-        compiled = machine_code.compiled(function, CACHE_FOLDER, fastmath=fastmath, inline=inline)
+        compiled = compilation_cache.compiled(
+            function, CACHE_FOLDER, fastmath=fastmath, inline=inline
+        )
         _kernels.append(compiled)
         return compiled
 

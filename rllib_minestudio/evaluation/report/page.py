@@ -13,6 +13,7 @@ from jinja2 import Environment, StrictUndefined
 
 from rllib_minestudio.evaluation.compare import Comparison
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, Summary
 from rllib_minestudio.evaluation.report import plots
 from rllib_minestudio.evaluation.report.tables import (
     COLUMNS,
@@ -20,7 +21,6 @@ from rllib_minestudio.evaluation.report.tables import (
     policy_name,
     task_rows,
 )
-from rllib_minestudio.evaluation.summary import CONFIDENCE, Summary
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 from rllib_minestudio.whole_file import write_whole
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure  # unlike pyplot, needs no display and keep
 from matplotlib.ticker import MaxNLocator
 
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.summary import Rate, Summary
+from rllib_minestudio.evaluation.evaluation_summary import Rate, Summary
 
 YES, NO, UNKNOWN = "#2a7a3b", "#b8473b", "#4a6fa5"
 

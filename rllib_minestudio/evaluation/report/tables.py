@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rllib_minestudio.evaluation.compare import Comparison
-from rllib_minestudio.evaluation.summary import CONFIDENCE, Rate, Summary, spread
+from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, Rate, Summary, spread
 
 COLUMNS = ("episodes", "successes", "rate", f"{CONFIDENCE:.0%} interval")
 

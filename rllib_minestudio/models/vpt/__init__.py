@@ -2,6 +2,6 @@
 
 from rllib_minestudio.models.vpt.config import PRESETS, VPTConfig
 from rllib_minestudio.models.vpt.network import VPTNetwork, VPTOutput
-from rllib_minestudio.models.vpt.state import VPTState
+from rllib_minestudio.models.vpt.recurrent_state import VPTState
 
 __all__ = ["PRESETS", "VPTConfig", "VPTNetwork", "VPTOutput", "VPTState"]

@@ -12,8 +12,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.models.vpt.arguments import arguments_from_config
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint, load_network
 from rllib_minestudio.models.vpt.checkpoint_files import (
     NETWORK,
     TENSORS,
@@ -23,6 +21,8 @@ from rllib_minestudio.models.vpt.checkpoint_files import (
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
+from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_network
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 

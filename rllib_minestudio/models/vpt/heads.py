@@ -44,6 +44,9 @@ NUM_BUTTONS = 8641
 CAMERA_BINS = 11
 NUM_CAMERA = CAMERA_BINS**2
 
+NULL_CAMERA = NUM_CAMERA // 2
+"""The token of a camera that does not turn."""
+
 INITIAL_LOGIT_SCALE = 0.01
 """Fan-in scale of the heads: a new policy is all but uniform (MineStudio resets to the same)."""
 
@@ -173,33 +176,3 @@ def kl_divergence(logits_p: Logits, logits_q: Logits) -> Tensor:
     """
     terms = [vecdot(logits_p[name].exp(), logits_p[name] - logits_q[name]) for name in logits_p]
     return torch.stack(terms).sum(dim=0)
-
-
-def sample(logits: Logits, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-    """Draws an action from each head.
-
-    By inverse CDF: one uniform number per head and row instead of MineStudio's one per logit
-    (Gumbel-max), for the same distribution. The sums are float64, because in float32 the
-    cumulative sum of 8641 terms misplaces rare actions.
-
-    Args:
-        logits: Per head [..., N].
-        generator: Source of randomness on the logits' device; the global one if None.
-
-    Returns:
-        Per head [..., 1] tokens, int64.
-    """
-    actions = {}
-    for name, log_p in logits.items():
-        cumulative = log_p.double().exp().cumsum(dim=-1)
-        uniform = torch.rand(
-            (*log_p.shape[:-1], 1), dtype=torch.float64, device=log_p.device, generator=generator
-        )
-        token = torch.searchsorted(cumulative, uniform * cumulative[..., -1:], right=True)
-        actions[name] = token.clamp_(max=log_p.shape[-1] - 1)
-    return actions
-
-
-def argmax(logits: Logits) -> dict[str, Tensor]:
-    """Returns each head's most probable token, [..., 1] int64."""
-    return {name: log_p.argmax(dim=-1, keepdim=True) for name, log_p in logits.items()}

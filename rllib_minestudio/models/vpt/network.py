@@ -22,7 +22,7 @@ from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import make_action_heads
 from rllib_minestudio.models.vpt.impala import ImageEncoder
 from rllib_minestudio.models.vpt.layers import normed_linear
-from rllib_minestudio.models.vpt.state import VPTState, visibility
+from rllib_minestudio.models.vpt.recurrent_state import VPTState, visibility
 from rllib_minestudio.models.vpt.value_head import ValueHead
 
 

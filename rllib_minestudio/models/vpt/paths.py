@@ -85,11 +85,11 @@ def of_convolution(work: Convolution, processor: Processor) -> Path:
         needs_torch = work.has_gradients and work.dtype == torch.float32
         return Path.WINOGRAD_BACKWARD if needs_torch else Path.WINOGRAD
     if work.pixels is None:
-        return of_frozen_weights(work.dtype, work.device, processor)
+        return for_inference(work.dtype, work.device, processor)
     return Path.TORCH
 
 
-def of_frozen_weights(dtype: torch.dtype, device: str, processor: Processor) -> Path:
+def for_inference(dtype: torch.dtype, device: str, processor: Processor) -> Path:
     """Chooses the path of a layer, of any kind, whose weights can be laid out beforehand."""
     computes = processor.onednn if dtype == torch.float32 else processor.onednn_bfloat16
     return Path.ONEDNN if device == "cpu" and computes else Path.TORCH

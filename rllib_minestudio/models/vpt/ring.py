@@ -16,13 +16,13 @@ from torch import Tensor
 
 from rllib_minestudio.models.vpt.attention import MASKED_LOGIT
 from rllib_minestudio.models.vpt.config import VPTConfig
-from rllib_minestudio.models.vpt.state import VPTState
+from rllib_minestudio.models.vpt.recurrent_state import VPTState
 
 
 class RingMemory:
     """The memories of several environments on one device, never reallocated.
 
-    Axes beyond ``state.py``'s: n all environments.
+    Axes beyond ``recurrent_state.py``'s: n all environments.
     """
 
     def __init__(self, config: VPTConfig, num_envs: int, device: torch.device) -> None:

@@ -86,11 +86,6 @@ class ValueHead(nn.Module):
         mean, std = self.normalizer.mean_and_std()
         return value * std + mean
 
-    def update_statistics(self, target: Tensor) -> None:
-        """Takes a batch of returns (any shape, the task's units) into the statistics."""
-        target = target.detach().float()
-        self.normalizer.update(target.mean(), target.square().mean())
-
     @torch.no_grad()
     def reset_to_zero(self) -> None:
         """Zeroes weights, bias and statistics: a new task's values start at 0 everywhere."""

@@ -15,7 +15,7 @@ from rllib_minestudio.algorithms.cloning import MineStudioBC
 from rllib_minestudio.algorithms.cloning.data import split, window_options
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from rllib_minestudio.models.vpt.heads import log_prob
 from rllib_minestudio.recordings import find_recordings

@@ -6,13 +6,13 @@ from statistics import fmean
 import pytest
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.cli.starting_policy import load_starting_policy
-from rllib_minestudio.evaluation.checkpoint import evaluation_config
 from rllib_minestudio.evaluation.evaluate import evaluate
-from rllib_minestudio.evaluation.options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.policy_loading import evaluation_config
+from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig
-from rllib_minestudio.models.vpt.checkpoint import config_from_checkpoint
 from rllib_minestudio.models.vpt.shipped import FOLDER, shipped_names
+from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint
 
 PRIOR = "package:hunter_nano"
 EXPERIMENT = Path(__file__).parents[3] / "tuned_examples" / "cow_from_prior.yaml"

@@ -109,7 +109,7 @@ def test_what_is_recorded_is_what_happened(runner, number):
     causes = {"died"} if number == signal.SIGKILL else {"hung_start", "hung_reset", "hung_step"}
     assert set(restarts) <= causes
     assert not any(os.path.exists(f"/proc/{pid}") for pid in storm.hit - last_pids)
-    for i, env_id in enumerate(runner._env_ids):
+    for i, env_id in enumerate(runner._collector.env_ids):
         recorded = check_fragments([f for f in fragments if f.env_id == env_id])
         reported = [(e.length, e.undiscounted_return) for e in episodes if e.env_index == i]
         assert recorded == reported[: len(recorded)]

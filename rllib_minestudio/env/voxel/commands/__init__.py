@@ -14,7 +14,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     split_words,
 )
 from rllib_minestudio.env.voxel.commands.selectors import select
-from rllib_minestudio.env.voxel.state import GameState
+from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.errors import did_you_mean
 
 _COMMAND_EFFORT = 16

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_minestudio.env.voxel import effects, places
 from rllib_minestudio.env.voxel.commands.parsing import (
     CommandError,
     CommandResult,
@@ -19,8 +18,9 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     title,
 )
 from rllib_minestudio.env.voxel.commands.selectors import PLAYER, Target, select, select_player
-from rllib_minestudio.env.voxel.entities import MOB_CAPACITY, MOB_KIND_ID
-from rllib_minestudio.env.voxel.inventory import (
+from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_ID
+from rllib_minestudio.env.voxel.game import spawning
+from rllib_minestudio.env.voxel.items.inventory import (
     CHEST_SLOT,
     FEET_SLOT,
     HEAD_SLOT,
@@ -29,8 +29,9 @@ from rllib_minestudio.env.voxel.inventory import (
     MAIN_SLOTS,
     OFFHAND_SLOT,
 )
-from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.worldgen import BIOMES
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.player import effects
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from rllib_minestudio.errors import did_you_mean
 
 _DEFAULT_EFFECT_SECONDS = 30
@@ -168,7 +169,7 @@ def kill(source: Source, arguments: list[str]) -> CommandResult:
     state = source.state
     _remove(source, found)
     if any(target.is_player for target in found):
-        places.kill_player(state)
+        spawning.kill_player(state)
     if len(found) == 1:
         return CommandResult(True, f"Killed {title(found[0].kind)}")
     return CommandResult(True, f"Killed {len(found)} entities")
@@ -222,7 +223,7 @@ def _move(
             )
             state.player.yaw, state.player.pitch = yaw, pitch
         source.effort.spend(_TELEPORT_EFFORT)
-        places.teleport(state, *position)
+        spawning.teleport(state, *position)
 
 
 def _angle(word: str, now: float) -> float:
@@ -243,11 +244,11 @@ def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
     require_in_world((x, y, z), "teleport")
     source.effort.spend(_TELEPORT_EFFORT)
     state = source.state
-    found = places.find_biome(state, BIOMES.index(name), int(x // 1), int(z // 1))
+    found = spawning.find_biome(state, BIOMES.index(name), int(x // 1), int(z // 1))
     if found is None:
         raise CommandError(f"Could not find a biome of type {name} within a reasonable distance")
-    place = places.surface_place(state, *found)
-    places.teleport(state, *place)
+    place = spawning.surface_place(state, *found)
+    spawning.teleport(state, *place)
     return CommandResult(
         True, f"Teleported {PLAYER} to {name} at {place[0]}, {place[1]}, {place[2]}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.blocks import AIR, BLOCK_ID
 from rllib_minestudio.env.voxel.commands.parsing import (
     CommandError,
     CommandResult,
@@ -12,8 +11,9 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_int,
     read_name,
 )
-from rllib_minestudio.env.voxel.loot import drop_loot
-from rllib_minestudio.env.voxel.state import DAY_TICKS, GAME_RULES
+from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GAME_RULES
+from rllib_minestudio.env.voxel.game.loot import drop_loot
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768

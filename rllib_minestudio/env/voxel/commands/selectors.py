@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_float,
     read_int,
 )
-from rllib_minestudio.env.voxel.entities import MOB_KINDS
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 
 PLAYER = "Player"
 """Name of the player in messages, and as a target."""

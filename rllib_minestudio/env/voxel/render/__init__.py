@@ -1,6 +1,6 @@
-"""Parts of the first-person renderer; `rllib_minestudio.env.voxel.renderer` puts them together.
+"""The first-person renderer: `renderer`, and the parts that it puts together.
 
-Reading order: `camera` (what is seen), `sky` (colours of the hour), `lanes` and `terrain` (ray
+Reading order: `camera` (what is seen), `sky` (colours of the hour), `ray_tiles` and `terrain` (ray
 casting of blocks) with `shading` and `occlusion` (what a hit looks like), `celestial` (sun, moon,
 stars), `models`, `placement` and `entities` (mobs and items as textured boxes), `hand` and `hud`
 (what is glued to the screen), `overlay` (how those are blended in). Textures are painted by

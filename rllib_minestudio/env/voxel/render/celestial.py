@@ -17,7 +17,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.lanes import SKY_DEPTH
+from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 
 # Half the side of each square, seen from a distance of 1.
 SUN_SIZE, MOON_SIZE = np.float32(0.09), np.float32(0.07)
@@ -104,7 +104,7 @@ def render_celestial(
         width: Pixels per row.
         height: Rows.
         frame: uint8 (height * width * 3,), drawn into.
-        depth: float32 (height * width,), `lanes.SKY_DEPTH` where there is sky.
+        depth: float32 (height * width,), `ray_tiles.SKY_DEPTH` where there is sky.
     """
     # The sun rises in the east (+x) and sets in the west.
     sin, cos = float32(math.sin(angle)), float32(math.cos(angle))

@@ -16,7 +16,7 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
-from rllib_minestudio.env.voxel.render.lanes import (
+from rllib_minestudio.env.voxel.render.ray_tiles import (
     BESIDE,
     BEYOND,
     CORNER,

@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.lanes import (
+from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
     CELL_X,

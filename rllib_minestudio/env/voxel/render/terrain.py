@@ -1,12 +1,12 @@
 """Ray casting of the block world into colour and depth.
 
-Rays walk the *box field* (see `accel`): for an air cell it tells how far the surrounding layer is
-empty sideways and how many such layers lie above and below, so one step leaves a whole empty box.
-A tile of 8 x 8 rays advances in lockstep inside one flat scratch array; index arithmetic, gathers
-and float arithmetic are separate loops, which is what lets LLVM vectorise them. Three habits matter
-(each cost a factor of two or more when it was missing): indices are cast to uint32 before use,
-gathers stay out of the arithmetic loops, and the origin is nudged along the ray by `NUDGE` rather
-than t by an epsilon, which could stall.
+Rays walk the *box field* (see `box_field`): for an air cell it tells how far the surrounding layer
+is empty sideways and how many such layers lie above and below, so one step leaves a whole empty
+box. A tile of 8 x 8 rays advances in lockstep inside one flat scratch array; index arithmetic,
+gathers and float arithmetic are separate loops, which is what lets LLVM vectorise them. Three
+habits matter (each cost a factor of two or more when it was missing): indices are cast to uint32
+before use, gathers stay out of the arithmetic loops, and the origin is nudged along the ray by
+`NUDGE` rather than t by an epsilon, which could stall.
 
 Coordinates inside the kernels: the eye's column is at x = z = 128, so the 256 x 256 window around
 it is positive and truncation is floor. There are no blocks above `ceiling` and below 0, and the box
@@ -36,7 +36,8 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.lanes import (
+from rllib_minestudio.env.voxel.render.occlusion import occlude
+from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
     CELL_X,
@@ -69,7 +70,6 @@ from rllib_minestudio.env.voxel.render.lanes import (
     WINDOW,
     ZERO,
 )
-from rllib_minestudio.env.voxel.render.occlusion import occlude
 from rllib_minestudio.env.voxel.render.shading import (
     choose_texels,
     find_fronts,
@@ -234,8 +234,8 @@ def render_terrain(
         height: Rows.
         frame: uint8 (height * width * 3,), overwritten.
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
-        s: Float scratch of `lanes.new_scratch`.
-        n: Integer scratch of `lanes.new_scratch`.
+        s: Float scratch of `ray_tiles.new_scratch`.
+        n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
     for tile_y in range(0, height, TILE):

@@ -7,12 +7,12 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rllib_minestudio.env.voxel.boxes import Box
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.server.mission import Mission
 from rllib_minestudio.env.voxel.server.step_text import Step
-from rllib_minestudio.env.voxel.worldgen import BIOMES
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 _NAMESPACE = "minecraft:"
 _INVENTORY_SLOTS = 41

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllib_minestudio.env.voxel.boxes import Box, mobs_box, voxels_box
+from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.env.voxel.server.wire import ProtocolError
 
 KEYS = frozenset(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from rllib_minestudio import machine_code
+from rllib_minestudio import compilation_cache
 from rllib_minestudio.models.vpt.winograd import kernels, product, simd, team, tiles
 from rllib_minestudio.models.vpt.winograd.kernels import BLOCK, Sizes, count_tiles
 from rllib_minestudio.models.vpt.winograd.kernels import POINTS as POINTS
@@ -25,11 +25,11 @@ from rllib_minestudio.models.vpt.winograd.team import array_at, words_at
 _logger = logging.getLogger(__name__)
 
 _MODULES = (
-    *(__file__, kernels.__file__, machine_code.__file__, product.__file__),
+    *(__file__, kernels.__file__, compilation_cache.__file__, product.__file__),
     *(simd.__file__, team.__file__, tiles.__file__),
 )
-CACHE_FOLDER = machine_code.base_folder() / (
-    "network-" + machine_code.fingerprint(Path(module) for module in _MODULES)
+CACHE_FOLDER = compilation_cache.base_folder() / (
+    "network-" + compilation_cache.fingerprint(Path(module) for module in _MODULES)
 )
 """Folder of this version's machine code on this machine."""
 
@@ -185,7 +185,7 @@ def _codes() -> _Codes:
     """Loads the machine code, or compiles it."""
     functions = _convolve_code, _normalise_code, _pool_code, _filter_gradient_code
     return _Codes(
-        *(machine_code.address_of(each, team.SIGNATURE, CACHE_FOLDER) for each in functions)
+        *(compilation_cache.address_of(each, team.SIGNATURE, CACHE_FOLDER) for each in functions)
     )
 
 
@@ -209,10 +209,10 @@ def compile_once(progress: Callable[[str], None] | None = None) -> None:
     tell = progress or _logger.warning
 
     def waiting(seconds: float) -> None:
-        if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
+        if seconds % _REPORT_SECONDS < compilation_cache.POLL_SECONDS:
             tell("Another process is compiling the network's convolutions; waiting for it ...")
 
-    with machine_code.only_process(CACHE_FOLDER, waiting):
+    with compilation_cache.only_process(CACHE_FOLDER, waiting):
         if not are_compiled():
             tell("Compiling the network's convolutions, once for this machine (about 10 s) ...")
             start = time.monotonic()

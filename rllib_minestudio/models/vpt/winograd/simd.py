@@ -21,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from rllib_minestudio.machine_code import Target, target
+from rllib_minestudio.compilation_cache import Target, target
 
 
 def fused_lanes(target: Target) -> int:

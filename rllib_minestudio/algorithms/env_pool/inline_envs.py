@@ -1,0 +1,208 @@
+"""Environments stepped one after the other in this process."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.algorithms.env_pool.base import (
+    USER_ERRORS,
+    EnvPool,
+    EpisodeSource,
+    Infos,
+    PoolStep,
+    StepInfos,
+    image_space,
+    write_image,
+)
+from rllib_minestudio.algorithms.env_pool.episode import (
+    Episode,
+    RunningEpisode,
+    describe,
+    plain_info,
+)
+from rllib_minestudio.algorithms.env_pool.restarts import ERROR, EnvFailures
+from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
+from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
+
+
+class InlineEnvs(EnvPool):
+    """A plain loop: `send` notes the actions, `recv` plays them.
+
+    An exception replaces the environment that raised it. Nothing protects against one that hangs.
+
+    Args:
+        make_envs: One constructor per environment.
+        gamma: Discount per step, for the episodes' discounted returns.
+        options: Of these, `max_restarts_per_hour` matters here.
+        seed: Of an environment's first episode after it was replaced.
+        recreated: Whether this pool replaces one that was lost: then its first episodes are not
+            those that the lost one began with.
+        episode_source: Chooses seed and options of every reset; None leaves each environment its
+            own sequence of episodes.
+        infos: Which infos every `PoolStep` tells.
+    """
+
+    def __init__(
+        self,
+        make_envs: Sequence[Callable[[], gym.Env]],
+        *,
+        gamma: float,
+        options: EnvPoolOptions | None = None,
+        seed: int = 0,
+        recreated: bool = False,
+        episode_source: EpisodeSource | None = None,
+        infos: Infos = Infos.NONE,
+    ) -> None:
+        """Construct the environments; they are reset by `reset`."""
+        options = options or EnvPoolOptions()
+        self.restarts = Counter()
+        self._make_envs = make_envs
+        self.envs = [make() for make in make_envs]
+        self.num_envs = len(self.envs)
+        self.single_observation_space = self.envs[0].observation_space
+        self.single_action_space = self.envs[0].action_space
+        self._gamma = gamma
+        self._seed = seed
+        self._episode_source = episode_source
+        self._needs_seed = [recreated] * self.num_envs
+        n, shape = self.num_envs, image_space(self.single_observation_space).shape
+        self._obs = np.zeros((n, *shape), np.uint8)
+        self._reward = np.zeros(n, np.float32)
+        self._terminated = np.zeros(n, np.bool_)
+        self._truncated = np.zeros(n, np.bool_)
+        self._answered = np.zeros(n, np.bool_)
+        self._running = [RunningEpisode(i, {}) for i in range(n)]
+        self._failures = [
+            EnvFailures(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
+        ]
+        self._actions: dict[int, Mapping[str, Any] | None] = {}
+        self._closed = False
+        self._infos = infos
+        self._told: dict[int, StepInfos] = {}
+
+    def reset(self) -> None:
+        """Begin new episodes everywhere; see `EnvPool.reset`."""
+        self._actions = dict.fromkeys(range(self.num_envs))
+
+    def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
+        """Note the actions; see `EnvPool.send`."""
+        for k, i in enumerate(rows.tolist()):
+            self._actions[i] = {name: values[k] for name, values in action.items()}
+
+    def recv(self, min_ready: int = 1) -> PoolStep:
+        """Play every action that was sent; see `EnvPool.recv`."""
+        rows = np.array(sorted(self._actions), np.int64)
+        final_obs: dict[int, NDArray[np.uint8]] = {}
+        episodes: list[Episode] = []
+        self._told = {}
+        for i in rows.tolist():
+            action = self._actions.pop(i)
+            self._answered[i] = action is not None
+            if action is None:
+                self._begin(i)
+            else:
+                self._step(i, action, final_obs, episodes)
+        everything = len(rows) == self.num_envs
+        take: Any = slice(None) if everything else rows  # a slice does not copy
+        return PoolStep(
+            rows,
+            self._obs[take],
+            self._answered[take],
+            self._reward[take],
+            self._terminated[take],
+            self._truncated[take],
+            final_obs,
+            episodes,
+            self._told,
+        )
+
+    def close(self, **_: Any) -> None:
+        """Close all environments; may be called twice."""
+        if not self._closed:
+            self._closed = True
+            for env in self.envs:
+                env.close()
+
+    # ---------------------------------------------------------------- one environment
+
+    def _step(
+        self,
+        i: int,
+        action: Mapping[str, Any],
+        final_obs: dict[int, NDArray[np.uint8]],
+        episodes: list[Episode],
+    ) -> None:
+        """Play one step, and begin the next episode if it ended this one."""
+        failed, info = None, {}
+        try:
+            obs, reward, terminated, truncated, info = self.envs[i].step(action)
+            reward = float(reward)
+            write_image(self._obs[i], obs)
+        except USER_ERRORS:
+            raise
+        except Exception as error:
+            failed, info = describe(error), {}
+            reward, terminated, truncated = 0.0, False, True
+            self._replace(i, error)
+        else:
+            self._failures[i].note_step()
+        self._reward[i] = reward
+        self._terminated[i] = terminated
+        self._truncated[i] = truncated
+        self._running[i].add(reward, self._gamma)
+        ended = terminated or truncated
+        if self._infos is Infos.STEPS or (ended and self._infos is Infos.EPISODES):
+            self._told[i] = StepInfos(plain_info(info), env_error=failed)
+        elif self._infos is Infos.EPISODES:
+            self._told[i] = StepInfos()
+        if ended:
+            if truncated and not terminated:
+                final_obs[i] = self._obs[i].copy()
+            episodes.append(self._running[i].finish(plain_info(info), failed))
+            self._begin(i)
+
+    def _begin(self, i: int) -> None:
+        """Begin an episode, with a new environment as long as this one cannot."""
+        while True:
+            seed, options = None, None
+            if self._episode_source is not None:
+                seed, options = self._episode_source(i)
+            elif self._needs_seed[i]:
+                seed = derived_seed(self._seed, i, sum(self.restarts.values()))
+            try:
+                obs, info = self.envs[i].reset(seed=seed, options=options)
+                write_image(self._obs[i], obs)
+            except USER_ERRORS:
+                raise
+            except Exception as error:
+                self._replace(i, error)
+                continue
+            self._needs_seed[i] = False
+            first = plain_info(info)
+            self._running[i] = RunningEpisode(i, first)
+            if self._infos is not Infos.NONE:
+                self._told[i] = self._told.get(i, StepInfos())._replace(first=first)
+            return
+
+    def _replace(self, i: int, error: Exception) -> None:
+        """Build the environment anew, however many attempts that takes."""
+        self._needs_seed[i] = True
+        while True:
+            what = "".join(traceback.format_exception(error)).rstrip()
+            time.sleep(self._failures[i].note(ERROR, what))
+            try:
+                self.envs[i].close()
+                self.envs[i] = self._make_envs[i]()
+                return
+            except USER_ERRORS:
+                raise
+            except Exception as another:
+                error = another

@@ -1,0 +1,285 @@
+"""Plays the policy in environments, and cuts what happens into fragments.
+
+Only the observation, the action and two numbers are recorded per step. The network's memory stays
+on the device, in a rollout session; it is copied once, at the start of a fragment.
+(RLlib's own runner stores every output of the module at every step: with VPT's memory that is
+megabytes per step.)
+
+Each environment is at its own step of its own fragment; the policy acts for whichever are ready.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rllib_minestudio.algorithms.env_pool import EnvPool, Episode, PoolStep
+from rllib_minestudio.algorithms.env_pool.base import IMAGE
+from rllib_minestudio.algorithms.fragment import Fragment, FragmentBuilder
+from rllib_minestudio.algorithms.prior_latents import PriorLatents
+from rllib_minestudio.algorithms.rollout_report import INFERENCE, PRIOR, WAITING, StageTimes
+
+
+class _Observed(NamedTuple):
+    """What k environments see that wait for an action.
+
+    Attributes:
+        rows: (k,) int64, which environments.
+        obs: (k, H, W, 3) uint8.
+        first: (k,) bool, whether it begins an episode.
+    """
+
+    rows: NDArray[np.int64]
+    obs: NDArray[np.uint8]
+    first: NDArray[np.bool_]
+
+    def select(self, which: NDArray[np.bool_]) -> _Observed:
+        """A copy of those where `which` (k,) is true."""
+        return _Observed(self.rows[which], self.obs[which], self.first[which])
+
+    @staticmethod
+    def join(parts: list[_Observed]) -> _Observed:
+        """All of several, by environment."""
+        rows, obs, first = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        order = np.argsort(rows)
+        return _Observed(rows[order], obs[order], first[order])
+
+
+class FragmentCollector:
+    """Collects fragments, and the episodes that end meanwhile.
+
+    Args:
+        env: The environments; they are reset.
+        session: A `RolloutSession` of the policy for all of them.
+        env_ids: Name each of them, unique in a run.
+        fragment_length: Steps of a fragment.
+        min_ready: How many environments must be ready before the policy acts.
+        explore: Whether actions are sampled.
+        device: Of the policy.
+        on_step: Called with all that the environments answer; None for nothing.
+
+    Attributes:
+        env_ids: As given.
+        prior: Adds its latents to complete fragments; None leaves them out.
+        weights_version: Of the weights that the policy acts with.
+        episodes: Those that ended; the reader empties the list.
+        times: Seconds per stage.
+    """
+
+    def __init__(
+        self,
+        env: EnvPool,
+        session: Any,
+        *,
+        env_ids: list[str],
+        fragment_length: int,
+        min_ready: int,
+        explore: bool,
+        device: torch.device,
+        on_step: Callable[[PoolStep], None] | None = None,
+    ) -> None:
+        """Begin first episodes with empty memories."""
+        self.env_ids = env_ids
+        self.prior: PriorLatents | None = None
+        self.weights_version = 0
+        self.episodes: list[Episode] = []
+        self.times = StageTimes()
+        self._env = env
+        self._session = session
+        self._num_envs = env.num_envs
+        self._min_ready = min_ready
+        self._explore = explore
+        self._device = device
+        self._on_step = on_step
+        shape = env.single_observation_space[IMAGE].shape
+        self._builder = FragmentBuilder(self._num_envs, fragment_length, shape)
+        self._indices = [0] * self._num_envs
+        self._held: list[_Observed] = []
+        self._without_prior: dict[int, Fragment] = {}
+        self._complete: deque[Fragment] = deque()
+        env.reset()
+        self._state_in = self._states(np.arange(self._num_envs))
+
+    def decorrelate(self, max_steps: int, rng: np.random.Generator) -> None:
+        """Let every environment play a random number of steps of which nothing is recorded.
+
+        Environments that start together and have the same time limit would otherwise be in the
+        same part of their episodes for ever. The memory of these steps is not kept: the prior,
+        which never sees them, could not have it, and would be another policy without.
+
+        Args:
+            max_steps: How many an environment plays at most.
+            rng: Draws the number.
+        """
+        left = rng.integers(max_steps + 1, size=self._num_envs)
+        while sum(len(held.rows) for held in self._held) < self._num_envs:
+            seen = self._see(self._env.recv(self._min_ready))
+            plays = left[seen.rows] > 0
+            done = seen.select(~plays)
+            self._hold(done._replace(first=np.ones_like(done.first)))
+            seen = seen.select(plays)
+            if len(seen.rows):
+                left[seen.rows] -= 1
+                self._act(seen)
+
+    def collect(self, *, aligned: bool) -> list[Fragment]:
+        """Let the environments play until as many fragments are complete as there are of them.
+
+        Episodes, and fragments that are not complete, run on from call to call.
+
+        Args:
+            aligned: As `MineStudioEnvRunner.sample` takes it.
+        """
+        if self._held:
+            held, self._held = self._held, []
+            self._act(_Observed.join(held))
+        while len(self._complete) < self._num_envs:
+            with self.times.measure(WAITING):
+                step = self._env.recv(self._min_ready)
+            complete = self._record(step)
+            seen = self._see(step)
+            if aligned:
+                self._hold(seen.select(complete))
+                seen = seen.select(~complete)
+            if len(self._complete) + len(self._without_prior) >= self._num_envs:
+                self._hold(seen)  # the next call acts, with newer weights
+            elif len(seen.rows):
+                self._act(seen)
+            self._finish_fragments()  # while the environments play
+        fragments = [self._complete.popleft() for _ in range(self._num_envs)]
+        if aligned:  # one of each environment: in an order that does not depend on their speed
+            fragments.sort(key=lambda fragment: self.env_ids.index(fragment.env_id))
+        return fragments
+
+    # ---------------------------------------------------------------- one step
+
+    def _see(self, step: PoolStep) -> _Observed:
+        """What the environments show, and note the episodes that they ended."""
+        if self._on_step is not None:
+            self._on_step(step)
+        self.episodes += step.episodes
+        ended = step.terminated | step.truncated
+        return _Observed(step.rows, step.obs, ended | ~step.answered)
+
+    def _hold(self, seen: _Observed) -> None:
+        """Keep what environments see until the next call; `recv` will overwrite it."""
+        if len(seen.rows):
+            self._held.append(seen._replace(obs=seen.obs.copy()))
+
+    def _act(self, seen: _Observed) -> None:
+        """One forward pass; moves the environments' memories on and sends them the actions."""
+        with self.times.measure(INFERENCE):
+            decision = self._session.act(
+                self._on_device(seen.obs),
+                self._on_device(seen.first),
+                rows=self._which(seen.rows),
+                explore=self._explore,
+            )
+            action = {name: tokens[:, 0].cpu().numpy() for name, tokens in decision.actions.items()}
+            logp, value = decision.log_prob_b.cpu().numpy(), decision.value_b.cpu().numpy()
+        self._env.send(seen.rows, action)
+        self._builder.write_decision(
+            seen.rows,
+            obs=seen.obs,
+            first=seen.first,
+            action=action,
+            logp=logp,
+            value=value,
+            weights_version=self.weights_version,
+        )
+
+    def _record(self, step: PoolStep) -> NDArray[np.bool_]:
+        """Write down what came of the actions.
+
+        Returns:
+            (k,) whether an environment completed its fragment.
+        """
+        complete = np.zeros(len(step.rows), np.bool_)
+        answered = step.answered
+        complete[answered] = self._builder.write_outcome(
+            step.rows[answered],
+            reward=step.reward[answered],
+            terminated=step.terminated[answered],
+            truncated=step.truncated[answered],
+            final_obs=step.final_obs,
+            bootstrap_value=self._final_values(step.final_obs),
+        )
+        if complete.any():
+            self._take_fragments(step, np.flatnonzero(complete))
+        return complete
+
+    # ---------------------------------------------------------------- complete fragments
+
+    def _take_fragments(self, step: PoolStep, positions: NDArray[np.int64]) -> None:
+        """Hand out complete fragments; `positions` are those of their environments in `step`."""
+        rows, obs = step.rows[positions], step.obs[positions]
+        first = (step.terminated | step.truncated)[positions]
+        values, states = self._values(rows, obs, first), self._states(rows)
+        for k, row in enumerate(rows.tolist()):
+            fragment = self._builder.take(
+                row,
+                state_in=self._state_in[row],
+                last_obs=obs[k],
+                last_first=bool(first[k]),
+                last_value=float(values[k]),
+                env_id=self.env_ids[row],
+                index=self._indices[row],
+            )
+            self._state_in[row] = states[k]
+            self._indices[row] += 1
+            self._without_prior[row] = fragment
+
+    def _finish_fragments(self) -> None:
+        """Add the prior's latents to complete fragments, if there is a prior."""
+        rows, fragments = list(self._without_prior), list(self._without_prior.values())
+        self._without_prior = {}
+        if self.prior is not None and fragments:
+            with self.times.measure(PRIOR):
+                latents = self.prior.advance(
+                    rows, [f.obs for f in fragments], [f.first for f in fragments]
+                )
+            version = self.prior.version
+            fragments = [
+                replace(fragment, prior_latent=latent, prior_version=version)
+                for fragment, latent in zip(fragments, latents, strict=True)
+            ]
+        self._complete += fragments
+
+    # ---------------------------------------------------------------- the policy
+
+    def _final_values(self, final_obs: dict[int, NDArray[np.uint8]]) -> dict[int, float]:
+        """Values of the observations that truncated episodes ended with."""
+        if not final_obs:
+            return {}
+        rows = np.array(sorted(final_obs), np.int64)
+        obs = np.stack([final_obs[row] for row in rows.tolist()])
+        values = self._values(rows, obs, np.zeros(len(rows), np.bool_))
+        return dict(zip(rows.tolist(), values.tolist(), strict=True))
+
+    def _values(self, rows: NDArray, obs: NDArray, first: NDArray) -> NDArray[np.float32]:
+        """Values (k,) of observations; memories stay as they are."""
+        with self.times.measure(INFERENCE):
+            values = self._session.value(
+                self._on_device(obs), self._on_device(first), rows=self._which(rows)
+            )
+            return values.cpu().numpy()
+
+    def _states(self, rows: NDArray[np.int64]) -> list[dict[str, NDArray]]:
+        """Copies of the memories of k environments, each without a batch axis."""
+        state = self._session.state(self._which(rows))._asdict()
+        arrays = {name: tensor.cpu().numpy() for name, tensor in state.items()}
+        return [{name: array[k] for name, array in arrays.items()} for k in range(len(rows))]
+
+    def _which(self, rows: NDArray[np.int64]) -> Tensor | None:
+        """The environments as the rollout session wants them: all is faster than some."""
+        return None if len(rows) == self._num_envs else self._on_device(rows)
+
+    def _on_device(self, array: NDArray) -> Tensor:
+        return torch.from_numpy(array).to(self._device)

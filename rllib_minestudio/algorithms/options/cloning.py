@@ -1,0 +1,49 @@
+"""The options of MineStudioBC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rllib_minestudio.algorithms.options.learning_rate import LearningRate
+from rllib_minestudio.algorithms.options.shared import ModelArgument, SharedOptions
+from rllib_minestudio.option_fields import MANY, changed, option
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CloningOptions(SharedOptions):
+    """MineStudioBC's own options, and those of RLlib's for which it has a default of its own."""
+
+    lr: LearningRate = changed(SharedOptions, "lr", default=1.0e-3)
+    weight_decay: float = changed(SharedOptions, "weight_decay", default=0.01)
+
+    window_length: int = option(
+        128, "This many consecutive steps of an episode are imitated together.", least=1, most=MANY
+    )
+    burn_in: int | None = option(
+        None,
+        "This many frames before a window rebuild the memory; null: as many as the network "
+        "remembers.",
+        most=MANY,
+    )
+    windows_per_batch: int = option(
+        8, "An optimizer step averages over this many windows.", least=1, most=MANY
+    )
+    shuffle_among: int = option(
+        64,
+        "Each window is drawn from among this many decoded ones, which are held in memory.",
+        most=MANY,
+    )
+    num_readers: int = option(
+        1, "This many tasks of Ray Data decode episodes at the same time.", least=1, most=10_000
+    )
+    validation_fraction: float = option(
+        0.1, "This share of the episodes is held out for validation.", most=1.0
+    )
+    validation_interval: int = option(
+        10, "The validation loss is computed every this many iterations.", least=1
+    )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CloningTraining(CloningOptions, ModelArgument):
+    """What `MineStudioBCConfig.training` takes."""

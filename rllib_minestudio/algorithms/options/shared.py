@@ -1,0 +1,56 @@
+"""The options that MineStudioPPO and MineStudioBC have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_minestudio.algorithms.options.learning_rate import LearningRate, rate_problems
+from rllib_minestudio.option_fields import MANY, option
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SharedOptions:
+    """How a network is trained, whatever its objective is."""
+
+    lr: LearningRate = option(
+        2.0e-5,
+        "AdamW learns at this rate: a number, or a schedule [[environment step, rate], ...].",
+        check=rate_problems,
+    )
+    lr_factors: dict[str, float] = option(
+        {},
+        "Parameters whose name matches a shell pattern learn at `lr` times its factor; the first "
+        "pattern that matches counts. (The model's option `freeze` keeps parts from learning.)",
+    )
+    weight_decay: float = option(0.04, "AdamW decays weights at this rate.", most=1e9)
+    adam_eps: float = option(1.0e-8, "AdamW adds this to its denominator.", least=1e-300, most=1e9)
+    grad_clip: float | None = option(
+        5.0, "Gradients are scaled down to this global norm; null or 0: they are not."
+    )
+    max_nonfinite_minibatches: int = option(
+        10,
+        "This many minibatches in a row with a NaN or infinite loss end the run; fewer are skipped "
+        "and counted.",
+        least=1,
+    )
+    context_length: int = option(
+        64,
+        "Backpropagation through time is truncated to chunks of this many steps; the memory is "
+        "carried from chunk to chunk.",
+        least=1,
+        most=MANY,
+    )
+    gamma: float = option(0.99, "Rewards are discounted by this factor per step.", most=1.0)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ModelArgument:
+    """What `training` takes besides: the model's options, which become `model_config`."""
+
+    model: dict[str, Any] = option(
+        {},
+        "The network has these options: `preset` (`1x`, `2x`, `3x`, `nano`), `weights` (a path), "
+        "`freeze` (patterns on parameter names), and the fields of `VPTConfig`. Keys are added to "
+        "those that were set before.",
+    )

@@ -1,0 +1,73 @@
+"""What can be wrong with a config's model and environment, whatever the algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
+from rllib_minestudio.models.vpt.weight_loading import (
+    blank_network,
+    config_from_options,
+    weights_problems,
+)
+from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
+
+
+def model_problems(
+    options: Mapping[str, Any],
+    lr_factors: Mapping[str, float],
+    *,
+    prior: str | None = None,
+    ema_decay: float | None = None,
+) -> list[str]:
+    """Say what is wrong with the network's options, and what does not fit the network.
+
+    Args:
+        options: The config's `model_config`.
+        lr_factors: Patterns on the names of parameters.
+        prior: What stands in the option of that name.
+        ema_decay: Of the moving average of the weights; None: there is none.
+
+    Returns:
+        One sentence per problem.
+    """
+    try:
+        network_config = config_from_options(options, MODULE_OPTIONS)
+    except InvalidOptionsError as error:
+        return error.problems
+    except MineStudioError as error:
+        return [str(error)]
+    problems = []
+    for weights in (options.get("weights"), prior):
+        if weights not in (None, INITIAL_PRIOR):
+            problems += weights_problems(network_config, weights)
+    network = blank_network(network_config)
+    if ema_decay is not None:
+        problems += _problems_of(lambda: WeightAverage(network, ema_decay))
+    problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
+    problems += _problems_of(lambda: parameter_groups(network, lr_factors))
+    return problems
+
+
+def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with a config's environment and its options, one sentence per problem."""
+    problems = _problems_of(lambda: resolve_env(env))
+    if env in (ENV_NAME, MineStudioEnv):
+        problems += _problems_of(lambda: MineStudioEnv.check_options(env_config))
+    return problems
+
+
+def _problems_of(check: Callable[[], Any]) -> list[str]:
+    """Return the problems that `check` raises, or none."""
+    try:
+        check()
+    except InvalidOptionsError as error:
+        return error.problems
+    except MineStudioError as error:
+        return [str(error)]
+    return []

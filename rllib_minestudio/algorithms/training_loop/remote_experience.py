@@ -1,0 +1,152 @@
+"""Experience of env runners in other processes, which play all the time.
+
+The fragments stay in Ray's object store, on the node they were played on. This process owns them,
+as results of its rollout calls, and keeps their references in its replay buffer: neither the death
+of the runner that made a fragment nor a full buffer elsewhere takes it away while it is held here,
+and dropping the reference frees its memory. Only the loss of its node loses it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+
+from rllib_minestudio.algorithms.prior_latents import PriorWeights
+from rllib_minestudio.algorithms.training_loop.experience import (
+    Experience,
+    Metrics,
+    OnReport,
+    in_group,
+)
+from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
+from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
+
+HARVEST_WITHIN_S = 0.5
+"""How long to wait at most for the next rollout before looking at everything else again."""
+
+
+class RemoteExperience(Experience):
+    """Experience of remote env runners.
+
+    They wait only if the buffer is full, or if no staleness is allowed.
+
+    Args:
+        requests: The calls to them.
+        limits: Of the replay buffer.
+        on_report: Gets the report of every rollout.
+        fragments_per_iteration: As in the config.
+        max_restarts_per_hour: As in the config.
+    """
+
+    def __init__(
+        self,
+        requests: RolloutRequests,
+        limits: dict[str, int],
+        on_report: OnReport,
+        *,
+        fragments_per_iteration: int,
+        max_restarts_per_hour: int,
+    ) -> None:
+        """Start the actor that hands out weights; playing begins with the first sample."""
+        super().__init__(limits, on_report)
+        self.requests = requests
+        self.weights = WeightsPublisher(max_restarts_per_hour)
+        self._count = fragments_per_iteration
+        self._num_envs = requests.num_envs
+        self._version = self._number_here = self._unreachable = 0
+        # If no staleness is allowed, runners wait for the weights: no fragment may be of two
+        # versions.
+        self._aligned = limits["max_staleness"] == 0
+
+    @property
+    def meanwhile(self) -> Callable[[float], None]:
+        """Receive finished rollouts and send new calls; called with the seconds this may take."""
+        return self._exchange
+
+    def publish(self, version: int, module_state: Any) -> None:
+        """Announce the weights, from where runners pull them."""
+        self._version = version
+        self.replay_buffer.set_version(version)
+        self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
+
+    def bring_up_to_date(self, runner: Any) -> None:
+        """Load what was published since the last call; this process plays nothing."""
+        newest = self.weights.newest(self._number_here)
+        if newest is not None:
+            runner.set_state(newest.state)
+            self._number_here = newest.number
+
+    def published(self) -> Any:
+        """The state of the module that the runners pull."""
+        newest: Any = self.weights.newest(0)  # setup publishes, so there is one
+        return newest.state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
+
+    def set_prior(self, weights: PriorWeights) -> None:
+        """Put the weights where the runners pull them from."""
+        self.weights.set_prior(weights)
+
+    def forget(self) -> None:
+        """Empty the buffer, and discard what is being played."""
+        self.requests.make_void()
+        super().forget()
+
+    def take_restored(self) -> list[int]:
+        """Indices of the runners that are back."""
+        restored, self.requests.restored = self.requests.restored, []
+        return restored
+
+    def metrics(self) -> Metrics:
+        """Metrics of the buffer, of the runners, and of the weights' actor."""
+        rollouts = {
+            "rollouts_lost": self.requests.lost_calls,
+            "rollouts_void": self.requests.void_calls,
+            "rollouts_without_newest_weights": self._unreachable,
+            "fragments_under_way": self.requests.fragments_under_way,
+        }
+        restarts = {**self.requests.failures.metrics(), **self.weights.failures.metrics()}
+        return {
+            **super().metrics(),
+            **in_group(REPLAY_BUFFER_RESULTS, rollouts),
+            **in_group("restarts", restarts),
+        }
+
+    def stop(self) -> None:
+        """End the runners and the weights' actor."""
+        self.requests.stop()
+        self.weights.stop()
+
+    def _play(self) -> None:
+        self._exchange(HARVEST_WITHIN_S, learner_waits=True)
+
+    def _exchange(self, seconds: float, *, learner_waits: bool = False) -> None:
+        """Send calls and receive finished rollouts, waiting up to `seconds` for one.
+
+        Args:
+            seconds: At most.
+            learner_waits: Whether the learner found too little in the buffer, and waits for more.
+        """
+        self._send(learner_waits=learner_waits)
+        for report, references in self.requests.harvest(seconds):
+            self._on_report(report)
+            self._unreachable += not report.weights_reachable
+            for reference, (key, version) in zip(references, report.fragments, strict=True):
+                # A newer version than the present one is of a rollout that was begun before a
+                # rollback and held back until after it.
+                if version <= self._version:
+                    self.replay_buffer.add(reference, key=key, weights_version=version)
+        self._send(learner_waits=False)
+
+    def _send(self, *, learner_waits: bool) -> None:
+        held, coming = len(self.replay_buffer), self.requests.fragments_under_way
+        room = self.replay_buffer.max_fragments - held - coming
+        if self._aligned:
+            missing = self._count - held - coming if learner_waits else 0
+            room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
+        if learner_waits and not coming:
+            room = max(room, self._num_envs)  # the buffer is full, but of what cannot be sampled
+        self.requests.send(self.weights.source(), room=room, aligned=self._aligned)

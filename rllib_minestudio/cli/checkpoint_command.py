@@ -1,0 +1,157 @@
+"""`rllib checkpoint`: what the checkpoints of a run are, and what one of them was made with."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rllib_minestudio.console import stderr, stdout
+from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.experiments.running.run_record import differences
+
+IS_DAMAGED = 1
+"""Exit status where a checkpoint is not whole, as `rllib model info` has it."""
+
+DESCRIPTION = """\
+Look at checkpoints. PATH is a checkpoint, or a folder with some: a trial, a run, the results.
+
+One checkpoint is compared with its record, and shown with its result, versions, code and config;
+of a folder the checkpoints are listed, oldest first.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib checkpoint info results/cow
+  rllib checkpoint info results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best
+  rllib checkpoint info results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best --all > config.yaml
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib checkpoint`."""
+    commands = parser.add_subparsers(dest="checkpoint_command", required=True, metavar="COMMAND")
+    info = commands.add_parser(
+        "info",
+        help="print iteration, steps, return, versions, code and config; or list a folder's",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder with some")
+    info.add_argument(
+        "--all", action="store_true", help="print the whole record as YAML, each option included"
+    )
+    info.set_defaults(run=lambda arguments: run(arguments.path, arguments.all))
+
+
+def run(path: str, everything: bool) -> int:
+    """Show a checkpoint, or list those below a folder.
+
+    Args:
+        path: A checkpoint or a folder.
+        everything: Print a checkpoint's record as it is.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        CheckpointError: There is no checkpoint.
+    """
+    from rllib_minestudio.algorithms.checkpoint_record import RECORD_FILE, read_record
+
+    folder = Path(path)
+    if not (folder / RECORD_FILE).is_file():
+        return _list(folder)
+    record = read_record(folder)
+    if everything:
+        stdout.print((folder / RECORD_FILE).read_text(), markup=False, end="")
+    else:
+        _show(folder, record)
+    return 0
+
+
+def _show(folder: Path, record: Any) -> None:
+    size = sum(record.files.values()) / 1e6
+    code = record.code.get("commit", "not under git")
+    facts = {
+        "checkpoint": f"{folder} ({len(record.files)} files, {size:,.1f} MB, whole)",
+        **_facts(record),
+        "saved": record.saved_at,
+        "versions": ", ".join(f"{name} {version}" for name, version in record.versions.items()),
+        "code": code + (", modified" if record.code.get("modified") else ""),
+        "numerics": f"revision {record.numerics}",
+    }
+    for name, value in facts.items():
+        stdout.print(f"{name:12} {value}", markup=False)
+    stdout.print("\nconfig, where it differs from the defaults:")
+    stdout.print(yaml.safe_dump(_not_default(record.config), sort_keys=True), markup=False, end="")
+
+
+def _facts(record: Any) -> dict[str, str]:
+    from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, metric
+
+    steps, mean = metric(record.result, ENV_STEPS), metric(record.result, RETURN)
+    return {
+        "iteration": f"{record.iteration}",
+        "env steps": "-" if steps is None else f"{steps:,.0f}",
+        "return": "-" if mean is None else f"{mean:.2f}",
+    }
+
+
+def _not_default(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are not MineStudioPPO's defaults."""
+    from rllib_minestudio.algorithms import MineStudioPPOConfig
+    from rllib_minestudio.algorithms.checkpoint_record import resolved_options
+
+    changed = differences(resolved_options(MineStudioPPOConfig()), config)
+    keys = dict.fromkeys(change.name.partition(".")[0] for change in changed)
+    return {key: config[key] for key in keys if key in config}
+
+
+def _list(folder: Path) -> int:
+    """Print a table of the checkpoints below a folder.
+
+    Raises:
+        CheckpointError: There are none.
+    """
+    from rllib_minestudio.algorithms.checkpoint_record import read_record
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import checkpoint_folders, trial_of
+
+    found = list(checkpoint_folders(folder))
+    if not found:
+        raise CheckpointError(
+            f"{str(folder)!r} holds no checkpoint"
+            + ("." if folder.is_dir() else ": there is no such folder.")
+        )
+    damaged: list[CheckpointError] = []
+    trial = None
+    for checkpoint in found:
+        if trial_of(checkpoint) != trial:
+            trial = trial_of(checkpoint)
+            stdout.print(str(trial), markup=False)
+            stdout.print(_row("", "iteration", "env steps", "return", "saved"))
+        name = str(checkpoint.relative_to(trial_of(checkpoint)))
+        try:
+            record = read_record(checkpoint)
+        except CheckpointError as error:
+            damaged.append(error)
+            stdout.print(_row(name, "-", "-", "-", "not whole"))
+            continue
+        best = " best" if _is_best(checkpoint) else ""
+        iteration, steps, mean = _facts(record).values()
+        stdout.print(_row(name, iteration, steps, mean, record.saved_at + best))
+    for problem in damaged:
+        stderr.print(str(problem), style="red", markup=False)
+    return IS_DAMAGED if damaged else 0
+
+
+def _row(name: str, iteration: str, steps: str, mean: str, saved: str) -> str:
+    return f"  {name:22} {iteration:>9} {steps:>12} {mean:>8}  {saved}"
+
+
+def _is_best(checkpoint: Path) -> bool:
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import BEST, trial_of
+
+    best = trial_of(checkpoint) / BEST
+    return best.exists() and best.resolve() == checkpoint.resolve()

@@ -1,0 +1,123 @@
+"""`rllib doctor`: what works on this machine, and how to make the rest work.
+
+With a run it looks at that instead (`doctor_run.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+
+from rich.table import Table
+from rich.text import Text
+
+from rllib_minestudio.cli.doctor_run import examine
+from rllib_minestudio.console import stdout
+from rllib_minestudio.doctor.diagnosis import Diagnosis, diagnose, is_needed
+from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING
+from rllib_minestudio.errors import InvalidOptionsError
+
+NOT_WELL = 1
+"""Exit status when something that is needed does not work."""
+
+DESCRIPTION = """\
+Look at what works on this machine by using it, and say how to fix what does not.
+
+Every check runs in a process of its own, with a time limit, and asks nobody anything. The exit
+status is 0 if everything that --engine needs works, else 1.
+
+Given a RUN, look at that instead: say of every defect of the learner that was mended whether the
+run was affected by it, by the code and the options that the records of its checkpoints name. The
+exit status is 0 if it was affected by none, 1 if by any, 2 if RUN holds no checkpoint. The defects
+are described in docs/errata.md.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib doctor                        # for the embedded engine
+  rllib doctor --engine minecraft     # for the real game as well
+  rllib doctor --json                 # for a bug report or a script
+  rllib doctor results/cow/2026-11-21_12-00-00
+  rllib doctor results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best --json
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib doctor`."""
+    parser.add_argument(
+        "path",
+        metavar="RUN",
+        nargs="?",
+        help="a run's folder, one of its trials, or a checkpoint; left out: this machine",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("voxel", "minecraft"),
+        help="the engine that has to work: the embedded one or the real game (default: voxel)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=doctor)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Run `rllib doctor` and return the exit status.
+
+    Raises:
+        InvalidOptionsError: `--engine` was given together with a run.
+        CheckpointError: The run holds no checkpoint.
+    """
+    if arguments.path is not None:
+        if arguments.engine is not None:
+            raise InvalidOptionsError(
+                f"--engine {arguments.engine} is about this machine, RUN {arguments.path!r} is "
+                "not: leave one of them out."
+            )
+        return examine(arguments.path, arguments.json)
+    diagnoses = diagnose(CHECKS)
+    needed = {TRAINING, MINECRAFT} if arguments.engine == "minecraft" else {TRAINING}
+    failures = [d for d in diagnoses if is_needed(d.check, needed) and not d.health.ok]
+    if arguments.json:
+        stdout.print_json(data=_report(diagnoses, needed), highlight=False)
+    else:
+        _print(diagnoses, needed)
+    return NOT_WELL if failures else 0
+
+
+def _report(diagnoses: list[Diagnosis], needed: set[str]) -> dict[str, object]:
+    return {
+        "ok": all(d.health.ok for d in diagnoses if is_needed(d.check, needed)),
+        "version": importlib.metadata.version("rllib-minestudio"),
+        "checks": [
+            {
+                "name": d.check.name,
+                "group": d.check.group,
+                "needed": is_needed(d.check, needed),
+                **d.health._asdict(),
+                "seconds": round(d.seconds, 1),
+            }
+            for d in diagnoses
+        ],
+    }
+
+
+def _print(diagnoses: list[Diagnosis], needed: set[str]) -> None:
+    table = Table(title="rllib doctor", title_justify="left")
+    for name in ("", "check", "found", "what to do"):
+        table.add_column(name, overflow="fold")
+    group = diagnoses[0].check.group
+    for d in diagnoses:
+        if d.check.group != group:
+            group = d.check.group
+            table.add_section()
+        if d.health.ok:
+            state = Text("ok", "green")
+        else:
+            is_fatal = is_needed(d.check, needed)
+            state = Text("missing", "red") if is_fatal else Text("no", "yellow")
+        fix = "" if d.health.ok else d.health.fix
+        table.add_row(state, d.check.name, d.health.detail, fix)
+    stdout.print(table)
+    if any(is_needed(d.check, needed) and not d.health.ok for d in diagnoses):
+        stdout.print("Something that is needed does not work; see above.")
+    else:
+        stdout.print(f"Everything needed works ({', '.join(sorted(needed))}).")

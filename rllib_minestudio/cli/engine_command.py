@@ -1,0 +1,99 @@
+"""`rllib engine`: puts an engine where MineStudio looks for one, its own or the embedded one."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from rllib_minestudio.console import stdout
+from rllib_minestudio.errors import EngineError
+
+DESCRIPTION = """\
+Put an engine where MineStudio's package and this package's `engine: minecraft` look for one.
+
+`install --minestudio` downloads MineStudio's own engine, Minecraft in Java, from the Hugging Face
+Hub, as MineStudio does.
+
+`install --embedded` lets MineStudio's own Python package play on the embedded engine: no Java,
+display or Xvfb. It writes what MineStudio starts into its folder: a stand-in for its jar, and
+commands of the names java, xvfb-run and vglrun. MineStudio's package stays as it is. This
+package's `engine: minecraft` finds the embedded engine in that folder by itself.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib engine install --embedded --dir ~/minestudio-embedded
+  . ~/minestudio-embedded/engine/embedded.sh      # then, in the same shell:
+  python my_minestudio_program.py
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib engine`."""
+    commands = parser.add_subparsers(dest="engine_command", required=True, metavar="COMMAND")
+    command = commands.add_parser("install", help="put an engine where MineStudio looks for one")
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--embedded", action="store_true", help="the embedded engine, which needs no Java"
+    )
+    which.add_argument(
+        "--minestudio", action="store_true", help="MineStudio's own engine, by download"
+    )
+    command.add_argument(
+        "--dir",
+        metavar="MINESTUDIO_DIR",
+        type=Path,
+        help="MineStudio's folder (default: $MINESTUDIO_DIR, else MineStudio's own default)",
+    )
+    parser.set_defaults(run=install)
+
+
+def install(arguments: argparse.Namespace) -> int:
+    """Run `rllib engine install` and return the exit status.
+
+    Raises:
+        EngineError: If the engine cannot be put there.
+    """
+    from rllib_minestudio.env.voxel.server import launcher
+    from rllib_minestudio.experiments.running.kernels import compile_kernels
+
+    directory = (arguments.dir or launcher.default_directory()).expanduser().absolute()
+    if arguments.minestudio:
+        _download(directory)
+        stdout.print(f"MineStudio's engine is in {directory}.", markup=False)
+        stdout.print(f"  export MINESTUDIO_DIR={shlex.quote(str(directory))}", markup=False)
+        stdout.print("  rllib doctor --engine minecraft", markup=False)
+        return 0
+    activate = launcher.install(directory)
+    compile_kernels()
+    stdout.print("The embedded engine is installed. In a shell, before MineStudio:", markup=False)
+    stdout.print(f"  . {activate}", markup=False)
+    return 0
+
+
+def _download(directory: Path) -> None:
+    """Let MineStudio download its engine, unless there is one.
+
+    Raises:
+        EngineError: If its package is not installed, the embedded engine is in the folder, or the
+            download fails.
+    """
+    from rllib_minestudio.env.backends.minecraft import compat
+    from rllib_minestudio.env.voxel.server import launcher
+
+    if launcher.is_installed(directory):
+        raise EngineError(
+            f"The embedded engine is in {directory / 'engine'}. Choose another folder with --dir, "
+            "or remove that one."
+        )
+    compat.import_minestudio(directory)
+    from minestudio.simulator.entry import check_engine
+
+    try:
+        check_engine(skip_confirmation=True)
+    except Exception as error:
+        raise EngineError(
+            f"MineStudio's engine cannot be downloaded to {directory}: {error} "
+            "(`rllib doctor` says whether the Hugging Face Hub can be reached.)"
+        ) from error

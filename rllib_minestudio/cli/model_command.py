@@ -1,0 +1,141 @@
+"""`rllib model`: what a checkpoint holds, and converting it for MineStudio."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING
+
+from rllib_minestudio.console import stderr, stdout
+from rllib_minestudio.errors import InvalidOptionsError
+
+if TYPE_CHECKING:
+    from rllib_minestudio.models.vpt.checkpoint_summary import CheckpointSummary
+    from rllib_minestudio.models.vpt.config import VPTConfig
+
+DOES_NOT_FIT = 1
+"""Exit status of `rllib model info` for weights that their own description does not fit."""
+
+DESCRIPTION = """\
+Look into the weights of a VPT policy, or convert them.
+
+PATH is a Hugging Face id or folder of MineStudio's (config.json, model.safetensors), OpenAI's
+.model file beside the .weights of the same name (or both), MineStudio's model.ckpt, a Lightning
+checkpoint, a state dict, or a checkpoint folder of this package.
+"""
+
+EXAMPLES = """\
+examples:
+  rllib model info CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x
+  rllib model info foundation-model-2x.model rl-from-foundation-2x.weights
+  rllib model export results/cow/checkpoint_000010 exported/
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib model`."""
+    commands = parser.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
+    info = commands.add_parser("info", help="print size, temperature, and which keys fit")
+    info.add_argument(
+        "path", metavar="PATH", nargs="+", help="a checkpoint; OpenAI's are two files"
+    )
+    export = commands.add_parser(
+        "export", help="write a folder that MineStudio loads, or a small one of our own"
+    )
+    export.add_argument("path", metavar="PATH", help="a checkpoint")
+    export.add_argument("folder", metavar="FOLDER", help="where to; must not hold a model yet")
+    export.add_argument(
+        "--own",
+        action="store_true",
+        help="write network.json and model.safetensors: factored heads stay factored, which is "
+        "smaller, and only this package loads it",
+    )
+    export.add_argument(
+        "--memory",
+        type=int,
+        metavar="N",
+        help="with --own: remember the last N frames only; 1 forgets everything but the present",
+    )
+    parser.set_defaults(run=model)
+
+
+def model(arguments: argparse.Namespace) -> int:
+    """Run `rllib model info` or `rllib model export`, and return the exit status."""
+    if arguments.model_command == "export":
+        return export(arguments.path, arguments.folder, arguments.own, arguments.memory)
+    return info(arguments.path)
+
+
+def info(paths: list[str]) -> int:
+    """Print what a checkpoint holds.
+
+    Returns:
+        0, or `DOES_NOT_FIT` if its tensors do not fit the network that it describes.
+    """
+    from rllib_minestudio.models.vpt.checkpoint_summary import summarize
+
+    summary = summarize(paths[0] if len(paths) == 1 else paths)
+    for name, value in _rows(summary).items():
+        stdout.print(f"{name:12} {value}", markup=False)
+    for problem in summary.problems:
+        stderr.print(f"error: {problem}", style="red", markup=False)
+    return DOES_NOT_FIT if summary.problems else 0
+
+
+def export(path: str, folder: str, own: bool = False, memory: int | None = None) -> int:
+    """Write a checkpoint as a folder for MineStudio, or for this package.
+
+    Raises:
+        InvalidOptionsError: The memory is to be shortened for MineStudio, or is not that long.
+    """
+    from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
+
+    if own:
+        config = save_checkpoint(path, folder, memory)
+        stdout.print(
+            f"{folder}: network.json and model.safetensors, {_size(config)}, "
+            f"{config.memory_length} frames of memory",
+            markup=False,
+        )
+        return 0
+    if memory is not None:
+        raise InvalidOptionsError(["--memory shortens copies of our own form only: add --own."])
+    config = export_checkpoint(path, folder)
+    stdout.print(
+        f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",
+        markup=False,
+    )
+    stdout.print(f'  VPTPolicy.from_pretrained("{folder}")', markup=False)
+    return 0
+
+
+def _rows(summary: CheckpointSummary) -> dict[str, str]:
+    config = summary.config
+    rows = {
+        "form": summary.form,
+        "weights": str(summary.weights),
+        "size": _size(config),
+        "image": "{} x {} x {} (height, width, channels)".format(*config.img_shape),
+        "memory": f"{config.memory_length} frames",
+        "action head": config.action_head,
+        "temperature": f"{config.temperature:g}" + ("" if summary.described else " (assumed)"),
+        "parameters": f"{summary.parameters:,} ({summary.dtype})",
+        "matched": f"{summary.matched} of {summary.expected} tensors",
+        "ignored": ", ".join(summary.ignored) or "nothing",
+    }
+    if not summary.described:
+        rows["note"] = "sizes read off the tensors; the image is taken to be square"
+    return rows
+
+
+def _size(config: VPTConfig) -> str:
+    """Name the preset, or the sizes where there is none."""
+    from rllib_minestudio.models.vpt.config import PRESETS
+
+    for name, preset in PRESETS.items():
+        if dataclasses.replace(preset, temperature=config.temperature) == config:
+            return name
+    return (
+        f"hidsize {config.hidsize}, impala_width {config.impala_width:g}, "
+        f"{config.n_recurrence_layers} layers, {config.attention_heads} heads"
+    )

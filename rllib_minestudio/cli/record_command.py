@@ -1,0 +1,117 @@
+"""`rllib record`: demonstrations of a task by a scripted agent."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
+from rllib_minestudio.console import phase, stdout
+from rllib_minestudio.experiments.reading.named_objects import make_importable
+
+DESCRIPTION = """\
+Record demonstrations: a scripted agent plays the task of an experiment file.
+
+Every episode becomes a folder DIR/episodes/episode-NNNNN with its video, actions, rewards and
+infos (docs/evaluation.md). Episode i is played with seed SEED + i and depends on nothing else:
+the same command goes on where it was interrupted, and the same seeds give the same episodes.
+
+agents:
+  hunter           hunts like a person: sees what the frame shows, reacts late, turns smoothly,
+                   misses, pauses
+  perfect-hunter   knows where every animal is and turns at once
+  random           any action
+"""
+
+EXAMPLES = """\
+examples:
+  rllib record tuned_examples/cow.yaml --agent hunter --prey cow --episodes 200 --out demos/cow
+  rllib record tuned_examples/cow.yaml --episodes 5 --out demos/large --set 'env_config.obs_size=[128, 128]'
+"""  # noqa: E501
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rllib record`."""
+    parser.add_argument("task", metavar="TASK", type=Path, help="an experiment file")
+    parser.add_argument("--agent", default="hunter", help="who plays (default: hunter)")
+    parser.add_argument(
+        "--prey",
+        metavar="ANIMAL",
+        nargs="+",
+        help="what a hunter hunts: cow, sheep, pig (default: all)",
+    )
+    parser.add_argument(
+        "--episodes",
+        metavar="N",
+        type=whole_number(1, MOST_EPISODES),
+        required=True,
+        help="how many there shall be",
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="where to")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set an option below the task's `config`; repeatable, as in `rllib train file`",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="SEED",
+        type=whole_number(0, LARGEST_SEED),
+        default=0,
+        help="of the first episode (default: 0)",
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=whole_number(1, 10_000),
+        help="processes that play (default: one per CPU)",
+    )
+    parser.add_argument(
+        "--crf",
+        metavar="N",
+        type=whole_number(0, 51),
+        default=0,
+        help="x264's constant rate factor: 0 lossless (the default), 23 good, 51 worst",
+    )
+    parser.set_defaults(run=record)
+
+
+def record(arguments: argparse.Namespace) -> int:
+    """Run `rllib record` and return the exit status.
+
+    Raises:
+        MineStudioError: The file, an option or the folder is not in order, or recording failed.
+    """
+    from rllib_minestudio.demonstrations.recording import EPISODES_FOLDER, missing
+    from rllib_minestudio.demonstrations.recording import record as record_episodes
+    from rllib_minestudio.experiments.running.ray_session import machine_cpus, set_environment
+
+    make_importable(Path.cwd())
+    set_environment()
+    from rllib_minestudio.experiments.reading.recording_order import recording_order  # and Ray
+
+    order = recording_order(
+        arguments.task,
+        arguments.set,
+        agent=arguments.agent,
+        prey=arguments.prey,
+        seed=arguments.seed,
+        crf=arguments.crf,
+    )
+    left = len(missing(order, arguments.out, arguments.episodes))
+    kept = arguments.episodes - left
+    if kept:
+        stdout.print(f"{kept} of {arguments.episodes} episodes are recorded already")
+    returns = []
+    workers = arguments.workers or machine_cpus()
+    with phase(f"recording {left} episodes") as show:
+        for episode in record_episodes(order, arguments.out, arguments.episodes, workers):
+            returns.append(episode.undiscounted_return)
+            mean = sum(returns) / len(returns)
+            show(f"{len(returns)} of {left}, mean return {mean:.2f}")
+    if returns:
+        stdout.print(f"mean return of {len(returns)} episodes: {sum(returns) / len(returns):.2f}")
+    stdout.print(f"demonstrations: {arguments.out / EPISODES_FOLDER}", markup=False)
+    return 0

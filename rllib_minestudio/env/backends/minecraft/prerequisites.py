@@ -1,0 +1,164 @@
+"""What the real game needs on a machine: whether it is there, and the command that brings it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from rllib_minestudio.env.backends.minecraft import compat
+from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+from rllib_minestudio.errors import EngineError
+
+_JAVA_HOMES = Path("/usr/lib/jvm")
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_NEEDED_JAVA = 8
+_SECONDS_FOR_JAVA = 20.0
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at.
+
+    Attributes:
+        subject: What it is, in a few words.
+        ok: Whether the game can run with it.
+        detail: What was found.
+        fix: The command or action that would make it right; empty if it is.
+    """
+
+    subject: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+def examine(options: MinecraftOptions) -> list[Finding]:
+    """Look at everything that `options` need; starts nothing but `java -version`."""
+    return [package(), java(options), jar(options), display(options), loopback()]
+
+
+def require(options: MinecraftOptions) -> None:
+    """Check everything that a launch needs.
+
+    Raises:
+        EngineError: If something is missing; lists all of it, each with what would fix it.
+    """
+    missing = [finding for finding in examine(options) if not finding.ok]
+    if missing:
+        lines = [f"- {each.subject}: {each.detail}. {each.fix}" for each in missing]
+        raise EngineError(
+            "engine='minecraft' cannot start on this machine:\n" + "\n".join(lines) + "\n"
+            "All of it is explained in docs/minecraft.md; the embedded engine, engine='voxel', "
+            "needs none of it."
+        )
+
+
+def package() -> Finding:
+    """Whether the Python package minestudio is installed."""
+    if compat.is_installed():
+        return Finding("package minestudio", True, "installed")
+    fix = f"Run: {compat.install_command()}"
+    return Finding("package minestudio", False, "not installed", fix)
+
+
+def java(options: MinecraftOptions) -> Finding:
+    """Whether there is a Java, and of version 8."""
+    fix = _java_fix()
+    program = shutil.which("java", path=options.search_path())
+    if program is None:
+        return Finding("Java 8", False, "no program 'java' in PATH", fix)
+    try:
+        answer = subprocess.run(
+            [program, "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS_FOR_JAVA,
+            env={**os.environ, "PATH": options.search_path()},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("Java 8", False, f"'{program} -version' failed: {error}", fix)
+    match = _JAVA_VERSION.search(answer.stderr + answer.stdout)
+    if match is None:
+        return Finding("Java 8", False, f"'{program} -version' names no version", fix)
+    version = int(match[1])
+    if version != _NEEDED_JAVA:
+        detail = f"{program} is Java {version}, and Minecraft 1.16 needs Java {_NEEDED_JAVA}"
+        return Finding("Java 8", False, detail, fix)
+    return Finding("Java 8", True, program)
+
+
+def _java_fix() -> str:
+    """How to get Java 8, or how to have the one used that is installed beside another."""
+    for home in sorted(_JAVA_HOMES.glob("*8*")):
+        if (home / "bin" / "java").exists() and re.search(r"(^|\D)8(\D|$)", home.name):
+            return f"Run: export JAVA_HOME={home}"
+    return (
+        "Install OpenJDK 8: conda install -c conda-forge openjdk=8, on Ubuntu "
+        f"{_as_root('apt-get install openjdk-8-jdk')}, or unpack one from https://adoptium.net; "
+        "then put it first in PATH or set JAVA_HOME"
+    )
+
+
+def _as_root(command: str) -> str:
+    return command if os.geteuid() == 0 else f"sudo {command}"
+
+
+def jar(options: MinecraftOptions) -> Finding:
+    """Whether the game itself is there."""
+    if options.jar.is_file():
+        return Finding("engine", True, str(options.jar))
+    folder = shlex.quote(str(options.root))
+    fix = (
+        f"Run: rllib engine install --minestudio --dir {folder} (downloads it), or without Java: "
+        f"rllib engine install --embedded --dir {folder}"
+    )
+    return Finding("engine", False, f"{options.jar} does not exist", fix)
+
+
+def display(options: MinecraftOptions) -> Finding:
+    """Whether the game will have something to draw on."""
+    subject, kind = "display", options.draws_with
+    path = options.search_path()
+    if kind == "existing":
+        if os.environ.get("DISPLAY"):
+            return Finding(subject, True, f"DISPLAY={os.environ['DISPLAY']}")
+        fix = "Set DISPLAY, or use display: xvfb."
+        return Finding(subject, False, "display is 'existing' but DISPLAY is not set", fix)
+    programs, fix = {
+        "xvfb": (
+            ("xvfb-run", "Xvfb", "xauth"),
+            f"Run: {_as_root('apt-get install xvfb xauth mesa-utils libgl1 libegl1 libglu1-mesa')}",
+        ),
+        "virtualgl": (
+            ("vglrun",),
+            "Install VirtualGL (https://virtualgl.org), or draw with the CPU: display: xvfb",
+        ),
+    }[kind]
+    found = shutil.which(programs[0], path=path)
+    if found is not None and Path(found).parent == options.commands:
+        return Finding(subject, True, f"{found} (the embedded engine needs none)")
+    for program in programs:
+        if shutil.which(program, path=path) is None:
+            return Finding(subject, False, f"no program '{program}' in PATH", fix)
+    if kind == "virtualgl" and options.device != "egl" and not os.path.exists(options.device):
+        fix = "See ls /dev/dri for the devices; 'egl' takes the first."
+        return Finding(subject, False, f"there is no device {options.device}", fix)
+    return Finding(subject, True, str(found))
+
+
+def loopback() -> Finding:
+    """Whether a server can listen on this machine at all."""
+    try:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            probe.listen()
+    except OSError as error:
+        fix = "Allow connections to 127.0.0.1: the game is reached over TCP."
+        return Finding("loopback", False, str(error), fix)
+    return Finding("loopback", True, "127.0.0.1 can be listened on")

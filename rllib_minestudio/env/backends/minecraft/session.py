@@ -1,0 +1,172 @@
+"""Missions and steps in MineStudio's protocol, spoken by MineStudio's own handlers.
+
+`_SingleAgentEnv` of the package writes the mission and the actions and reads the answers; what it
+does with the connection and with processes is overridden or never called.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from lxml import etree
+from minestudio.simulator.minerl.env._singleagent import _SingleAgentEnv
+from minestudio.simulator.minerl.herobraine.env_specs.human_survival_specs import HumanSurvival
+
+from rllib_minestudio.env.backends.minecraft.connection import Connection
+from rllib_minestudio.env.backends.minecraft.info import plain
+from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.option_checks import is_number
+from rllib_minestudio.errors import EngineError
+
+_OK = struct.Struct("!I")
+_STEP_REPLY = struct.Struct("!dbb")
+_PEEK_REPLY = struct.Struct("!b")
+_ASK_AGAIN_S = 0.1
+
+_AGENT = "agent_0"
+
+
+class Session(_SingleAgentEnv):
+    """One game over one connection after another.
+
+    Attributes:
+        frame_shape: (height, width, 3) of the game's frames.
+    """
+
+    def __init__(self, options: EnvOptions) -> None:
+        """Describe the mission of all episodes; connects to nothing."""
+        inventory = {
+            slot: {"type": stack["type"], "quantity": stack.get("quantity", 1)}
+            for slot, stack in options.inventory.items()
+        }
+        super().__init__(
+            env_spec=HumanSurvival(  # the ranges are MinecraftSim's
+                fov_range=[70, 70],
+                gamma_range=[2, 2],
+                guiscale_range=[1, 1],
+                cursor_size_range=[16.0, 16.0],
+                frameskip=1,
+                resolution=options.render_size,
+                inventory=inventory,
+                preferred_spawn_biome=options.preferred_spawn_biome,
+            )
+        )
+        width, height = options.render_size
+        self.frame_shape = (height, width, 3)
+        self._connection: Connection | None = None
+
+    def begin_mission(self, port: int, seed: int, timeout_s: float) -> tuple[dict, dict]:
+        """Load a new world.
+
+        Args:
+            port: Where the game listens.
+            seed: Of the world.
+            timeout_s: Seconds that all of it may take.
+
+        Returns:
+            Observation and info of the moment before the first tick.
+
+        Raises:
+            EngineError: If the game fails or is too slow.
+        """
+        self.disconnect()
+        deadline = time.monotonic() + timeout_s
+        # Handlers hold what a mission has drawn at random, so each mission gets new ones.
+        self.task.reset()
+        self._setup_spaces()
+        episode = str(uuid.uuid4())
+        (mission,) = self._setup_agent_xmls(episode)
+        self._connection = connection = Connection(port, timeout_s)
+        connection.begin("loading a world", deadline - time.monotonic())
+        connection.send(b"<Quit/>")
+        connection.receive_struct(_OK)
+        document = etree.tostring(mission)
+        token = f"{self._get_token(0, episode)}:1:true:{seed}".encode()
+        while True:
+            connection.send(document, token)
+            if connection.receive_struct(_OK)[0] == 1:
+                break
+            time.sleep(_ASK_AGAIN_S)  # it still tidies up the last world
+        return self._first_observation(connection)
+
+    def play(self, action: Mapping[str, Any], timeout_s: float) -> tuple[dict, float, bool, dict]:
+        """Play one tick.
+
+        Args:
+            action: Keys and `camera`, and if wanted `chat`, `voxels` and `mobs`, as MineStudio's.
+            timeout_s: Seconds that it may take.
+
+        Returns:
+            Observation, reward, whether the game says that the mission is over, info.
+
+        Raises:
+            EngineError: If the game fails, is too slow, or has no mission.
+        """
+        if self._connection is None:
+            raise EngineError("The game has no world loaded.")
+        connection = self._connection
+        text = self._process_action(_AGENT, action)
+        connection.begin("a step", timeout_s)
+        connection.send(f"<StepClient0>{text}</StepClient0 >".encode())
+        frame = self._receive_frame(connection)
+        if frame is None:
+            raise EngineError("The game sent no frame.")
+        reward, done, _ = connection.receive_struct(_STEP_REPLY)
+        if not math.isfinite(reward):
+            raise EngineError(f"The game gave the reward {reward}: it must be finite.")
+        observation, info = self._understand(frame, connection.receive())
+        # Lets the world outside the player advance; there is no answer.
+        connection.send(b"<StepServer></StepServer>")
+        return observation, reward, done == 1, info
+
+    def disconnect(self) -> None:
+        """Close the connection, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _first_observation(self, connection: Connection) -> tuple[dict, dict]:
+        """Ask what there is to be seen until there is something."""
+        while True:
+            connection.send(b"<Peek/>")
+            frame = self._receive_frame(connection)
+            text = connection.receive()
+            (done,) = connection.receive_struct(_PEEK_REPLY)
+            if done:
+                raise EngineError("The game says that the mission is over before it has begun.")
+            if frame is not None:
+                return self._understand(frame, text)
+            time.sleep(_ASK_AGAIN_S)
+
+    def _receive_frame(self, connection: Connection) -> np.ndarray | None:
+        frame = np.empty(self.frame_shape, np.uint8)
+        return frame if connection.receive_into(frame.reshape(-1)) else None
+
+    def _understand(self, frame: np.ndarray, text: bytes) -> tuple[dict, dict]:
+        """Have MineStudio's handlers read an answer, and return plain objects."""
+        try:
+            seen, monitored = self._process_observation(_AGENT, frame.reshape(-1), text.decode())
+            _refuse_nonsense({**seen["player_pos"], **monitored})
+        except (ValueError, LookupError, TypeError, AssertionError, AttributeError) as error:
+            raise EngineError(
+                f"The game's info cannot be read ({type(error).__name__}: {error}): {text[:200]!r}"
+            ) from error
+        return plain(seen), plain(monitored)
+
+
+def _refuse_nonsense(told: Mapping[str, Any]) -> None:
+    """Check the numbers on which the end of an episode, or an agent, depends.
+
+    Raises:
+        ValueError: If the place, the health or the food is no finite number.
+    """
+    for name in ("x", "y", "z", "pitch", "yaw", "health", "food_level"):
+        value = told.get(name, 0.0)
+        if not is_number(value):
+            raise ValueError(f"{name} is {value!r}, which is no finite number")

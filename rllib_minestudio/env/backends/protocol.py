@@ -1,0 +1,74 @@
+"""What a backend is: the game as the simulator and its callbacks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from rllib_minestudio.env.actions import KEYS, EnvAction
+from rllib_minestudio.env.voxel.game.statistics import COUNTED
+
+RawObs = dict[str, Any]
+"""What a backend observes: `pov`, the frame, uint8 (H, W, 3), and the entries of `OBSERVED`."""
+RawStep = tuple[RawObs, float, bool, dict[str, Any]]
+"""Observation, reward (0 but for missions that pay), done (the player has died), info."""
+
+OBSERVED = frozenset({"inventory", "equipped_items", "player_pos", "is_gui_open", *COUNTED})
+"""What MineStudio's game tells in the raw observation, beside the frame; all else is in the raw
+info. `MinecraftSim` puts both into one info, but callbacks that step the game look here."""
+
+
+class KeySpace:
+    """The keys of a backend's action, for callbacks that need an empty one."""
+
+    def no_op(self) -> EnvAction:
+        """Return a fresh action that does nothing."""
+        action: EnvAction = dict.fromkeys(KEYS, 0)
+        action["camera"] = np.zeros(2)
+        return action
+
+
+class Backend(Protocol):
+    """What callbacks may use as `sim.env`, as in MineStudio, and what the simulator needs."""
+
+    action_space: KeySpace
+
+    def begin_episode(self) -> bool:
+        """Note that an episode is about to begin; return whether it needs a hard reset."""
+
+    def reset(self) -> RawObs:
+        """Start a new world from the seed; statistics start at zero."""
+
+    def step(self, action: Mapping[str, Any]) -> RawStep:
+        """Play one game tick (1/20 s) with the given keys; a missing key is not pressed.
+
+        Beside keys and `camera`, an action may hold `chat`, a command to execute before the tick,
+        and `voxels` and `mobs`: x0, x1, y0, y1, z0, z1 of the box around the player, both ends
+        included, whose blocks or mobs the info is to tell.
+        """
+
+    def execute_cmd(self, command: str) -> RawStep:
+        """Send a chat command; takes one game tick without any key pressed."""
+
+    def noop_action(self) -> EnvAction:
+        """Return an action that does nothing."""
+
+    def seed(self, seed: int) -> None:
+        """Set what the worlds of the coming hard resets derive from."""
+
+    def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
+        """Return the frame of what was observed at the size of observations."""
+
+    def render(self, size: tuple[int, int]) -> np.ndarray:
+        """Return the present view, uint8 (height, width, 3), for a (width, height) in pixels."""
+
+    def mobs_near(self, radius: float) -> list[dict[str, Any]]:
+        """Return name, x, y, z, yaw, health and distance of each mob within `radius` blocks."""
+
+    def item_names(self) -> list[str]:
+        """Return the names of all items that there are in this game, in a fixed order."""
+
+    def close(self) -> None:
+        """End the game; may be called twice."""

@@ -1,0 +1,180 @@
+"""The embedded engine as a backend."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.backends.protocol import OBSERVED, KeySpace, RawObs, RawStep
+from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.option_checks import Problems
+from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
+from rllib_minestudio.errors import InvalidActionError
+
+_NAMESPACE = "minecraft:"
+
+_NOTHING_SELECTED = ("No entity was found", "No player was found")
+"""Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_MOST_COMPLAINTS = 1000
+"""Of one environment: a callback may make up commands without end."""
+
+_logger = logging.getLogger(__name__)
+
+
+class VoxelBackend:
+    """The embedded engine as a `Backend`.
+
+    Frames come at the size of observations: the engine renders any size with the 16:9 view that
+    MineStudio squeezes into its observations.
+    """
+
+    def __init__(self, options: EnvOptions) -> None:
+        """Build an engine; it shows nothing before the first `reset`.
+
+        Raises:
+            InvalidOptionsError: If the engine knows no such biome or item.
+        """
+        # Imported late: numba takes a second, which checking options need not cost.
+        from rllib_minestudio.env.voxel.engine import VoxelEngine
+        from rllib_minestudio.env.voxel.items.items import ITEMS
+
+        self._biome, self._inventory = _known_names(options)
+        self.action_space = KeySpace()
+        self.engine = VoxelEngine(frame_size=options.obs_size)
+        self._seed = options.seed
+        self._idle = self.action_space.no_op()
+        self._complaints: set[tuple[str, str]] = set()
+        for _, item, _ in self._inventory:
+            if lacking := ITEMS[item].lacking:
+                self._complain("The initial %r is there, but %s", ITEMS[item].name, lacking)
+
+    def begin_episode(self) -> bool:
+        """Return False: this engine does not age."""
+        return False
+
+    def reset(self) -> RawObs:
+        """Start a new world from the seed, with the initial inventory."""
+        self.engine.reset(self._seed, self._biome)
+        for slot, item, quantity in self._inventory:
+            self.engine.player.inventory.set(slot, item, quantity)
+        return self._observe()[0]
+
+    def step(self, action: Mapping[str, Any]) -> RawStep:
+        """Play one tick; `drop` is not sent, as MineStudio's game never receives it.
+
+        Raises:
+            InvalidActionError: If `voxels` or `mobs` is no box, or too large.
+        """
+        keys = dict(action)
+        keys.pop("drop", None)
+        command = keys.pop("chat", "")
+        voxels, mobs = _boxes(keys.pop("voxels", None), keys.pop("mobs", None))
+        if command:
+            self._execute(command)
+        self.engine.tick(keys)
+        return self._observe(voxels, mobs)
+
+    def execute_cmd(self, command: str) -> RawStep:
+        """Execute a command and play one tick; what it cannot do is logged, once per command."""
+        return self.step({**self._idle, "chat": command})
+
+    def noop_action(self) -> EnvAction:
+        """Return an action that does nothing, under MineStudio's name for it."""
+        return self.action_space.no_op()
+
+    def seed(self, seed: int) -> None:
+        """Set the seed of the coming worlds."""
+        self._seed = seed
+
+    def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
+        """Return the frame, which has been rendered at the size of observations."""
+        return raw_obs["pov"]
+
+    def render(self, size: tuple[int, int]) -> np.ndarray:
+        """Return the present view at another size."""
+        return self.engine.render(frame_size=size)
+
+    def mobs_near(self, radius: float) -> list[dict[str, Any]]:
+        """Return the mobs within `radius` blocks of the player."""
+        return self.engine.mobs_near(radius)
+
+    def item_names(self) -> list[str]:
+        """Return the names of the items that this engine has."""
+        from rllib_minestudio.env.voxel.items.items import ITEM_ID
+
+        return sorted(ITEM_ID)
+
+    def close(self) -> None:
+        """Do nothing: the engine is only memory."""
+
+    def _complain(self, text: str, what: str, reason: str) -> None:
+        """Log that something has no effect, or not all of it, once for each such thing.
+
+        Numbers make no difference: callbacks draw places at random.
+        """
+        complaint = (_NUMBER.sub("#", what), _NUMBER.sub("#", reason))
+        if complaint not in self._complaints and len(self._complaints) < _MOST_COMPLAINTS:
+            self._complaints.add(complaint)
+            _logger.warning(text, what, reason)
+
+    def _execute(self, command: str) -> None:
+        result = self.engine.execute(command)
+        if not result.ok and result.message not in _NOTHING_SELECTED:
+            self._complain("The command %r failed: %s", command, result.message)
+        if result.lacking:
+            self._complain("The command %r was executed, but %s", command, result.lacking)
+
+    def _observe(self, voxels: Box | None = None, mobs: Box | None = None) -> RawStep:
+        engine = self.engine
+        obs: RawObs = {"pov": engine.render()}
+        info = engine.info(voxels, mobs)
+        for name in OBSERVED:
+            obs[name] = info.pop(name)
+        return obs, 0.0, engine.player_dead, info
+
+
+def _boxes(voxels: Any, mobs: Any) -> tuple[Box | None, Box | None]:
+    """Check what an action asks for.
+
+    Raises:
+        InvalidActionError: If it is no box, or too large.
+    """
+    try:
+        return (
+            None if voxels is None else voxels_box(voxels),
+            None if mobs is None else mobs_box(mobs),
+        )
+    except ValueError as error:
+        raise InvalidActionError(f"{error}.") from error
+
+
+def _known_names(options: EnvOptions) -> tuple[str | None, list[tuple[int, int, int]]]:
+    """Return the biome's name, and (slot, item id, quantity) of the initial inventory.
+
+    Raises:
+        InvalidOptionsError: If the engine knows no such biome or item; lists all problems.
+    """
+    from rllib_minestudio.env.voxel.items.items import ITEM_ID
+    from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+
+    problems = Problems()
+    biome = options.preferred_spawn_biome
+    if biome is not None:
+        biome = biome.removeprefix(_NAMESPACE)
+        problems.choice("preferred_spawn_biome", biome, BIOMES)
+    stacks = []
+    for slot, stack in options.inventory.items():
+        name = stack["type"].removeprefix(_NAMESPACE)
+        if name in ITEM_ID:
+            stacks.append((slot, ITEM_ID[name], stack.get("quantity", 1)))
+        else:
+            problems.unknown(f"item in inventory[{slot}]", name, ITEM_ID)
+    problems.raise_if_any()
+    return biome, stacks

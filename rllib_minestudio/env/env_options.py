@@ -1,0 +1,171 @@
+"""The options of `MineStudioEnv`: names and defaults as MineStudio's, checked all at once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from rllib_minestudio.env.actions import CameraConfig
+from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
+from rllib_minestudio.env.callbacks import build_callbacks
+from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
+from rllib_minestudio.errors import InvalidOptionsError
+
+ENGINES = ("voxel", "minecraft")
+ACTION_TYPES = ("agent", "env")
+RENDER_MODES = ("rgb_array",)
+
+MIN_FRAME_SIDE, MAX_FRAME_SIDE = 16, 4096
+"""Bounds of a frame's width and height in pixels; smaller ones have no room for the hotbar."""
+MAX_INVENTORY_SLOT = 40
+"""0-8 hotbar, 9-35 inventory, 36-39 feet to head, 40 off hand."""
+
+
+_LARGEST = {
+    "seed": 2**63 - 1,
+    "num_empty_frames": 100_000,
+    "worker_index": 1_000_000,
+    "vector_index": 1_000_000,
+}
+"""Integers, from 0 on. A hundred thousand empty frames take an hour."""
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """Everything that defines an environment.
+
+    Attributes:
+        engine: "voxel", the embedded engine, or "minecraft", the real game.
+        action_type: "agent" for VPT's tokens, "env" for keys and degrees.
+        obs_size: (width, height) of observations in pixels.
+        render_size: (width, height) of frames returned by `render()`; the real game draws at
+            this size, and observations are scaled from it.
+        seed: What all episodes derive from that are not seeded by `reset(seed=...)`.
+        inventory: What the player holds after a hard reset: slot 0-40 -> `{"type": name,
+            "quantity": n}`.
+        preferred_spawn_biome: Biome of the spawn point after a hard reset; None for any.
+        num_empty_frames: Game ticks without any key pressed at the start of an episode.
+        callbacks: What `build_callbacks` takes: names, mappings or objects.
+        camera_config: The camera's bins, as a CameraConfig or a mapping of its fields.
+        render_mode: "rgb_array", or None if `render()` will not be used.
+        minecraft: How the real game is launched; see `MinecraftOptions`.
+        worker_index: Which of several workers with the same options this one is. Together with
+            `vector_index` it decides the episodes; RLlib sets both.
+        vector_index: Which environment of that worker this one is.
+    """
+
+    engine: str = "voxel"
+    action_type: str = "agent"
+    obs_size: tuple[int, int] = (128, 128)
+    render_size: tuple[int, int] = (640, 360)
+    seed: int = 0
+    inventory: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    preferred_spawn_biome: str | None = None
+    num_empty_frames: int = 20
+    callbacks: tuple[Any, ...] = ()
+    camera_config: CameraConfig = field(default_factory=CameraConfig)
+    render_mode: str | None = "rgb_array"
+    minecraft: MinecraftOptions = field(default_factory=MinecraftOptions)
+    worker_index: int = 0
+    vector_index: int = 0
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> "EnvOptions":
+        """Check options as they come from a user or a YAML file, and fill in the defaults.
+
+        Raises:
+            InvalidOptionsError: If anything is wrong; lists all problems.
+        """
+        problems = Problems()
+        names = [option.name for option in fields(cls)]
+        for name in options:
+            if name not in names:
+                problems.unknown("env option", name, names)
+        known = {name: value for name, value in options.items() if name in names}
+        for name in ("obs_size", "render_size", "callbacks"):
+            if is_list(known.get(name)):
+                known[name] = tuple(known[name])
+        known["camera_config"] = _camera_config(problems, known.get("camera_config"))
+        known["minecraft"] = _minecraft_options(problems, known.get("minecraft"))
+        known["inventory"] = {} if (given := known.get("inventory")) is None else given
+        checked = cls(**known)
+        _check(problems, checked)
+        problems.raise_if_any()
+        return checked
+
+
+def _camera_config(problems: Problems, given: Any) -> CameraConfig:
+    """Return the CameraConfig that a user means by None, a mapping, or the thing itself."""
+    if isinstance(given, CameraConfig):
+        return given
+    if given is not None and not isinstance(given, Mapping):
+        problems.add("camera_config", given, "must be a mapping or a CameraConfig")
+        return CameraConfig()
+    names = [option.name for option in fields(CameraConfig)]
+    settings = dict(given or {})
+    for name in [name for name in settings if name not in names]:
+        problems.unknown("field of camera_config", name, names)
+        del settings[name]
+    try:
+        return CameraConfig(**settings)
+    except InvalidOptionsError as error:
+        problems.include(error)
+        return CameraConfig()
+
+
+def _minecraft_options(problems: Problems, given: Any) -> MinecraftOptions:
+    """Return the MinecraftOptions that a user means by None, a mapping, or the thing itself."""
+    try:
+        return MinecraftOptions.from_mapping({} if given is None else given)
+    except InvalidOptionsError as error:
+        problems.include(error)
+        return MinecraftOptions()
+
+
+def _check(problems: Problems, options: EnvOptions) -> None:
+    """Note every problem with complete options."""
+    problems.choice("engine", options.engine, ENGINES)
+    problems.choice("action_type", options.action_type, ACTION_TYPES)
+    if options.render_mode is not None:
+        problems.choice("render_mode", options.render_mode, RENDER_MODES)
+    _check_size(problems, "obs_size", options.obs_size)
+    _check_size(problems, "render_size", options.render_size)
+    for name in ("seed", "num_empty_frames", "worker_index", "vector_index"):
+        value = getattr(options, name)
+        if not is_integer(value) or not 0 <= value <= _LARGEST[name]:
+            problems.add(name, value, f"must be an integer from 0 to {_LARGEST[name]}")
+    biome: Any = options.preferred_spawn_biome
+    if biome is not None and not isinstance(biome, str):
+        problems.add("preferred_spawn_biome", biome, "must be the name of a biome, or None")
+    _check_inventory(problems, options.inventory)
+    try:
+        build_callbacks(options.callbacks)
+    except InvalidOptionsError as error:
+        problems.include(error)
+
+
+def _check_size(problems: Problems, name: str, size: Any) -> None:
+    """Note what is wrong with a frame size."""
+    is_pair = isinstance(size, tuple) and len(size) == 2 and all(map(is_integer, size))
+    if not is_pair or not all(MIN_FRAME_SIDE <= side <= MAX_FRAME_SIDE for side in size):
+        rule = f"must be [width, height], integers from {MIN_FRAME_SIDE} to {MAX_FRAME_SIDE}"
+        problems.add(name, size, rule)
+
+
+def _check_inventory(problems: Problems, inventory: Any) -> None:
+    """Note what is wrong with the initial inventory, but for the names of items."""
+    if not isinstance(inventory, Mapping):
+        problems.add("inventory", inventory, "must be a mapping from slot to stack")
+        return
+    for slot, stack in inventory.items():
+        if not is_integer(slot) or not 0 <= slot <= MAX_INVENTORY_SLOT:
+            rule = f"must have slots from 0 to {MAX_INVENTORY_SLOT} as keys"
+            problems.add("inventory", slot, rule)
+        elif not isinstance(stack, Mapping) or not set(stack) <= {"type", "quantity"}:
+            problems.add(f"inventory[{slot}]", stack, "must be a mapping of type and quantity")
+        else:
+            if not isinstance(stack.get("type"), str):
+                problems.add(f"inventory[{slot}].type", stack.get("type"), "must be a string")
+            quantity: Any = stack.get("quantity", 1)
+            if not is_integer(quantity) or not 1 <= quantity <= 64:
+                rule = "must be an integer from 1 to 64"
+                problems.add(f"inventory[{slot}].quantity", quantity, rule)

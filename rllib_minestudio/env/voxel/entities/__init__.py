@@ -1,0 +1,7 @@
+"""What moves besides the player: animals, dropped items, falling blocks.
+
+drops        kernel: one tick of the dropped items
+mobs         kernel: one tick of the animals
+events       what a kernel tells Python about a tick
+records      the types, and the record arrays that hold them
+"""

@@ -1,0 +1,11 @@
+"""A whole game: its state, its course, and what keys, events and deaths do to it.
+
+game                   begin, tick
+surroundings           light, sky and biome where the player is
+building               the use and drop keys
+event_handlers loot    what follows from the events of a tick
+spawning               beginning, dying and coming back
+falling                sand and gravel
+game_state             everything that a game consists of
+statistics             counters of what the player did
+"""

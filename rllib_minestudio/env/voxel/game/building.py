@@ -1,0 +1,86 @@
+"""The use and drop keys: placing the block in hand, throwing items away."""
+
+from __future__ import annotations
+
+from rllib_minestudio.env.voxel.entities.drops import THROW_DELAY
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEMS, is_block_item
+from rllib_minestudio.env.voxel.player import combat
+from rllib_minestudio.env.voxel.player.player import (
+    SNEAKING_HEIGHT,
+    STANDING_HEIGHT,
+    USE_DELAY,
+    WIDTH,
+)
+from rllib_minestudio.env.voxel.player.raycast import BLOCK, look_direction
+from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.world import HEIGHT
+
+_THROW_SPEED = 0.3
+
+
+def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
+    """Whether a body with its feet at `position` overlaps the block cell."""
+    x, y, z = position
+    return (
+        cell[0] - half < x < cell[0] + 1 + half
+        and cell[1] - height < y < cell[1] + 1
+        and cell[2] - half < z < cell[2] + 1 + half
+    )
+
+
+def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
+    """Whether a block can be put into `cell`: it is loaded, empty, and in no living body."""
+    world = state.world
+    x, y, z = cell
+    if not (0 <= y < HEIGHT and world.is_loaded(x, z) and world.block_at(x, y, z) == AIR):
+        return False
+    player = state.player
+    height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
+    if _touches(player.position.tolist(), WIDTH / 2, height, cell):
+        return False
+    kinds = state.mobs.kind.tolist()
+    return not any(
+        _touches(position, MOB_KINDS[kind].width / 2, MOB_KINDS[kind].height, cell)
+        for kind, position in zip(kinds, state.mobs.position.tolist(), strict=True)
+    )
+
+
+def use_item(state: GameState) -> None:
+    """Places the block in hand against the face under the crosshair, if it fits there.
+
+    Food is eaten instead (`eating`), and nothing is used while a block is being mined.
+    """
+    player, target = state.player, state.target[0]
+    item = player.held_item
+    if item in FOOD or player.records["is_mining"][0]:
+        return
+    player.records["use_delay"] = USE_DELAY
+    if not is_block_item(item) or target["kind"] != BLOCK or not target["face"].any():
+        return
+    face = target["face"].tolist()
+    cell = (
+        int(target["x"]) + face[0],
+        int(target["y"]) + face[1],
+        int(target["z"]) + face[2],
+    )
+    if is_vacant(state, cell) and state.world.set_block(*cell, item):
+        player.inventory.take(player.selected)
+        state.statistics.add("use_item", ITEMS[item].name)
+        combat.swing(player.records[0])
+
+
+def drop_held_item(state: GameState) -> None:
+    """Throws one item of the stack in hand forward."""
+    player = state.player
+    item, quantity, damage = player.inventory.take(player.selected)
+    if item == EMPTY:
+        return
+    dx, dy, dz = look_direction(player.yaw, player.pitch)
+    x, y, z = player.position.tolist()
+    velocity = (dx * _THROW_SPEED, dy * _THROW_SPEED + 0.1, dz * _THROW_SPEED)
+    place = (x, y + player.eye_height - 0.3, z)
+    state.drop_item(item, quantity, place, velocity, THROW_DELAY, damage)
+    state.statistics.add("custom", "drop")
+    combat.swing(player.records[0])

@@ -1,0 +1,126 @@
+"""What follows from the events of a tick: loot, wear, pickups, statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.entities.drops import DROP_DELAY
+from rllib_minestudio.env.voxel.entities.events import (
+    BLOCK_BROKEN,
+    FOOD_EATEN,
+    ITEM_TOUCHED,
+    MOB_DIED,
+    MOB_HURT,
+    MOB_SWEPT,
+    PLAYER_HURT,
+)
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.loot import drop_loot
+from rllib_minestudio.env.voxel.items.items import FOOD, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.tools import counts_as_use, is_right_tool
+from rllib_minestudio.env.voxel.player.effects import feed, give_effect
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
+
+_STATISTIC_SCALE = 10
+"""Minecraft counts damage in tenths of a health point."""
+
+
+def resolve(state: GameState, event: np.void) -> None:
+    """Carries out what one event (an `EVENT_DTYPE` record) asks for."""
+    kind, subject, amount = int(event["kind"]), int(event["subject"]), float(event["amount"])
+    x, y, z = event["position"].tolist()
+    if kind == MOB_HURT:
+        _count_damage(state, subject, amount)
+        _wear_by_attack(state)
+    elif kind == MOB_SWEPT:
+        _count_damage(state, subject, amount)
+    elif kind == MOB_DIED:
+        _die(state, subject, (x, y, z), amount > 0)
+    elif kind == BLOCK_BROKEN:
+        break_block(state, int(x), int(y), int(z))
+    elif kind == ITEM_TOUCHED:
+        _pick_up(state, subject - state.items.displaced)
+    elif kind == PLAYER_HURT:
+        state.statistics.add("custom", "damage_taken", round(amount * _STATISTIC_SCALE))
+    elif kind == FOOD_EATEN:
+        _eat(state)
+
+
+def _count_damage(state: GameState, kind: int, amount: float) -> None:
+    tenths = round(amount * _STATISTIC_SCALE)
+    state.statistics.add("damage_dealt", MOB_KINDS[kind].name, tenths)
+    state.statistics.add("custom", "damage_dealt", tenths)
+
+
+def _wear_by_attack(state: GameState) -> None:
+    held = ITEMS.get(state.player.held_item)
+    if held is not None and held.attack_wear:
+        state.statistics.add("use_item", held.name)
+        wear(state, held.attack_wear)
+
+
+def _die(state: GameState, kind: int, place: tuple[float, float, float], by_player: bool) -> None:
+    if by_player:
+        state.statistics.add("kill_entity", MOB_KINDS[kind].name)
+        state.statistics.add("custom", "mob_kills")
+    for item, low, high in MOB_KINDS[kind].drops:
+        quantity = state.random_between(low, high)
+        if quantity:
+            state.scatter_item(ITEM_ID[item], quantity, place, DROP_DELAY)
+
+
+def break_block(state: GameState, x: int, y: int, z: int) -> None:
+    """The player mines the block at (x, y, z): it drops, counts, and wears the tool.
+
+    As in Minecraft it counts only if it was mined with the right tool.
+    """
+    block = state.world.block_at(x, y, z)
+    if not state.world.set_block(x, y, z, AIR):
+        return
+    held = ITEMS.get(state.player.held_item)
+    if is_right_tool(held, block):
+        state.statistics.add("mine_block", BLOCKS[block].name)
+        drop_loot(state, block, held, (x, y, z))
+    if held is not None and held.mining_wear:
+        if counts_as_use(held, block):
+            state.statistics.add("use_item", held.name)
+        wear(state, held.mining_wear)
+
+
+def _eat(state: GameState) -> None:
+    player = state.player
+    food = FOOD.get(player.held_item)
+    if food is None:  # dropped within the tick
+        return
+    feed(player, food.nutrition, food.saturation)
+    for effect in food.effects:
+        give_effect(player, *effect)
+    state.statistics.add("use_item", ITEMS[player.held_item].name)
+    player.inventory.take(player.selected)
+
+
+def wear(state: GameState, uses: int) -> None:
+    """Wears the tool in hand; it breaks when its durability is used up."""
+    player = state.player
+    item = ITEMS.get(player.held_item)
+    if item is None or not item.durability:
+        return
+    slot = player.selected
+    damage = int(player.inventory.damage[slot]) + uses
+    if damage < item.durability:
+        player.inventory.damage[slot] = damage
+        return
+    player.inventory.take(slot)
+    state.statistics.add("break_item", item.name)
+
+
+def _pick_up(state: GameState, row: int) -> None:
+    if row < 0:  # gone in this very tick, for lack of room
+        return
+    dropped = state.items.records[row]
+    item, quantity = int(dropped["item"]), int(dropped["quantity"])
+    left = state.player.inventory.add(item, quantity, int(dropped["damage"]))
+    if left < quantity:
+        state.statistics.add("pickup", ITEMS[item].name, quantity - left)
+        dropped["quantity"] = left  # an empty stack vanishes in the next tick

@@ -1,0 +1,109 @@
+"""Sand and gravel: how they fall, after Minecraft Java 1.16.
+
+Where a falling block would come to rest in the player or a mob it lies there as an item: Minecraft
+puts the block there, and whoever is in it suffocates or is pushed out, which this engine does not
+have.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.entities.drops import DROP_DELAY
+from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
+from rllib_minestudio.env.voxel.game.building import is_vacant
+from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
+
+_DELAY = 2
+"""Ticks between the loss of the ground and the fall.
+
+What happened before this part of a tick (mining, placing, a command) counts as of the last one.
+"""
+_GRAVITY = 0.04
+_DRAG = 0.98
+
+
+class Falling:
+    """What falls in a game, and what is about to."""
+
+    def __init__(self) -> None:
+        """Begins with nothing."""
+        self._due: dict[tuple[int, int, int], int] = {}
+        self._ticks = 0
+
+    def tick(self, state: GameState) -> None:
+        """Advances everything that falls by one tick."""
+        if not (state.world.unsupported or self._due or state.falling.count):
+            return
+        self._ticks += 1
+        self._schedule(state, _DELAY - 1)
+        self._let_go(state)
+        if state.falling.count:
+            _move(state)
+        self._schedule(state, _DELAY)
+
+    def _schedule(self, state: GameState, delay: int) -> None:
+        """Has what lost its ground fall in `delay` ticks."""
+        for cell in state.world.unsupported:
+            self._due.setdefault(cell, self._ticks + delay)
+        state.world.unsupported.clear()
+
+    def _let_go(self, state: GameState) -> None:
+        """Turns blocks whose time has come into falling ones, if they still have no ground."""
+        world, falling = state.world, state.falling
+        gone: dict[tuple[int, int, int], int] = {}
+        for cell, due in list(self._due.items()):
+            # What falls due later was noted later.
+            if due > self._ticks or falling.count == FALLING_CAPACITY:
+                break
+            x, y, z = cell
+            if not world.is_loaded(x, z):
+                continue
+            del self._due[cell]
+            block = world.block_at(x, y, z)
+            if not FALLS[block] or world.block_at(x, y - 1, z) != AIR:
+                continue
+            gone[cell] = AIR
+            row = falling.append()
+            row["position"] = (x + 0.5, y, z + 0.5)
+            row["block"] = block
+        world.set_blocks(gone)
+
+
+def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) -> int | None:
+    """The layer in which a block that falls from y to `target` comes to rest, or None."""
+    for layer in range(math.ceil(y) - 1, max(math.floor(target), 0) - 1, -1):
+        if state.world.block_at(x, layer, z) != AIR:
+            return layer + 1
+    return None
+
+
+def _move(state: GameState) -> None:
+    """Moves the falling blocks by one tick and puts down those that arrive."""
+    falling = state.falling
+    kept = np.ones(falling.count, bool)
+    landed: dict[tuple[int, int, int], int] = {}
+    for row, record in enumerate(falling.records[: falling.count]):
+        x, y, z = record["position"].tolist()
+        if not state.world.is_loaded(x, z):
+            continue
+        speed = float(record["speed"]) + _GRAVITY
+        column = math.floor(x), math.floor(z)
+        layer = _resting_layer(state, *column, y, y - speed)
+        record["speed"] = speed * _DRAG
+        record["position"][1] = y - speed
+        if layer is not None:
+            kept[row] = False
+            cell = (column[0], layer, column[1])
+            block = int(record["block"])
+            if cell not in landed and is_vacant(state, cell):
+                landed[cell] = block
+            else:
+                state.scatter_item(block, 1, (x, float(layer), z), DROP_DELAY)
+        elif y - speed < 0.0:  # lost: it falls out of the world
+            kept[row] = False
+    falling.keep(kept)
+    state.world.set_blocks(landed)

@@ -1,0 +1,120 @@
+"""The course of a game: its beginning, and one tick after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.entities.drops import tick_items
+from rllib_minestudio.env.voxel.entities.events import EVENT_CAPACITY, EVENT_DTYPE
+from rllib_minestudio.env.voxel.entities.mobs import tick_mobs
+from rllib_minestudio.env.voxel.game import spawning
+from rllib_minestudio.env.voxel.game.building import drop_held_item, use_item
+from rllib_minestudio.env.voxel.game.event_handlers import resolve
+from rllib_minestudio.env.voxel.game.falling import Falling
+from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GameState
+from rllib_minestudio.env.voxel.player import controls
+from rllib_minestudio.env.voxel.player.effects import tick_effects
+from rllib_minestudio.env.voxel.player.player_tick import tick_player
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+
+
+class Game:
+    """One game and its rules.
+
+    Attributes:
+        state: Everything that the game consists of.
+    """
+
+    def __init__(self) -> None:
+        """Prepares a game; `begin` starts it."""
+        self.state = GameState()
+        self._falling = Falling()
+        self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
+        self._event_count = np.zeros(1, np.int64)
+
+    def begin(self, seed: int, biome: str | None) -> None:
+        """Makes a new world and puts the player on it.
+
+        Args:
+            seed: Any integer; the whole game follows from it and from the actions.
+            biome: One of `BIOMES` to begin in; None for wherever the origin lies.
+        """
+        state = self.state
+        state.reset(seed)
+        self._falling = Falling()
+        x, z = 0, 0
+        if biome is not None:
+            x, z = spawning.find_biome(state, BIOMES.index(biome), x, z) or (x, z)
+        spawning.teleport(state, *spawning.surface_place(state, x, z))
+        state.player.yaw = state.random() * 360.0
+
+    def tick(self, action: Mapping[str, Any]) -> None:
+        """Advances the game by 1/20 second.
+
+        Args:
+            action: MineStudio's env action; missing keys are not held. Never changed.
+
+        Raises:
+            InvalidActionError: If its camera is not finite; the game is as it was then.
+        """
+        state = self.state
+        pitch, yaw = controls.read_camera(action)
+        keys = controls.read_keys(action)
+        pressed = keys & ~state.held_keys
+        state.held_keys = keys
+        if pressed & controls.OPEN_INVENTORY:
+            state.gui_open = not state.gui_open
+        if state.gui_open or state.player_dead:
+            keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
+        else:
+            slot = controls.read_hotbar(action)
+            if slot != controls.NO_SLOT:
+                state.player.selected = slot
+        self._simulate(keys, pressed, pitch, yaw)
+        if state.player.effects:
+            tick_effects(state.player)
+        if state.rules["doDaylightCycle"] == "true":
+            state.daytime = (state.daytime + 1) % DAY_TICKS
+        if state.player.health <= 0.0 and not state.player_dead:
+            state.player_dead = True
+            spawning.die(state)
+
+    def _simulate(self, keys: int, pressed: int, pitch: float, yaw: float) -> None:
+        state = self.state
+        player, mobs, items = state.player, state.mobs, state.items
+        blocks, players, events = state.world.blocks, player.records, self._events
+        player.update_equipment()
+        self._event_count[0] = 0
+        tick_player(
+            blocks,
+            players,
+            mobs.records,
+            mobs.count,
+            state.target,
+            keys,
+            pitch,
+            yaw,
+            events,
+            self._event_count,
+        )
+        if pressed & controls.DROP:
+            drop_held_item(state)
+        if keys & controls.USE and (pressed & controls.USE or not players["use_delay"][0]):
+            use_item(state)
+        x, _, z = player.position.tolist()
+        state.world.load_around(x, z)
+        if mobs.count:
+            mobs.count = tick_mobs(
+                blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count
+            )
+        if items.count:
+            items.count = tick_items(
+                blocks, items.records, items.count, players, events, self._event_count
+            )
+        items.displaced = 0
+        for index in range(int(self._event_count[0])):
+            resolve(state, events[index])
+        self._falling.tick(state)

@@ -1,0 +1,145 @@
+"""The state of one game, and the few operations that everything else is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
+from rllib_minestudio.env.voxel.game.statistics import Statistics
+from rllib_minestudio.env.voxel.player.player import Player
+from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
+from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.world import HEIGHT, World
+
+DAY_TICKS = 24000
+GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false"}
+"""Rules that this engine obeys, with their values in a new world."""
+
+MOST_LIFTS = HEIGHT + 2
+"""Blocks by which a mob that is summoned inside of others is lifted at most.
+
+That is from a body's height below the world, the lowest place where a block can be in the way, to
+above the highest."""
+
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+
+
+def _mix(seed: int) -> int:
+    """A well-mixed non-zero 64-bit number for each seed: splitmix64 (Steele et al. 2014)."""
+    value = (seed + _GOLDEN_GAMMA) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return (value ^ (value >> 31)) or 1
+
+
+class GameState:
+    """Everything that a game consists of.
+
+    Attributes:
+        world: The blocks.
+        player: The player, with inventory and effects.
+        mobs: All mobs.
+        items: All dropped items.
+        falling: All blocks in the course of falling.
+        statistics: What the player did.
+        target: What the crosshair was on in the last tick, `TARGET_DTYPE` [1].
+        daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
+        raining: Whether it rains; kept for commands and info, without effect on the game.
+        rules: Game rules by name.
+        gui_open: Whether the inventory screen is open; keys then do nothing but close it.
+        player_dead: Whether the player died in a tick.
+        rng: State of the only source of randomness, uint64 [1].
+    """
+
+    def __init__(self) -> None:
+        """Makes an empty game of seed 0, without land."""
+        self.world = World()
+        self.player = Player()
+        self.mobs = Mobs()
+        self.items = DroppedItems()
+        self.falling = FallingBlocks()
+        self.statistics = Statistics()
+        self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
+        self.rng = np.ones(1, np.uint64)
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Empties everything for a new game with this seed; the world has no chunks yet."""
+        mixed = _mix(seed)
+        self.rng[0] = mixed
+        self.world.reset(mixed >> 32)
+        self.player = Player()
+        self.mobs.clear()
+        self.items.clear()
+        self.falling.clear()
+        self.statistics.clear()
+        self.target[0] = np.zeros((), TARGET_DTYPE)
+        self.daytime = 0
+        self.raining = False
+        self.rules = dict(GAME_RULES)
+        self.gui_open = False
+        self.player_dead = False
+        self.held_keys = 0
+
+    def random(self) -> float:
+        """Next random number in [0, 1)."""
+        return float(physics.random(self.rng))
+
+    def random_between(self, low: int, high: int) -> int:
+        """Random whole number, both ends included."""
+        return low + int(self.random() * (high - low + 1))
+
+    def spawn_mob(self, kind: int, x: float, y: float, z: float) -> None:
+        """Adds a mob of `MOB_KINDS[kind]` with its feet at (x, y, z), looking anywhere.
+
+        Where blocks are in the way it is put on top of them, so that summoning beside the player
+        works on any slope.
+        """
+        body = MOB_KINDS[kind]
+        blocks = self.world.blocks
+        if self.world.is_loaded(x, z):
+            for _ in range(MOST_LIFTS):
+                if physics.is_free(blocks, x, y, z, body.width / 2, body.height):
+                    break
+                y = np.floor(y) + 1.0
+        mob = self.mobs.append()
+        mob["kind"] = kind
+        mob["position"] = (x, y, z)
+        mob["yaw"] = (self.random() * 2.0 - 1.0) * np.pi
+        mob["health"] = body.max_health
+
+    def drop_item(
+        self,
+        item: int,
+        quantity: int,
+        position: tuple[float, float, float],
+        velocity: tuple[float, float, float],
+        delay: int,
+        damage: int = 0,
+    ) -> None:
+        """Adds a dropped stack.
+
+        Args:
+            item: Item id.
+            quantity: How many.
+            position: Bottom centre.
+            velocity: Blocks per tick.
+            delay: Ticks before it can be picked up.
+            damage: Wear of a tool.
+        """
+        row = self.items.append()
+        row["item"] = item
+        row["quantity"] = quantity
+        row["position"] = position
+        row["velocity"] = velocity
+        row["pickup_delay"] = delay
+        row["damage"] = damage
+
+    def scatter_item(
+        self, item: int, quantity: int, position: tuple[float, float, float], delay: int
+    ) -> None:
+        """Drops a stack that hops a little to a random side, as from a block or a mob."""
+        velocity = ((self.random() - 0.5) * 0.2, 0.2, (self.random() - 0.5) * 0.2)
+        self.drop_item(item, quantity, position, velocity, delay)

@@ -1,0 +1,85 @@
+"""Where the player may stand: spawning, teleporting, dying and coming back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.entities.drops import THROW_DELAY
+from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.items.inventory import SLOTS
+from rllib_minestudio.env.voxel.world import worldgen
+from rllib_minestudio.env.voxel.world.blocks import GRASS_BLOCK, SAND
+
+_SPAWN_RINGS = 24
+"""How far from the wanted column a place to stand is looked for, in columns."""
+_SCATTER_SPEED = 0.3
+
+
+def surface_place(state: GameState, x: int, z: int) -> tuple[float, float, float]:
+    """A place under the open sky on natural ground near column (x, z), whose chunks it loads."""
+    world = state.world
+    world.load_around(x, z)
+    for ring in range(_SPAWN_RINGS):
+        for dx in range(-ring, ring + 1):
+            for dz in range(-ring, ring + 1):
+                if max(abs(dx), abs(dz)) != ring:
+                    continue
+                y = world.surface(x + dx, z + dz)
+                if world.block_at(x + dx, y - 1, z + dz) in (GRASS_BLOCK, SAND):
+                    return x + dx + 0.5, float(y), z + dz + 0.5
+    return x + 0.5, float(world.surface(x, z)), z + 0.5
+
+
+def find_biome(state: GameState, biome: int, x: int, z: int) -> tuple[int, int] | None:
+    """The nearest column to (x, z) that lies amid a biome (index in `BIOMES`), or None."""
+    found = np.zeros(2, np.int64)
+    if not worldgen.find_biome(biome, x, z, state.world.seed, found):
+        return None
+    return int(found[0]), int(found[1])
+
+
+def teleport(state: GameState, x: float, y: float, z: float) -> None:
+    """Puts the player's feet at (x, y, z), at rest, and loads the land around."""
+    state.world.load_around(x, z)
+    player = state.player
+    player.position[:] = (x, y, z)
+    player.velocity[:] = 0.0
+    player.records["fall_distance"] = 0.0
+    player.records["on_ground"] = 0
+
+
+def drop_everything(state: GameState) -> None:
+    """Scatters the inventory around the player, unless the rule keepInventory says otherwise."""
+    if state.rules["keepInventory"] == "true":
+        return
+    inventory = state.player.inventory
+    x, y, z = state.player.position.tolist()
+    for slot in range(SLOTS):
+        item, quantity, damage = inventory[slot]
+        if not quantity:
+            continue
+        angle = state.random() * 2.0 * np.pi
+        speed = state.random() * _SCATTER_SPEED
+        velocity = (-np.sin(angle) * speed, 0.2, np.cos(angle) * speed)
+        place = (x, y + state.player.eye_height - 0.3, z)
+        state.drop_item(item, quantity, place, velocity, THROW_DELAY, damage)
+    inventory.clear()
+
+
+def die(state: GameState) -> None:
+    """What every death of the player does: the count, and the loss of the inventory."""
+    state.statistics.add("custom", "deaths")
+    drop_everything(state)
+    state.gui_open = False
+
+
+def kill_player(state: GameState) -> None:
+    """Kills the player by command: it comes back at once, at the same place.
+
+    Its first hotbar slot is selected then, as in Minecraft where the inventory is not kept.
+    """
+    die(state)
+    if state.rules["keepInventory"] != "true":
+        state.player.selected = 0
+    state.player.revive()
+    state.player_dead = False

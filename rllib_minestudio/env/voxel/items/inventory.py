@@ -1,0 +1,160 @@
+"""The player's inventory: slots, stacking, and the views that `info` shows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
+
+HOTBAR_SLOTS = 9
+"""Slots 0-8 are the hotbar, which the keys `hotbar.1` to `hotbar.9` select."""
+MAIN_SLOTS = 36
+"""Slots 0-35 hold what the player picks up."""
+FEET_SLOT, LEGS_SLOT, CHEST_SLOT, HEAD_SLOT, OFFHAND_SLOT = range(36, 41)
+SLOTS = 41
+
+_EQUIPMENT = {
+    "offhand": OFFHAND_SLOT,
+    "head": HEAD_SLOT,
+    "chest": CHEST_SLOT,
+    "legs": LEGS_SLOT,
+    "feet": FEET_SLOT,
+}
+
+
+class Stack(NamedTuple):
+    """Contents of one slot: an item id (0 = empty), how many, and the wear of a tool."""
+
+    item: int
+    quantity: int
+    damage: int
+
+
+class Inventory:
+    """41 slots: 0-8 hotbar, 9-35 the rest, 36-39 armour (feet to head), 40 the off hand.
+
+    Attributes:
+        item: Item id by slot, int32 [41]; 0 is empty.
+        quantity: Stack size by slot, int32 [41].
+        damage: Wear of a tool by slot, int32 [41].
+        version: Grows with every change, so that callers can cache what they derive.
+    """
+
+    def __init__(self) -> None:
+        """Makes an empty inventory."""
+        self.item = np.zeros(SLOTS, np.int32)
+        self.quantity = np.zeros(SLOTS, np.int32)
+        self.damage = np.zeros(SLOTS, np.int32)
+        self.version = 0
+        self._shown: list[tuple[int, str, int]] = []
+        self._shown_version = -1
+
+    def __getitem__(self, slot: int) -> Stack:
+        """The stack in `slot`."""
+        return Stack(int(self.item[slot]), int(self.quantity[slot]), int(self.damage[slot]))
+
+    def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
+        """Puts a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
+        if quantity <= 0:
+            item, quantity, damage = EMPTY, 0, 0
+        self.item[slot] = item
+        self.quantity[slot] = quantity
+        self.damage[slot] = damage
+        self.version += 1
+
+    def add(self, item: int, quantity: int, damage: int = 0) -> int:
+        """Adds items as Minecraft does: onto equal stacks first, then into empty slots in order.
+
+        Returns:
+            The quantity for which there was no room.
+        """
+        limit = ITEMS[item].max_stack
+        if limit > 1:
+            for slot in np.flatnonzero(self.item[:MAIN_SLOTS] == item).tolist():
+                moved = min(quantity, limit - int(self.quantity[slot]))
+                if moved > 0:
+                    self.set(slot, item, int(self.quantity[slot]) + moved)
+                    quantity -= moved
+        for slot in np.flatnonzero(self.item[:MAIN_SLOTS] == EMPTY).tolist():
+            if quantity <= 0:
+                break
+            moved = min(quantity, limit)
+            self.set(slot, item, moved, damage)
+            quantity -= moved
+        return max(quantity, 0)
+
+    def take(self, slot: int, quantity: int = 1) -> Stack:
+        """Removes up to `quantity` from `slot` and returns what was removed."""
+        item, held, damage = self[slot]
+        taken = min(held, quantity)
+        self.set(slot, item, held - taken, damage)
+        return Stack(item if taken else EMPTY, taken, damage)
+
+    def remove(self, item: int | None = None, at_most: int | None = None) -> int:
+        """Removes items from every slot.
+
+        Args:
+            item: Only this item id; None for all.
+            at_most: Stop after this many; None for no limit.
+
+        Returns:
+            How many items were removed.
+        """
+        removed = 0
+        for slot in np.flatnonzero(self.item).tolist():
+            if item is not None and self.item[slot] != item:
+                continue
+            wanted = int(self.quantity[slot])
+            if at_most is not None:
+                wanted = min(wanted, at_most - removed)
+            removed += self.take(slot, wanted).quantity
+        return removed
+
+    def clear(self) -> None:
+        """Empties every slot."""
+        self.item[:] = EMPTY
+        self.quantity[:] = 0
+        self.damage[:] = 0
+        self.version += 1
+
+    def describe(self) -> dict[int, dict[str, Any]]:
+        """`{slot: {"type": name, "quantity": n}}` of the main slots, fresh objects each call.
+
+        Empty slots are present as `{"type": "none", "quantity": 0}`, as in MineStudio.
+        """
+        if self._shown_version != self.version:
+            self._shown = [
+                (slot, ITEMS[item].name if item else "none", quantity)
+                for slot, (item, quantity) in enumerate(
+                    zip(
+                        self.item[:MAIN_SLOTS].tolist(),
+                        self.quantity[:MAIN_SLOTS].tolist(),
+                        strict=True,
+                    )
+                )
+            ]
+            self._shown_version = self.version
+        return {slot: {"type": name, "quantity": n} for slot, name, n in self._shown}
+
+    def equipment(self, selected: int) -> dict[str, dict[str, Any]]:
+        """What is worn and held: `{"mainhand": {"type", "damage", "maxDamage"}, ...}`.
+
+        Args:
+            selected: The hotbar slot in the main hand.
+        """
+        return {
+            place: self._describe_tool(slot)
+            for place, slot in (("mainhand", selected), *_EQUIPMENT.items())
+        }
+
+    def _describe_tool(self, slot: int) -> dict[str, Any]:
+        item = int(self.item[slot])
+        if item == EMPTY:
+            return {"type": "air", "damage": 0, "maxDamage": 0}
+        return {
+            "type": ITEMS[item].name,
+            "damage": int(self.damage[slot]),
+            "maxDamage": ITEMS[item].durability,
+        }

@@ -1,0 +1,241 @@
+"""Melee as in Minecraft Java 1.16: the attack key, damage, knockback, invulnerability.
+
+An attack happens on the *press* of the key. Held, the key does not hit again; it mines.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.entities.events import (
+    MOB_DIED,
+    MOB_HURT,
+    MOB_SWEPT,
+    PLAYER_HURT,
+    emit,
+)
+from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_KINDS
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.player import hunger
+from rllib_minestudio.env.voxel.player.player import SWING_TICKS
+from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
+
+MISS_TICKS = 10
+"""After a press into the air: ticks for which the key does nothing while it stays down."""
+PANIC_TICKS = 100
+"""How long a mob remembers who hit it."""
+KNOCKBACK = 0.4
+SPRINT_KNOCKBACK = 0.5
+CRITICAL = 1.5
+SWEEP_DAMAGE = 1.0
+FULL_CHARGE = 0.9
+"""Above this charge a hit can be critical, sweep, or knock back further."""
+
+_TICKS_PER_SECOND = 20.0
+_WALKING_PACE = 0.1 / 0.6
+"""A sweep needs a step shorter than this (walking is longer), in blocks."""
+_MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
+_MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
+
+
+@kernel()
+def charge(ticks: int, attacks_per_second: float) -> float:
+    """Share of a full attack, 0 to 1, `ticks` after the last one."""
+    return min((ticks + 0.5) * attacks_per_second / _TICKS_PER_SECOND, 1.0)
+
+
+@kernel()
+def charged_damage(base: float, share: float) -> float:
+    """Damage of a weapon of `base` damage at a charge of `share`."""
+    return base * (0.2 + 0.8 * share * share)
+
+
+@kernel()
+def swing(player: np.void) -> None:
+    """Starts the arm's animation, unless it is in its first half, and the attack's charge anew."""
+    player.attack_ticks = 0
+    if player.swing_ticks == 0 or player.swing_ticks > SWING_TICKS // 2:
+        player.swing_ticks = 1
+
+
+@kernel()
+def knock_back(body: np.void, strength: float, dx: float, dz: float) -> None:
+    """Pushes a body against the horizontal direction (dx, dz), from the attacker's side."""
+    length = np.sqrt(dx * dx + dz * dz)
+    if length < 1e-4:
+        return
+    velocity = body.velocity
+    velocity[0] = velocity[0] / 2.0 - dx / length * strength
+    velocity[2] = velocity[2] / 2.0 - dz / length * strength
+    if body.on_ground:
+        velocity[1] = min(0.4, velocity[1] / 2.0 + strength)
+
+
+@kernel()
+def shielded(body: np.void, amount: float) -> float:
+    """What is left of a hit after invulnerability: within 10 ticks, only what exceeds the last."""
+    if body.hurt_ticks > 0:
+        return max(amount - body.last_damage, 0.0)
+    return amount
+
+
+@kernel()
+def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bool]:
+    """Takes health from a mob.
+
+    Returns:
+        The health points lost, and whether it was a hit of its own (which knocks back and
+        starts the invulnerability), not the remainder of a stronger second one.
+    """
+    mob = mobs[row]
+    if mob.death_ticks > 0:
+        return 0.0, False
+    fresh = mob.hurt_ticks == 0
+    dealt = shielded(mob, amount)
+    if dealt <= 0.0:
+        return 0.0, False
+    mob.last_damage = amount
+    if fresh:
+        mob.hurt_ticks = HURT_TICKS
+    dealt = min(dealt, mob.health)
+    mob.health -= dealt
+    mob.panic_ticks = PANIC_TICKS
+    return dealt, fresh
+
+
+@kernel()
+def _strike(
+    mobs: NDArray[np.void],
+    row: int,
+    amount: float,
+    dx: float,
+    dz: float,
+    event: int,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> bool:
+    """The player's hit on one mob, with its base knockback; returns whether it did anything.
+
+    It is told as `event`, `MOB_HURT` or `MOB_SWEPT`.
+    """
+    mob = mobs[row]
+    dealt, fresh = hurt_mob(mobs, row, amount)
+    if dealt <= 0.0:
+        return False
+    if fresh:
+        knock_back(mob, KNOCKBACK, dx, dz)
+    emit(events, event_count, event, mob.kind, dealt, mob.position)
+    if mob.health <= 0.0:
+        mob.death_ticks = 1
+        emit(events, event_count, MOB_DIED, mob.kind, 1.0, mob.position)
+    return True
+
+
+@kernel()
+def attack(
+    player: np.void,
+    mobs: NDArray[np.void],
+    count: int,
+    row: int,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """The player hits the mob in `row`."""
+    share = charge(player.attack_ticks, player.attack_speed)
+    amount = charged_damage(player.attack_damage, share)
+    strong = share > FULL_CHARGE
+    sprint_hit = strong and player.sprinting
+    critical = (
+        strong and not player.sprinting and not player.on_ground and player.fall_distance > 0.0
+    )
+    if critical:
+        amount *= CRITICAL
+    mob = mobs[row]
+    dx = player.position[0] - mob.position[0]
+    dz = player.position[2] - mob.position[2]
+    if not _strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
+        return
+    player.exhaustion += hunger.PER_ATTACK
+    yaw = np.radians(player.yaw)
+    if sprint_hit:
+        knock_back(mob, SPRINT_KNOCKBACK, np.sin(yaw), -np.cos(yaw))
+        player.velocity[0] *= 0.6
+        player.velocity[2] *= 0.6
+        player.sprinting = 0
+        return
+    standing = player.on_ground and player.step_length < _WALKING_PACE
+    if strong and not critical and standing and player.holds_sword:
+        _sweep(player, mobs, count, row, events, event_count)
+
+
+@kernel()
+def _sweep(
+    player: np.void,
+    mobs: NDArray[np.void],
+    count: int,
+    row: int,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """A sword's sweep: mobs within one block of the one that was hit are hit lightly too."""
+    struck = mobs[row]
+    yaw = np.radians(player.yaw)
+    for other in range(count):
+        mob = mobs[other]
+        apart = _MOB_HALF[struck.kind] + _MOB_HALF[mob.kind] + 1.0
+        above = mob.position[1] - struck.position[1]
+        near = (
+            other != row
+            and abs(mob.position[0] - struck.position[0]) < apart
+            and abs(mob.position[2] - struck.position[2]) < apart
+            and -_MOB_HEIGHT[mob.kind] - 0.25 < above < _MOB_HEIGHT[struck.kind] + 0.25
+        )
+        dx = player.position[0] - mob.position[0]
+        dy = player.position[1] - mob.position[1]
+        dz = player.position[2] - mob.position[2]
+        if near and dx * dx + dy * dy + dz * dz < MOB_REACH * MOB_REACH:
+            # Once by the sweep, whatever becomes of the hit, and once by the hit.
+            knock_back(mob, KNOCKBACK, np.sin(yaw), -np.cos(yaw))
+            _strike(mobs, other, SWEEP_DAMAGE, dx, dz, MOB_SWEPT, events, event_count)
+
+
+@kernel()
+def press_attack(
+    player: np.void,
+    mobs: NDArray[np.void],
+    count: int,
+    target: np.void,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """The moment the attack key goes down."""
+    if player.miss_ticks > 0:
+        return
+    if target.kind == MOB:
+        attack(player, mobs, count, int64(target.mob), events, event_count)
+    elif target.kind != BLOCK:
+        player.miss_ticks = MISS_TICKS
+    swing(player)
+
+
+@kernel()
+def hurt_player(
+    player: np.void,
+    amount: float,
+    resistance: float,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """Takes health from the player, after invulnerability and the share that `resistance` takes."""
+    dealt = shielded(player, amount)
+    if dealt <= 0.0 or player.health <= 0.0:
+        return
+    player.last_damage = amount
+    if player.hurt_ticks == 0:
+        player.hurt_ticks = HURT_TICKS
+    dealt = min(dealt * (1.0 - resistance), player.health)
+    if dealt > 0.0:
+        player.health -= dealt
+        emit(events, event_count, PLAYER_HURT, 0, dealt, player.position)

@@ -1,0 +1,209 @@
+"""How the player moves: walking, sprinting, sneaking, jumping, falling (Minecraft Java 1.16)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.player import controls, hunger
+from rllib_minestudio.env.voxel.player.player import SNEAKING_HEIGHT, STANDING_HEIGHT, WIDTH
+from rllib_minestudio.env.voxel.world import physics
+
+WALK_ACCELERATION = 0.1
+SPRINT_FACTOR = 1.3
+SNEAK_FACTOR = 0.3
+EATING_FACTOR = 0.2
+SPRINT_JUMP_BOOST = 0.2
+DOUBLE_TAP_TICKS = 7
+"""Pressing forward twice within this time starts sprinting."""
+
+_HALF = WIDTH / 2
+_EDGE_STEP = 0.05
+_SPRINT_INPUT = 0.8
+"""Least input ahead that can start sprinting; sneaking and eating stay below."""
+_TOUCH = 1e-5
+"""A motion shortened by less has not run into anything."""
+_JUMP_PER_LEVEL = 0.1
+
+
+@kernel(inline="always")
+def _pressed(keys: int, key: int) -> float:
+    return float64(1.0) if keys & key else float64(0.0)
+
+
+@kernel()
+def _read_input(player: np.void, keys: int) -> tuple[float, float]:
+    """What the movement keys ask for, (ahead, left), each -1 to 1.
+
+    The pose slows it down, not the key: sneaking takes effect one tick after the key.
+    """
+    scale = SNEAK_FACTOR if player.sneaking else 1.0
+    if player.eating_ticks > 0:
+        scale *= EATING_FACTOR
+    ahead = _pressed(keys, controls.FORWARD) - _pressed(keys, controls.BACK)
+    left = _pressed(keys, controls.LEFT) - _pressed(keys, controls.RIGHT)
+    return ahead * scale, left * scale
+
+
+@kernel()
+def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
+    """Starts and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
+    sneaked = player.keys & controls.SNEAK
+    if player.sprint_window > 0:
+        player.sprint_window -= 1
+    if sneaked or player.eating_ticks > 0:
+        player.sprint_window = 0
+    fed = player.food > hunger.SPRINT_FOOD
+    fast_ahead = ahead >= _SPRINT_INPUT
+    if fast_ahead and fed and not player.sprinting:
+        if keys & controls.SPRINT:
+            player.sprinting = 1
+        elif player.on_ground and not sneaked and not player.fast_ahead:
+            if player.sprint_window > 0:
+                player.sprinting = 1
+            else:
+                player.sprint_window = DOUBLE_TAP_TICKS
+    if ahead <= 0.0 or not fed or player.hit_wall:
+        player.sprinting = 0
+    player.fast_ahead = 1 if fast_ahead else 0
+
+
+@kernel()
+def _jump(player: np.void, keys: int) -> None:
+    if player.jump_delay > 0:
+        player.jump_delay -= 1
+    if not keys & controls.JUMP:
+        player.jump_delay = 0
+    elif player.on_ground and player.jump_delay == 0:
+        player.jump_delay = physics.JUMP_DELAY
+        player.jumps += 1
+        player.velocity[1] = physics.JUMP_SPEED + _JUMP_PER_LEVEL * player.jump_boost
+        if player.sprinting:
+            yaw = np.radians(player.yaw)
+            player.velocity[0] -= np.sin(yaw) * SPRINT_JUMP_BOOST
+            player.velocity[2] += np.cos(yaw) * SPRINT_JUMP_BOOST
+            player.exhaustion += hunger.PER_SPRINT_JUMP
+        else:
+            player.exhaustion += hunger.PER_JUMP
+
+
+@kernel()
+def _accelerate(player: np.void, ahead: float, left: float) -> None:
+    """Adds the input to the velocity; in the air sprinting counts from the next tick on."""
+    ahead *= physics.INPUT_SCALE
+    left *= physics.INPUT_SCALE
+    length = np.sqrt(ahead * ahead + left * left)
+    if length > 1.0:
+        ahead /= length
+        left /= length
+    if player.on_ground:
+        acceleration = WALK_ACCELERATION * player.speed_factor
+        sprints = player.sprinting
+    else:
+        acceleration = physics.AIR_ACCELERATION
+        sprints = player.sprinted_before
+    if sprints:
+        acceleration *= SPRINT_FACTOR
+    yaw = np.radians(player.yaw)
+    sin = np.sin(yaw)
+    cos = np.cos(yaw)
+    player.velocity[0] += (left * cos - ahead * sin) * acceleration
+    player.velocity[2] += (ahead * cos + left * sin) * acceleration
+
+
+@kernel()
+def _is_above_ground(blocks: NDArray[np.uint8], player: np.void, height: float) -> bool:
+    """Whether there is ground less than a step below where the player left it (1.16.2 on)."""
+    if player.on_ground:
+        return True
+    depth = physics.STEP_HEIGHT - player.fall_distance
+    position = player.position
+    return depth > 0.0 and not physics.is_free(
+        blocks, position[0], position[1] - depth, position[2], _HALF, height
+    )
+
+
+@kernel(inline="always")
+def _shorten(distance: float) -> float:
+    if abs(distance) < _EDGE_STEP:
+        return 0.0
+    return distance - _EDGE_STEP if distance > 0.0 else distance + _EDGE_STEP
+
+
+@kernel()
+def _stay_on_edge(
+    blocks: NDArray[np.uint8], player: np.void, height: float, dx: float, dz: float
+) -> tuple[float, float]:
+    """Shortens a sneaking step in steps of 0.05 until there is ground under it."""
+    x = player.position[0]
+    y = player.position[1] - physics.STEP_HEIGHT
+    z = player.position[2]
+    while dx != 0.0 and physics.is_free(blocks, x + dx, y, z, _HALF, height):
+        dx = _shorten(dx)
+    while dz != 0.0 and physics.is_free(blocks, x, y, z + dz, _HALF, height):
+        dz = _shorten(dz)
+    while dx != 0.0 and dz != 0.0 and physics.is_free(blocks, x + dx, y, z + dz, _HALF, height):
+        dx = _shorten(dx)
+        dz = _shorten(dz)
+    return dx, dz
+
+
+@kernel()
+def _record_step(player: np.void, dx: float, dz: float) -> None:
+    length = np.sqrt(dx * dx + dz * dz)
+    player.step_length = length
+    if not player.on_ground:
+        return
+    if player.sprinting:
+        player.sprinted += length
+        player.exhaustion += length * hunger.PER_SPRINTED_BLOCK
+    elif player.sneaking:
+        player.crept += length
+    else:
+        player.walked += length
+
+
+@kernel()
+def _update_pose(blocks: NDArray[np.uint8], player: np.void, keys: int) -> None:
+    """The pose for the next tick: low while the key is held or there is no room to stand up."""
+    position = player.position
+    cramped = player.sneaking and not physics.is_free(
+        blocks, position[0], position[1], position[2], _HALF, STANDING_HEIGHT
+    )
+    player.sneaking = 1 if keys & controls.SNEAK or cramped else 0
+
+
+@kernel()
+def move_player(blocks: NDArray[np.uint8], player: np.void, keys: int) -> float:
+    """Moves the player for one tick.
+
+    Args:
+        blocks: The window's block ids.
+        player: A `PLAYER_DTYPE` record.
+        keys: Bits of the held keys (controls.py).
+
+    Returns:
+        The damage of a landing, usually 0.
+    """
+    ahead, left = _read_input(player, keys)
+    _update_sprinting(player, keys, ahead)
+    physics.settle(player)
+    _jump(player, keys)
+    _accelerate(player, ahead, left)
+    was_on_ground = player.on_ground != 0
+    height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
+    dx = player.velocity[0]
+    dz = player.velocity[2]
+    if keys & controls.SNEAK and _is_above_ground(blocks, player, height):
+        dx, dz = _stay_on_edge(blocks, player, height, dx, dz)
+    before = player.position[1]
+    moved_x, moved_z = physics.move(blocks, player, _HALF, height, physics.STEP_HEIGHT, dx, dz)
+    player.hit_wall = 1 if abs(moved_x - dx) >= _TOUCH or abs(moved_z - dz) >= _TOUCH else 0
+    damage = physics.fall(player, player.position[1] - before)
+    _record_step(player, moved_x, moved_z)
+    physics.apply_gravity_and_drag(player, was_on_ground)
+    player.sprinted_before = player.sprinting
+    _update_pose(blocks, player, keys)
+    return max(damage - player.jump_boost, 0.0)

@@ -1,0 +1,115 @@
+"""Mining: the attack key held on a block, as in Minecraft Java 1.16."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.entities.events import BLOCK_BROKEN, emit
+from rllib_minestudio.env.voxel.items.tools import RIGHT_TOOL_TICKS
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.player import hunger
+from rllib_minestudio.env.voxel.player.combat import swing
+from rllib_minestudio.env.voxel.player.raycast import BLOCK
+from rllib_minestudio.env.voxel.world.blocks import HARDNESS
+
+_PAUSE_TICKS = 5
+"""Ticks between two blocks, unless the block breaks at once."""
+_DONE = 1.0
+"""Progress of a mined block. Minecraft sums in float32, so n steps of 1/n may fall short of it."""
+_FLYING_PENALTY = np.float32(5.0)
+"""Without ground under the feet mining is this much slower."""
+
+
+@kernel()
+def _break(
+    player: np.void,
+    target: np.void,
+    block: int,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    player.is_mining = 0
+    player.mining_progress = 0.0
+    if player.mining_ticks[block] == RIGHT_TOOL_TICKS:
+        player.exhaustion += hunger.PER_MINED_BLOCK
+    place = np.empty(3, np.float64)
+    place[0] = target.x
+    place[1] = target.y
+    place[2] = target.z
+    emit(events, event_count, BLOCK_BROKEN, block, 1.0, place)
+
+
+@kernel()
+def _rate(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> tuple[int, float]:
+    """Id of the target block, and the share of it that a tick mines (a float32)."""
+    block = int(blocks[((target.x & 255) << 15) | ((target.z & 255) << 7) | target.y])
+    if HARDNESS[block] < 0.0:
+        return block, np.float32(0.0)
+    speed = player.mining_speed[block]
+    if not player.on_ground:
+        speed /= _FLYING_PENALTY
+    return block, speed / HARDNESS[block] / player.mining_ticks[block]
+
+
+@kernel()
+def start_mining(
+    blocks: NDArray[np.uint8],
+    player: np.void,
+    target: np.void,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """Begins with the block under the crosshair; one that takes a single tick breaks now."""
+    block, rate = _rate(blocks, player, target)
+    if rate >= 1.0:
+        _break(player, target, block, events, event_count)
+        return
+    player.is_mining = 1
+    player.mining_progress = 0.0
+    player.mining_x = target.x
+    player.mining_y = target.y
+    player.mining_z = target.z
+
+
+@kernel()
+def hold_attack(
+    blocks: NDArray[np.uint8],
+    player: np.void,
+    target: np.void,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """One tick of the attack key being down; the block itself is removed by the event's reader."""
+    if player.miss_ticks > 0:
+        return
+    if target.kind != BLOCK:
+        player.is_mining = 0
+        player.mining_progress = 0.0
+        return
+    swing(player)
+    if player.mining_delay > 0:
+        player.mining_delay -= 1
+        return
+    same = (
+        player.is_mining
+        and player.mining_x == target.x
+        and player.mining_y == target.y
+        and player.mining_z == target.z
+    )
+    if not same:
+        start_mining(blocks, player, target, events, event_count)
+        return
+    block, rate = _rate(blocks, player, target)
+    player.mining_progress += rate
+    if player.mining_progress >= _DONE:
+        player.mining_delay = _PAUSE_TICKS
+        _break(player, target, block, events, event_count)
+
+
+@kernel()
+def release_attack(player: np.void) -> None:
+    """A tick with the attack key up: mining and the pause after a miss are forgotten."""
+    player.miss_ticks = 0
+    player.is_mining = 0
+    player.mining_progress = 0.0

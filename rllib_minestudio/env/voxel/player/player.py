@@ -1,0 +1,245 @@
+"""The player: its state, as one record that kernels and Python share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.items.inventory import Inventory
+from rllib_minestudio.env.voxel.items.items import FIST_DAMAGE, FIST_SPEED, FOOD, ITEMS
+from rllib_minestudio.env.voxel.items.tools import mining_speeds, mining_ticks
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SWORD
+
+MAX_HEALTH = 20.0
+MAX_FOOD = 20
+START_SATURATION = 5.0
+
+WIDTH = 0.6
+"""Side of the square footprint of the collision box, in blocks."""
+STANDING_HEIGHT, SNEAKING_HEIGHT = 1.8, 1.5
+STANDING_EYES, SNEAKING_EYES = 1.62, 1.27
+"""Height of the eyes above the feet, in blocks."""
+USE_DELAY = 4
+"""Ticks between two uses while the key is held."""
+SWING_TICKS = 6
+"""Length of the animation of the arm."""
+
+PLAYER_DTYPE = np.dtype(
+    [
+        ("position", np.float64, 3),  # feet, in blocks
+        ("velocity", np.float64, 3),  # blocks per tick
+        ("yaw", np.float64),  # degrees; 0 looks to +z (south), growing clockwise
+        ("pitch", np.float64),  # degrees; positive looks down
+        ("health", np.float64),
+        ("saturation", np.float64),
+        ("exhaustion", np.float64),
+        ("fall_distance", np.float64),
+        ("last_damage", np.float64),  # the hit that the present invulnerability started with
+        ("mining_progress", np.float32),  # 0 to 1; summed in float32 as in Minecraft
+        ("walked", np.float64),  # blocks, by gait, for the statistics
+        ("sprinted", np.float64),
+        ("crept", np.float64),
+        ("step_length", np.float64),  # horizontal blocks moved in the last tick
+        # From the item in hand and the effects; written by Python when either changes.
+        ("attack_damage", np.float64),
+        ("attack_speed", np.float64),
+        ("speed_factor", np.float64),
+        ("jump_boost", np.float64),  # levels of the effect
+        ("resistance", np.float64),  # share of damage that is taken away
+        ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by block id
+        ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
+        ("holds_sword", np.int32),
+        ("food", np.int32),
+        ("food_ticks", np.int32),
+        ("on_ground", np.int32),
+        ("sneaking", np.int32),
+        ("sprinting", np.int32),
+        ("sprinted_before", np.int32),  # at the end of the last tick, which counts in the air
+        ("fast_ahead", np.int32),  # input ahead in the last tick was enough to start sprinting
+        ("hit_wall", np.int32),  # ran against something in the last tick
+        ("jumps", np.int32),
+        ("jump_delay", np.int32),  # ticks before a held key jumps again
+        ("sprint_window", np.int32),  # ticks left to press forward a second time
+        ("keys", np.int32),  # keys held in the last tick (bits of controls.py), to find a press
+        ("use_delay", np.int32),
+        ("eating_ticks", np.int32),  # ticks left of the meal, 0 without one
+        ("meal_ticks", np.int32),  # how long a meal of the item in hand takes, 0 for no food
+        ("eats_when_full", np.int32),  # whether it can be eaten with a full food level
+        ("attack_ticks", np.int32),  # since the arm last swung
+        ("miss_ticks", np.int32),  # after a miss: ticks before the held key acts again
+        ("swing_ticks", np.int32),  # ticks into the arm's swing, 0 at rest
+        ("hurt_ticks", np.int32),  # counts down from 10
+        ("mining_delay", np.int32),  # ticks of pause after a block broke
+        ("mining_x", np.int64),
+        ("mining_y", np.int64),
+        ("mining_z", np.int64),
+        ("is_mining", np.int32),
+    ],
+    align=True,
+)
+"""The player's state. Velocities in blocks per tick, angles in degrees."""
+
+_KEPT_BY_REVIVAL = ("position", "walked", "sprinted", "crept", "jumps", "keys")
+
+
+class Player:
+    """The player, its inventory and its effects.
+
+    Attributes:
+        records: `PLAYER_DTYPE` [1]; what the kernels work on.
+        inventory: What the player carries.
+        effects: Potion effects by name: (amplifier, ticks left).
+        selected: Hotbar slot in the main hand, 0 to 8.
+        damage_bonus: What effects add to the damage of an attack.
+        attack_haste: Factor of effects on the attacks per second.
+        mining_haste: Level of the effects that quicken mining.
+        mining_fatigue: Level of the effect that slows it.
+    """
+
+    def __init__(self) -> None:
+        """Makes a player at the origin, in full health, with nothing."""
+        self.records = np.zeros(1, PLAYER_DTYPE)
+        self.inventory = Inventory()
+        self.effects: dict[str, tuple[int, int]] = {}
+        self.selected = 0
+        self._forget_effects()
+        self._equipped: int | None = None
+        self.revive()
+
+    def revive(self) -> None:
+        """Full health and food, no effects, at rest, looking south at the horizon.
+
+        Place and distances walked stay. In Minecraft, too, whoever comes back does not look where
+        they looked when they died.
+        """
+        state = self.records[0]
+        kept = {name: state[name].copy() for name in _KEPT_BY_REVIVAL}
+        self.records[0] = np.zeros((), PLAYER_DTYPE)
+        for name, value in kept.items():
+            state[name] = value
+        state["health"] = MAX_HEALTH
+        state["food"] = MAX_FOOD
+        state["saturation"] = START_SATURATION
+        state["attack_ticks"] = 100  # fully charged
+        state["speed_factor"] = 1.0
+        self.effects.clear()
+        self._forget_effects()
+        self._equipped = None
+        self.update_equipment()
+
+    def _forget_effects(self) -> None:
+        self.damage_bonus = 0.0
+        self.attack_haste = 1.0
+        self.mining_haste = self.mining_fatigue = 0
+
+    def update_equipment(self, force: bool = False) -> None:
+        """Writes the numbers of the item in hand into the record, if it changed.
+
+        Another item in hand starts the attack cooldown anew, the mining, and ends a meal, as in
+        Minecraft; another slot with the same item, or with nothing again, does not.
+
+        Args:
+            force: Write them even if the item is the same.
+        """
+        item_id = self.held_item
+        if self._equipped == item_id and not force:
+            return
+        state = self.records[0]
+        item = ITEMS.get(item_id)
+        damage = item.attack_damage if item else FIST_DAMAGE
+        state["attack_damage"] = max(damage + self.damage_bonus, 0.0)
+        speed = item.attack_speed if item else FIST_SPEED
+        state["attack_speed"] = max(speed * self.attack_haste, 0.0)
+        state["holds_sword"] = item is not None and item.tool == SWORD
+        state["mining_speed"] = mining_speeds(item, self.mining_haste, self.mining_fatigue)
+        state["mining_ticks"] = mining_ticks(item)
+        food = FOOD.get(item_id)
+        state["meal_ticks"] = food.ticks if food else 0
+        state["eats_when_full"] = food is not None and food.when_full
+        if self._equipped not in (None, item_id):
+            state["attack_ticks"] = state["is_mining"] = state["eating_ticks"] = 0
+        self._equipped = item_id
+
+    @property
+    def position(self) -> NDArray[np.float64]:
+        """Feet, float64 [3] (x, y, z); a view that may be written through."""
+        return self.records["position"][0]
+
+    @property
+    def velocity(self) -> NDArray[np.float64]:
+        """Blocks per tick, float64 [3]; a view that may be written through."""
+        return self.records["velocity"][0]
+
+    @property
+    def yaw(self) -> float:
+        """Degrees; 0 looks to +z (south), growing clockwise seen from above."""
+        return float(self.records["yaw"][0])
+
+    @yaw.setter
+    def yaw(self, degrees: float) -> None:
+        self.records["yaw"][0] = (degrees + 180.0) % 360.0 - 180.0
+
+    @property
+    def pitch(self) -> float:
+        """Degrees, -90 (straight up) to 90 (straight down)."""
+        return float(self.records["pitch"][0])
+
+    @pitch.setter
+    def pitch(self, degrees: float) -> None:
+        self.records["pitch"][0] = min(max(degrees, -90.0), 90.0)
+
+    @property
+    def health(self) -> float:
+        """Health points, 0 to 20."""
+        return float(self.records["health"][0])
+
+    @health.setter
+    def health(self, points: float) -> None:
+        self.records["health"][0] = min(max(points, 0.0), MAX_HEALTH)
+
+    @property
+    def food(self) -> int:
+        """Food level, 0 to 20."""
+        return int(self.records["food"][0])
+
+    @property
+    def held_item(self) -> int:
+        """Item id in the main hand, 0 for none."""
+        return int(self.inventory.item[self.selected])
+
+    @property
+    def on_ground(self) -> bool:
+        """Whether the player stood on something at the end of the last tick."""
+        return bool(self.records["on_ground"][0])
+
+    @property
+    def sneaking(self) -> bool:
+        """Whether the player sneaks (lower eyes, slow, does not fall off edges)."""
+        return bool(self.records["sneaking"][0])
+
+    @property
+    def sprinting(self) -> bool:
+        """Whether the player sprints."""
+        return bool(self.records["sprinting"][0])
+
+    @property
+    def eye_height(self) -> float:
+        """Height of the eyes above the feet, in blocks."""
+        return SNEAKING_EYES if self.sneaking else STANDING_EYES
+
+    @property
+    def hurt_ticks(self) -> int:
+        """Ticks left of the reaction to a hit, counting down from 10."""
+        return int(self.records["hurt_ticks"][0])
+
+    @property
+    def swing_progress(self) -> float:
+        """Progress of the arm's swing: 0 at rest, rising to 1 over `SWING_TICKS` ticks."""
+        return float(self.records["swing_ticks"][0]) / SWING_TICKS
+
+    @property
+    def attack_charge(self) -> float:
+        """Share of a full attack that a press would make now, 0 to 1."""
+        state = self.records[0]
+        charged = (state["attack_ticks"] + 0.5) * state["attack_speed"] / 20.0
+        return float(min(charged, 1.0))

@@ -1,0 +1,178 @@
+"""What the crosshair points at: the nearest block or mob along the line of sight."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYES
+from rllib_minestudio.env.voxel.world.physics import is_solid
+
+BLOCK_REACH = 4.5
+"""How far the player reaches blocks, in blocks from the eyes."""
+MOB_REACH = 3.0
+"""How far the player reaches mobs."""
+
+NOTHING, BLOCK, MOB = range(3)
+"""Kinds of target."""
+
+TARGET_DTYPE = np.dtype(
+    [
+        ("kind", np.int64),  # NOTHING, BLOCK or MOB
+        ("mob", np.int64),  # row of the mob
+        ("x", np.int64),
+        ("y", np.int64),
+        ("z", np.int64),
+        ("face", np.int64, 3),  # outward normal of the face that the ray enters through
+    ],
+    align=True,
+)
+"""What the player looks at within reach."""
+
+_MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
+_MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
+_NEVER = 1e30
+_FLATTEST = 1e-12
+"""A ray that changes a coordinate by less than this per block never crosses a border of it."""
+_MOST_CELLS = 16
+"""Cells after which a ray ends. One of `BLOCK_REACH` crosses fewer than 4.5 * sqrt(3) + 3."""
+
+
+@kernel()
+def look_direction(yaw: float, pitch: float) -> tuple[float, float, float]:
+    """Unit vector of the view, from Minecraft's angles in degrees."""
+    yaw = np.radians(yaw)
+    pitch = np.radians(pitch)
+    flat = np.cos(pitch)
+    return -np.sin(yaw) * flat, -np.sin(pitch), np.cos(yaw) * flat
+
+
+@kernel()
+def _crossings(offset: float, slope: float) -> tuple[float, float]:
+    """Distance along a ray to the first border of a coordinate, and from there to each next.
+
+    `offset` is where in its cell the ray begins, `slope` the coordinate's change per block.
+    """
+    if abs(slope) < _FLATTEST:
+        return _NEVER, _NEVER
+    per = abs(1.0 / slope)
+    return (1.0 - offset if slope > 0.0 else offset) * per, per
+
+
+@kernel()
+def _cast_block(
+    blocks: NDArray[np.uint8],
+    origin: tuple[float, float, float],
+    direction: tuple[float, float, float],
+    target: np.void,
+) -> float:
+    """Walks the ray cell by cell (Amanatides and Woo 1987); returns the distance of the hit.
+
+    Writes cell and face into `target`; returns `_NEVER` when nothing is within `BLOCK_REACH`.
+    """
+    ox, oy, oz = origin
+    dx, dy, dz = direction
+    x = int64(np.floor(ox))
+    y = int64(np.floor(oy))
+    z = int64(np.floor(oz))
+    next_x, per_x = _crossings(ox - x, dx)
+    next_y, per_y = _crossings(oy - y, dy)
+    next_z, per_z = _crossings(oz - z, dz)
+    step_x = 1 if dx > 0.0 else -1
+    step_y = 1 if dy > 0.0 else -1
+    step_z = 1 if dz > 0.0 else -1
+    target.face[:] = 0
+    distance = 0.0
+    for _ in range(_MOST_CELLS):
+        if distance > BLOCK_REACH:
+            break
+        if is_solid(blocks, x, y, z):
+            target.x = x
+            target.y = y
+            target.z = z
+            return distance
+        target.face[:] = 0
+        if next_x < next_y and next_x < next_z:
+            distance = next_x
+            next_x += per_x
+            x += step_x
+            target.face[0] = -step_x
+        elif next_y < next_z:
+            distance = next_y
+            next_y += per_y
+            y += step_y
+            target.face[1] = -step_y
+        else:
+            distance = next_z
+            next_z += per_z
+            z += step_z
+            target.face[2] = -step_z
+    return _NEVER
+
+
+@kernel()
+def _slab(low: float, high: float, slope: float, near: float, far: float) -> tuple[float, float]:
+    """Narrows the part [near, far] of a ray to where one coordinate is within [low, high]."""
+    inverse = 1.0 / slope if abs(slope) > 1e-12 else (1e12 if slope >= 0.0 else -1e12)
+    a = low * inverse
+    b = high * inverse
+    return max(near, min(a, b)), min(far, max(a, b))
+
+
+@kernel()
+def _cast_mob(
+    mobs: NDArray[np.void],
+    count: int,
+    origin: tuple[float, float, float],
+    direction: tuple[float, float, float],
+    reach: float,
+) -> tuple[int, float]:
+    """Row and distance of the nearest mob whose box the ray meets; (-1, reach) for none."""
+    best = -1
+    nearest = reach
+    for row in range(count):
+        mob = mobs[row]
+        x = mob.position[0] - origin[0]
+        y = mob.position[1] - origin[1]
+        z = mob.position[2] - origin[2]
+        half = _MOB_HALF[mob.kind]
+        if max(abs(x), abs(z)) > reach + half:
+            continue
+        near, far = _slab(x - half, x + half, direction[0], 0.0, reach)
+        near, far = _slab(y, y + _MOB_HEIGHT[mob.kind], direction[1], near, far)
+        near, far = _slab(z - half, z + half, direction[2], near, far)
+        if near <= far and (near < nearest or best < 0):
+            nearest = near
+            best = row
+    return best, nearest
+
+
+@kernel()
+def find_target(
+    blocks: NDArray[np.uint8],
+    player: np.void,
+    mobs: NDArray[np.void],
+    count: int,
+    target: np.void,
+) -> None:
+    """Writes into `target` what the player's crosshair is on.
+
+    As in Minecraft 1.16 a mob in front of the block but out of `MOB_REACH` counts as nothing: it
+    hides the block without being hit.
+    """
+    eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
+    origin = (player.position[0], player.position[1] + eyes, player.position[2])
+    direction = look_direction(player.yaw, player.pitch)
+    block_distance = _cast_block(blocks, origin, direction, target)
+    reach = min(block_distance, BLOCK_REACH)
+    row, mob_distance = _cast_mob(mobs, count, origin, direction, reach)
+    target.mob = -1
+    if row >= 0:
+        target.kind = MOB if mob_distance <= MOB_REACH else NOTHING
+        if target.kind == MOB:
+            target.mob = row
+    else:
+        target.kind = BLOCK if block_distance <= BLOCK_REACH else NOTHING

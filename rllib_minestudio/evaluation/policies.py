@@ -1,0 +1,167 @@
+"""Plays whole episodes, with a scripted agent or with the module of a checkpoint."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module import RLModule
+
+from rllib_minestudio.algorithms.checkpoint_record import check_digests
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.vpt.weight_loading import (
+    config_from_checkpoint,
+    load_weights,
+    weights_problems,
+)
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
+from rllib_minestudio.recordings.video import VideoWriter
+
+MODULE_PATH = Path("learner_group", "learner", "rl_module", "default_policy")
+"""Where an Algorithm checkpoint keeps its policy's module."""
+
+
+class Policy(Protocol):
+    """Chooses actions for one environment."""
+
+    def reset(self) -> None:
+        """Forget the episode before."""
+
+    def act(self, observation: Any) -> Any:
+        """Return the action for an observation."""
+
+
+class Agent(Protocol):
+    """A scripted agent of `rllib_minestudio.env.agents`: it looks at the environment itself."""
+
+    def reset(self) -> None:
+        """Forget the episode before."""
+
+    def act(self, env: gym.Env) -> Any:
+        """Return the next action for `env`."""
+
+
+class ScriptedPolicy:
+    """Lets a scripted agent play one environment."""
+
+    def __init__(self, agent: Agent, env: gym.Env) -> None:
+        """Bind `agent` to the environment that it plays in."""
+        self._agent = agent
+        self._env = env
+
+    def reset(self) -> None:
+        """Tell the agent that an episode begins."""
+        self._agent.reset()
+
+    def act(self, observation: Any) -> Any:
+        """Return the agent's action."""
+        return self._agent.act(self._env)
+
+
+class ModulePolicy:
+    """Acts with a recurrent RLModule, carrying its state from step to step."""
+
+    def __init__(self, module: RLModule, deterministic: bool = False) -> None:
+        """Wrap a module.
+
+        Args:
+            module: Takes `[B, T, ...]` batches with `first`, as VPTRLModule does.
+            deterministic: Take the most likely action instead of sampling. Sampling is what
+                the agent did in training, and what its returns were measured with.
+        """
+        self._seen = list(module.observation_space)
+        self._forward = module.forward_inference if deterministic else module.forward_exploration
+        self._initial = {
+            name: torch.as_tensor(value)[None] for name, value in module.get_initial_state().items()
+        }
+        self.reset()
+
+    def reset(self) -> None:
+        """Start the next episode with an empty memory."""
+        self._state = self._initial
+        self._first = True
+
+    def act(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the action for one environment's observation; what the module lacks is unused."""
+        batch = {
+            Columns.OBS: {
+                key: torch.from_numpy(np.array(observation[key]))[None, None]  # -> [1, 1, ...]
+                for key in self._seen
+            },
+            Columns.STATE_IN: self._state,
+            "first": torch.tensor([[self._first]]),
+        }
+        with torch.inference_mode():
+            output = self._forward(batch)
+        self._state, self._first = output[Columns.STATE_OUT], False
+        return {
+            name: value[0, 0].cpu().numpy()  # [1, 1, 1] -> [1]
+            for name, value in output[Columns.ACTIONS].items()
+        }
+
+
+def load_module(checkpoint: str | Path) -> RLModule:
+    """Load the policy's module from an Algorithm checkpoint, without running anything in it.
+
+    Args:
+        checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
+
+    Raises:
+        CheckpointMismatchError: The folder holds no such module, or one that does not load.
+        CheckpointError: It is damaged.
+    """
+    folder = Path(checkpoint) / MODULE_PATH
+    if not folder.is_dir():
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} is not a checkpoint of an algorithm: it has no folder "
+            f"{str(MODULE_PATH)!r}."
+        )
+    check_digests(checkpoint)
+    config = config_from_checkpoint(str(checkpoint))
+    for problem in weights_problems(config, str(checkpoint)):
+        raise CheckpointMismatchError(problem)
+    module = VPTRLModule(model_config=asdict(config), **spaces_of(config))
+    load_weights(module.network, str(checkpoint))
+    return module
+
+
+def play_episodes(
+    env: gym.Env,
+    policy: Policy,
+    episodes: int,
+    seed: int | None = None,
+    video: VideoWriter | None = None,
+    on_episode: Callable[[int, float], None] | None = None,
+) -> list[float]:
+    """Play episodes from start to end, one after the other.
+
+    Args:
+        env: The environment; it is not closed.
+        policy: Chooses the actions.
+        episodes: How many to play.
+        seed: Seed of the first reset; None continues the environment's own sequence.
+        video: Receives a rendered frame of every step, if given.
+        on_episode: Called with (episodes finished, return of the last one).
+
+    Returns:
+        The undiscounted return of each episode.
+    """
+    returns: list[float] = []
+    while len(returns) < episodes:
+        observation, _ = env.reset(seed=seed if not returns else None)
+        policy.reset()
+        total, done = 0.0, False
+        while not done:
+            if video is not None:
+                video.add(np.asarray(env.render()))
+            observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
+            total += float(reward)
+            done = terminated or truncated
+        returns.append(total)
+        if on_episode is not None:
+            on_episode(len(returns), total)
+    return returns

@@ -1,0 +1,1 @@
+"""What an experiment is: reading and judging it, running and resuming it, and its results."""

@@ -1,0 +1,268 @@
+"""`rllib evaluate`: plays a checkpoint, or two to compare, and writes summary and recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rllib_minestudio.console import phase, stderr, stdout
+from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.experiments.reading.named_objects import make_importable
+from rllib_minestudio.whole_file import write_probe
+
+if TYPE_CHECKING:
+    from rllib_minestudio.evaluation.compare import Comparison
+    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+    from rllib_minestudio.evaluation.evaluation_summary import Summary
+    from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
+
+LARGEST_SUMMARY = 256 * 1024
+"""Bytes that must be free before an evaluation begins, for a summary and its page."""
+
+EPISODES_FOLDER = "episodes"
+"""Where recordings go, below the folder of the evaluation."""
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What is to be evaluated, how, and where the results go.
+
+    Attributes:
+        checkpoint: A checkpoint's folder, or an experiment file: the policy it starts from.
+        options: Fields of `EvaluationOptions`; recordings go below `record["folder"]`.
+        out: Folder of the summary; None takes that of the recordings, or a new one.
+        compare: Another checkpoint, or the folder of its evaluation; None compares with none.
+        overrides: `key=value`, changes of the environment's options.
+        workers: Env runners; 0 plays in this process.
+        envs: Environments per env runner; None leaves the config's.
+        gpus: GPUs per env runner; None leaves the config's.
+        verbose: Show what Ray and its workers print.
+    """
+
+    checkpoint: str
+    options: Mapping[str, Any]
+    out: str | None = None
+    compare: str | None = None
+    overrides: Sequence[str] = ()
+    workers: int = 0
+    envs: int | None = None
+    gpus: float | None = None
+    verbose: bool = False
+
+
+def evaluate_checkpoint(request: EvaluationRequest) -> int:
+    """Evaluate a checkpoint, print and save its summary, and return the exit status.
+
+    Raises:
+        MineStudioError: The checkpoint, an option or a folder is not in order.
+    """
+    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+    from rllib_minestudio.experiments.running import ray_session
+    from rllib_minestudio.experiments.running.kernels import compile_kernels
+
+    make_importable(Path.cwd())
+    folder = _folder(request)
+    options = EvaluationOptions.from_mapping(_options(request))
+    ray_session.set_environment()
+    ray_session.quieten(request.verbose)
+    from rllib_minestudio.evaluation.compare import compare, require_same_worlds
+    from rllib_minestudio.evaluation.evaluate import environment_identity
+    from rllib_minestudio.evaluation.evaluation_summary import Summary
+    from rllib_minestudio.evaluation.reference_policy import load_prior
+    from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
+
+    policies = [_load(request.checkpoint)]
+    other = _other_summary(request.compare)
+    if request.compare and other is None:
+        policies.append(_load(request.compare))
+    prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
+    configs = [_config(policy, request) for policy in policies]
+    identities = [environment_identity(config, options) for config in configs]
+    met = [Summary((), options.seed, options.filter, config=i) for i in identities]
+    met += [] if other is None else [other]
+    if len(met) > 1:
+        require_same_worlds(*met)  # now, and not after hours of play
+    _writable(folder)
+    if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
+        compile_kernels()
+    summaries: list[Summary] = []
+    with ray_session.ray_session(max(1, request.workers), request.verbose):
+        for policy, config in zip(policies, configs, strict=True):
+            summaries.append(_evaluate(policy, config, options, prior))
+            _save(summaries[0], folder)  # before anything else can go wrong
+            # Only the first is filmed.
+            options, prior = replace(options, record=None, kl_to=None), None
+    summaries += [] if other is None else [other]
+    stdout.print(summary_table(summaries[0]))
+    compared = None
+    if len(summaries) > 1:
+        a, b = summaries
+        compared = (b, compare(a, b))
+        stdout.print(comparison_table(a, *compared))
+    return _report(summaries[0], folder, compared)
+
+
+def _save(summary: Summary, folder: Path) -> None:
+    """Save the numbers of an evaluation.
+
+    Raises:
+        MineStudioError: The disk is full, or gone; says what they were.
+    """
+    try:
+        summary.save(folder / "summary.json")
+    except OSError as error:
+        from rllib_minestudio.evaluation.report.tables import summary_table
+
+        stdout.print(summary_table(summary))
+        raise MineStudioError(
+            f"The summary could not be saved to {str(folder)!r}: {error.strerror or error}. Its "
+            "numbers are above."
+        ) from error
+
+
+def _load(source: str) -> LoadedPolicy:
+    """Load the policy of a checkpoint, or the one that an experiment file starts from."""
+    from rllib_minestudio.evaluation.policy_loading import load_policy
+    from rllib_minestudio.experiments.running.starting_policy import (
+        EXPERIMENT_SUFFIXES,
+        load_starting_policy,
+    )
+
+    path = Path(source)
+    return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(path)
+
+
+def _folder(request: EvaluationRequest) -> Path:
+    """Return the evaluation's folder, which must not hold another one."""
+    chosen = request.out or (request.options.get("record") or {}).get("folder")
+    folder = Path(chosen or Path("evaluations") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
+    if (folder / "summary.json").exists():
+        raise MineStudioError(
+            f"{str(folder)!r} holds an evaluation already: choose another folder with --out or "
+            "--record, or remove it."
+        )
+    return folder
+
+
+def _writable(folder: Path) -> None:
+    """Find out now, and not after the last episode, whether results can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_probe(folder, LARGEST_SUMMARY)
+    except OSError as error:
+        raise MineStudioError(
+            f"{str(folder)!r} cannot be written to: {error.strerror}. Free space there, or "
+            "choose another folder with --out or --record."
+        ) from error
+
+
+def _options(request: EvaluationRequest) -> dict[str, Any]:
+    """Return the options as `EvaluationOptions` wants them: recordings go into their own folder."""
+    options = dict(request.options)
+    if options.get("record"):
+        folder = Path(options["record"]["folder"]).resolve() / EPISODES_FOLDER
+        options["record"] = {**options["record"], "folder": str(folder)}
+    return options
+
+
+def _other_summary(path: str | None) -> Summary | None:
+    """Return the summary in the folder to compare with; None if it is a checkpoint."""
+    from rllib_minestudio.evaluation.evaluation_summary import Summary
+
+    if path is None or not (Path(path) / "summary.json").is_file():
+        return None
+    return Summary.load(path)
+
+
+def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
+    """Return the config to evaluate with; checks everything that can be wrong with it."""
+    from rllib_minestudio.evaluation.policy_loading import evaluation_config
+
+    for name, least in (("workers", 0), ("envs", 1)):
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise InvalidOptionsError(f"--{name} is {value}: it must be at least {least}.")
+    policy.config.environment(env_config=overridden(policy.config.env_config, request.overrides))
+    return evaluation_config(
+        policy.config,
+        num_env_runners=request.workers,
+        num_envs=request.envs,
+        num_gpus=request.gpus,
+    )
+
+
+def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Lay `--set` over the environment's options; `env_config.` before a path may be left out."""
+    from rllib_minestudio.experiments.reading.assignments import parse_assignments
+
+    merged = dict(env_config)
+    for path, value in parse_assignments(overrides, "--set").items():
+        names = path.removeprefix("env_config.").split(".")
+        *parents, last = (int(name) if name.isdigit() else name for name in names)
+        place: Any = merged
+        try:
+            for name in parents:
+                inner = place[name]
+                place[name] = inner.copy() if isinstance(inner, (dict, list)) else inner
+                place = place[name]
+            place[last] = value
+        except (LookupError, TypeError, AttributeError) as error:
+            raise InvalidOptionsError(
+                f"--set {path}: the environment has no such option to change ({error})."
+            ) from error
+    return merged
+
+
+def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, prior: Any) -> Summary:
+    """Evaluate one policy, showing how far it is."""
+    from ray.rllib.env.env_runner_group import EnvRunnerGroup
+
+    from rllib_minestudio.evaluation.evaluate import environment_identity
+    from rllib_minestudio.evaluation.evaluate import evaluate as evaluate_policy
+
+    group = EnvRunnerGroup(config=config, local_env_runner=config.num_env_runners == 0)
+    done, successes = 0, 0
+    try:
+        with phase(f"evaluating {policy.identity['checkpoint']}") as show:
+
+            def note(episode: Any) -> None:
+                nonlocal done, successes
+                done += 1
+                successes += episode.counts_as_success
+                show(f"episode {done} of {options.episodes}, {successes} successes")
+
+            return evaluate_policy(
+                group,
+                options,
+                weights=policy.weights,
+                prior=prior,
+                policy=policy.identity,
+                config=environment_identity(config, options),
+                on_episode=note,
+            )
+    finally:
+        group.stop()
+
+
+def _report(summary: Summary, folder: Path, compared: tuple[Summary, Comparison] | None) -> int:
+    """Save the summary and say what went wrong; returns the exit status."""
+    from rllib_minestudio.evaluation.report.page import write_page
+
+    problems = [f"episode {e.index} could not be played: {e.error}" for e in summary.failures]
+    problems += sorted({e.recording_error for e in summary.episodes if e.recording_error})
+    try:
+        write_page(summary, folder / "summary.html", compared)
+        if compared is not None:
+            compared[1].save(folder / "comparison.json")
+        stdout.print(f"summary: {folder / 'summary.json'}, {folder / 'summary.html'}")
+    except OSError as error:
+        problems.append(f"The page could not be saved: {error}")
+    recorded = sum(episode.recording is not None for episode in summary.episodes)
+    if recorded:
+        stdout.print(f"recordings: {recorded} below {folder / EPISODES_FOLDER}")
+    for problem in problems:
+        stderr.print(f"error: {problem}", style="red", markup=False)
+    return 1 if problems else 0

@@ -1,0 +1,1 @@
+"""What a run keeps and reports: checkpoints, progress, trackers, videos and a summary."""

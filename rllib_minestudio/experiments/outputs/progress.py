@@ -1,0 +1,156 @@
+"""The lines that tell how a training run is going, as a Ray Tune callback in the driver."""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ray import tune
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rllib_minestudio.console import clock, short, stdout
+from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, metric
+from rllib_minestudio.experiments.reading.search_space import value_at
+
+SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
+"""Lines about one trial come no faster than this; iterations can take a fraction of a second."""
+
+COLUMNS = (
+    ("return", "env_runners/episode_return_mean", "{:.2f}"),
+    ("kl", "learners/default_policy/kl_to_prior", "{:.3f}"),
+    ("entropy", "learners/default_policy/entropy", "{:.2f}"),
+    ("staleness", "replay_buffer/staleness_mean", "{:.1f}"),
+    ("learner busy", "busy_fraction/learner", "{:.0%}"),
+)
+"""(name on the line, metric, format); a metric that a result lacks shows as "-"."""
+
+CLONING_COLUMNS = (
+    ("return", "env_runners/episode_return_mean", "{:.2f}"),
+    ("loss", "learners/default_policy/loss", "{:.3f}"),
+    ("validation loss", "learners/default_policy/validation_loss", "{:.3f}"),
+)
+"""The same for runs that imitate; the loss of the buttons tells them apart."""
+
+
+def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float:
+    """Return how far a trial is towards its nearest stop criterion, from 0 to 1.
+
+    Only criteria that grow steadily count; a return to be reached says nothing about time.
+    """
+    steady = ("time_total_s", "training_iteration", ENV_STEPS)
+    fractions = [
+        (metric(result, name) or 0.0) / stop[name] for name in steady if stop.get(name, 0) > 0
+    ]
+    return min(1.0, max(fractions, default=0.0))
+
+
+def seconds_left(result: Mapping[str, Any], stop: Mapping[str, float]) -> float | None:
+    """Estimate the training time left from the pace so far; None if nothing bounds it."""
+    done = fraction_done(result, stop)
+    elapsed = metric(result, "time_total_s") or 0.0
+    return elapsed * (1.0 - done) / done if done > 0 and elapsed > 0 else None
+
+
+def progress_line(
+    result: Mapping[str, Any], stop: Mapping[str, float], steps_per_second: float | None
+) -> str:
+    """Write one iteration's numbers on one line."""
+    cells = [
+        f"iteration {int(metric(result, 'training_iteration') or 0):4d}",
+        f"{int(metric(result, ENV_STEPS) or 0):,} steps",
+        "- steps/s" if steps_per_second is None else f"{steps_per_second:,.0f} steps/s",
+    ]
+    clones = metric(result, "learners/default_policy/buttons") is not None
+    for name, path, layout in CLONING_COLUMNS if clones else COLUMNS:
+        value = metric(result, path)
+        cells.append(f"{name} {'-' if value is None else layout.format(value)}")
+    elapsed, left = metric(result, "time_total_s") or 0.0, seconds_left(result, stop)
+    cells.append(clock(elapsed) + (f", {clock(left)} left" if left is not None else ""))
+    return "  ".join(cells)
+
+
+class TrainingProgress(tune.Callback):
+    """Prints a line per iteration, rate-limited, and keeps a bar below them on a terminal.
+
+    Ray pickles it into the experiment's folder and unpickles it on `--resume`, so the live
+    display is made when training starts and is no part of its state.
+    """
+
+    def __init__(self, stop: Mapping[str, float], searched: list[tuple[Any, ...]]) -> None:
+        """Remember the stop criteria, and which settings tell the trials apart."""
+        self._stop = dict(stop)
+        self._searched = list(searched)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._bars: Progress | None = None
+        self._tasks: dict[str, Any] = {}
+        self._last: dict[str, tuple[float, float]] = {}
+        self._last_printed: dict[str, float] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep only what describes the experiment."""
+        return {"stop": self._stop, "searched": self._searched}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start afresh with the described experiment."""
+        self.__init__(state["stop"], state["searched"])  # type: ignore[misc]
+
+    def setup(self, **info: Any) -> None:
+        """Tune calls this before the first trial: open the live display on a terminal."""
+        if stdout.is_terminal:
+            label = TextColumn("{task.description}", markup=False)
+            self._bars = Progress(
+                label, BarColumn(), TimeElapsedColumn(), console=stdout, transient=True
+            )
+            self._bars.start()
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this when a trial begins, or begins again after a failure."""
+        if self._bars is not None and trial.trial_id not in self._tasks:
+            title = " ".join(["training", self._label(trial)]).strip()
+            self._tasks[trial.trial_id] = self._bars.add_task(title, total=1.0)
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Tune calls this with each iteration's result."""
+        name, now = trial.trial_id, time.monotonic()
+        if self._bars is not None and name in self._tasks:
+            self._bars.update(self._tasks[name], completed=fraction_done(result, self._stop))
+        pause = SECONDS_BETWEEN_LINES["terminal" if stdout.is_terminal else "log"]
+        finished = fraction_done(result, self._stop) >= 1.0
+        if not finished and now - self._last_printed.get(name, -math.inf) < pause:
+            return
+        self._last_printed[name] = now
+        line = progress_line(result, self._stop, self._pace(name, result))
+        # The label's brackets are no markup.
+        stdout.print(" ".join([self._label(trial), line]).strip(), markup=False)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this when a trial fails."""
+        name = self._label(trial) or "The trial"
+        stdout.print(f"{name} failed", style="red", markup=False)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        """Tune calls this at the very end: close the live display."""
+        if self._bars is not None:
+            self._bars.stop()
+        self._forget()
+
+    def _pace(self, name: str, result: Mapping[str, Any]) -> float | None:
+        """Return steps per second of training time since the last line printed."""
+        steps, seconds = metric(result, ENV_STEPS), metric(result, "time_total_s")
+        if steps is None or seconds is None:
+            return None
+        steps_before, seconds_before = self._last.get(name, (0.0, 0.0))
+        self._last[name] = (steps, seconds)
+        return (steps - steps_before) / max(seconds - seconds_before, 1e-9)
+
+    def _label(self, trial: Any) -> str:
+        """Name a trial by the settings that tell it from the others; "" if it is alone."""
+        settings = [
+            f"{'.'.join(map(str, path))}={short(value_at(trial.config, path))}"
+            for path in self._searched
+        ]
+        return f"[{', '.join(settings)}]" if settings else ""

@@ -1,0 +1,154 @@
+"""Where results go besides the run's folder: TensorBoard, Weights & Biases, MLflow.
+
+    trackers:
+      tensorboard: true                 # the default
+      wandb: {project: cows, group: lr, name: first, mode: offline}
+      mlflow: {tracking_uri: http://localhost:5000, experiment_name: cows}
+
+Everything is judged before a run starts: names, types, whether the package is installed, and, for
+W&B, whether this machine is logged in.
+"""
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
+
+from rllib_minestudio.errors import did_you_mean
+
+TRACKERS = ("tensorboard", "wandb", "mlflow")
+
+WANDB_OPTIONS: dict[str, type] = {
+    "project": str,
+    "name": str,
+    "group": str,
+    "entity": str,
+    "mode": str,
+    "tags": list,
+    "notes": str,
+    "job_type": str,
+    "upload_checkpoints": bool,
+}
+WANDB_MODES = ("online", "offline", "disabled")
+
+MLFLOW_OPTIONS: dict[str, type] = {
+    "tracking_uri": str,
+    "registry_uri": str,
+    "experiment_name": str,
+    "tags": dict,
+    "save_artifact": bool,
+}
+
+_KINDS = {str: "a text", list: "a list", dict: "a mapping", bool: "true or false"}
+
+
+def tracker_problems(options: Mapping[str, Any], path: str) -> list[str]:
+    """Return one sentence per thing that is wrong with a `trackers` section.
+
+    Args:
+        options: The section.
+        path: Its dotted path, for messages.
+    """
+    problems = []
+    for name, value in options.items():
+        if name not in TRACKERS:
+            problems.append(
+                f"{path}.{name}: unknown tracker; valid: {', '.join(TRACKERS)}."
+                f"{did_you_mean(name, TRACKERS)}"
+            )
+        elif name == "tensorboard":
+            if not isinstance(value, bool):
+                problems.append(f"{path}.tensorboard: must be true or false, got {value!r}.")
+        elif not isinstance(value, Mapping):
+            problems.append(f"{path}.{name}: must be a mapping, got {value!r}.")
+        elif name == "wandb":
+            problems += _wandb_problems(value, f"{path}.wandb")
+        else:
+            problems += _mlflow_problems(value, f"{path}.mlflow")
+    return problems
+
+
+def _option_problems(options: Mapping[str, Any], valid: Mapping[str, type], path: str) -> list[str]:
+    problems = []
+    for key, value in options.items():
+        if key not in valid:
+            problems.append(
+                f"{path}.{key}: unknown key; valid: {', '.join(sorted(valid))}."
+                f"{did_you_mean(key, valid)}"
+            )
+        elif not isinstance(value, valid[key]):
+            problems.append(f"{path}.{key}: must be {_KINDS[valid[key]]}, got {value!r}.")
+    return problems
+
+
+def _wandb_problems(options: Mapping[str, Any], path: str) -> list[str]:
+    problems = _option_problems(options, WANDB_OPTIONS, path)
+    mode = options.get("mode", "online")
+    if isinstance(mode, str) and mode not in WANDB_MODES:
+        problems.append(
+            f"{path}.mode: must be one of {', '.join(WANDB_MODES)}, got {mode!r}."
+            f"{did_you_mean(mode, WANDB_MODES)}"
+        )
+    if not options.get("project") and not os.environ.get("WANDB_PROJECT"):
+        problems.append(f"{path}.project: is missing; name the W&B project the run belongs to.")
+    if find_spec("wandb") is None:
+        problems.append(f"{path}: wandb is not installed; pip install wandb")
+    elif not problems and not _is_offline(options) and not _is_logged_in():
+        problems.append(
+            f"{path}: this machine is not logged in to Weights & Biases. Run `wandb login`, set "
+            "WANDB_API_KEY, or set mode: offline and upload later with `wandb sync`."
+        )
+    return problems
+
+
+def _is_offline(options: Mapping[str, Any]) -> bool:
+    mode = options.get("mode", os.environ.get("WANDB_MODE", "online"))
+    return mode in ("offline", "disabled")
+
+
+def _is_logged_in() -> bool:
+    """Look for W&B's key where Ray and wandb look for it; never ask for it."""
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    import wandb
+
+    return bool(wandb.login(prompt=False, verify=False))
+
+
+def _mlflow_problems(options: Mapping[str, Any], path: str) -> list[str]:
+    problems = _option_problems(options, MLFLOW_OPTIONS, path)
+    if find_spec("mlflow") is None:
+        problems.append(f"{path}: mlflow is not installed; pip install mlflow")
+    return problems
+
+
+def logger_callbacks(
+    options: Mapping[str, Any], identity: Mapping[str, Any], many_trials: bool
+) -> list[LoggerCallback]:
+    """Build the loggers of a run; Tune's own two, which resuming reads, are always among them.
+
+    Sets the environment variables that keep Tune from adding others, and that tell W&B's process
+    of its mode: call it before Ray starts.
+
+    Args:
+        options: The `trackers` section, found to be in order.
+        identity: Versions and code, to be stored with each W&B run's config.
+        many_trials: Whether the run has more than one, so that their names must differ.
+    """
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    loggers: list[LoggerCallback] = [CSVLoggerCallback(), JsonLoggerCallback()]
+    if options.get("tensorboard", True):
+        from rllib_minestudio.experiments.outputs.tensorboard import TensorBoard
+
+        loggers.append(TensorBoard())
+    if "wandb" in options:
+        from rllib_minestudio.experiments.outputs.wandb import WeightsAndBiases
+
+        loggers.append(WeightsAndBiases(options["wandb"], identity, many_trials))
+    if "mlflow" in options:
+        from ray.air.integrations.mlflow import MLflowLoggerCallback
+
+        loggers.append(MLflowLoggerCallback(**options["mlflow"]))
+    return loggers

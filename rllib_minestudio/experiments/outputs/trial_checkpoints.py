@@ -1,0 +1,216 @@
+"""The checkpoints of a trial on disk: which are whole, which are kept for good, which is best.
+
+    <trial>/checkpoint_000011/       the newest few, numbered by Tune, which deletes older ones
+    <trial>/kept/iteration_000200/   every keep_interval-th, and the best; nothing deletes them
+    <trial>/best                     link to the one with the highest mean return
+    <trial>/resumed_from/            records of those that the trial was resumed from; no weights
+
+A kept checkpoint shares its files with Tune's (hard links), so it costs no space until Tune
+deletes its own. Every step of the bookkeeping is one rename, so it may end anywhere.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ray import tune
+
+from rllib_minestudio.algorithms.checkpoint_record import (
+    RECORD_FILE,
+    CheckpointRecord,
+    check_digests,
+    read_record,
+)
+from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.experiments.outputs.result_metrics import RETURN, metric
+from rllib_minestudio.whole_file import Unfinished, save_whole, whole_file
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "checkpoint_"
+KEPT = "kept"
+BEST = "best"
+RESUMED_FROM = "resumed_from"
+
+
+class SavedCheckpoint(NamedTuple):
+    """A complete checkpoint: its folder and what it says about itself."""
+
+    folder: Path
+    record: CheckpointRecord
+
+    @property
+    def mean_return(self) -> float | None:
+        """Mean return of the episodes that ended last before it was saved."""
+        return metric(self.record.result, RETURN)
+
+
+def numbered_folders(trial_folder: Path) -> list[Path]:
+    """List the folders that Tune numbers, whole or not, oldest first."""
+    folders = [path for path in trial_folder.glob(f"{PREFIX}*") if path.is_dir()]
+    return sorted(path for path in folders if path.name.removeprefix(PREFIX).isdigit())
+
+
+def checkpoint_folders(folder: Path) -> Iterator[Path]:
+    """Yield all checkpoints' folders below a folder, whole or not, trial by trial, oldest first."""
+    if not folder.is_dir():
+        return
+    yield from folders_of_trial(folder)
+    for child in sorted(folder.iterdir()):
+        other = not child.is_dir() or child.is_symlink()
+        if not other and not child.name.startswith((".", KEPT, PREFIX)):
+            yield from checkpoint_folders(child)
+
+
+def folders_of_trial(trial_folder: Path) -> list[Path]:
+    """List a trial's checkpoints, those kept for good first, whole or not, oldest first."""
+    return [*sorted((trial_folder / KEPT).glob("iteration_*")), *numbered_folders(trial_folder)]
+
+
+def trial_of(folder: Path) -> Path:
+    """Return the trial's folder that a checkpoint, kept or not, lies in."""
+    return folder.parent.parent if folder.parent.name == KEPT else folder.parent
+
+
+def number_of(folder: Path) -> int:
+    """Return the number in the name of one of Tune's checkpoint folders."""
+    return int(folder.name.removeprefix(PREFIX))
+
+
+def read_checkpoint(folder: Path) -> SavedCheckpoint | None:
+    """Return a checkpoint if it is whole, else None."""
+    try:
+        return SavedCheckpoint(folder, read_record(folder))
+    except CheckpointError:
+        return None
+
+
+def complete_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
+    """List a trial's whole checkpoints under Tune's numbers, oldest first."""
+    found = [read_checkpoint(folder) for folder in numbered_folders(trial_folder)]
+    return [checkpoint for checkpoint in found if checkpoint is not None]
+
+
+def loadable_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
+    """List the whole checkpoints up to the newest one whose files are as they were written."""
+    found = complete_checkpoints(trial_folder)
+    while found:
+        try:
+            check_digests(found[-1].folder)
+            break
+        except CheckpointError as error:
+            logger.warning("%s", error)
+            found.pop()
+    return found
+
+
+def best_checkpoint(trial_folder: Path) -> SavedCheckpoint | None:
+    """Return the checkpoint with the highest mean return so far, if there is one."""
+    link = trial_folder / BEST
+    return read_checkpoint(link.resolve()) if link.exists() else None
+
+
+def kept_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
+    """List the checkpoints that are kept for good, and the best, oldest first."""
+    found = [read_checkpoint(folder) for folder in sorted((trial_folder / KEPT).glob("iter*"))]
+    return [checkpoint for checkpoint in found if checkpoint is not None]
+
+
+def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
+    """Keep a new checkpoint for good if it is its turn, and if it is the best so far.
+
+    Args:
+        trial_folder: The trial's folder.
+        folder: The new checkpoint, complete.
+        keep_interval: Every checkpoint whose iteration is a multiple of it is kept; None for none.
+
+    Raises:
+        CheckpointError: The new checkpoint is not whole.
+    """
+    new = SavedCheckpoint(folder, read_record(folder))
+    name = f"iteration_{new.record.iteration:06d}"
+    target = trial_folder / KEPT / name
+    best = best_checkpoint(trial_folder)
+    is_best = new.mean_return is not None and (
+        best is None or best.mean_return is None or new.mean_return > best.mean_return
+    )
+    # After a resume an iteration may come a second time, and be worse than the best.
+    holds_best = best is not None and best.folder == target.resolve()
+    if is_best or (_is_due(new.record.iteration, keep_interval) and not holds_best):
+        link_folder(folder, target)
+    if is_best:
+        _point(trial_folder / BEST, Path(KEPT, name))
+    _drop_former_best(trial_folder, keep_interval)
+
+
+def note_origin(trial_folder: Path, checkpoint: SavedCheckpoint) -> None:
+    """Keep the record of the checkpoint that a trial is resumed from.
+
+    Tune deletes the checkpoint in time; the record tells for good which code and options trained
+    the trial until then.
+    """
+    target = trial_folder / RESUMED_FROM / f"iteration_{checkpoint.record.iteration:06d}.yaml"
+    if target.exists():  # resumed from there twice
+        return
+    with whole_file(target) as partial:
+        shutil.copyfile(checkpoint.folder / RECORD_FILE, partial)
+
+
+def _is_due(iteration: int, keep_interval: int | None) -> bool:
+    return bool(keep_interval) and iteration % int(keep_interval or 1) == 0
+
+
+def link_folder(source: Path, target: Path) -> None:
+    """Give a folder a second name that outlives the first; replaces what was there."""
+    Unfinished(target).remove_abandoned()
+    save_whole(target, lambda folder: shutil.copytree(source, folder, copy_function=_link_or_copy))
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
+
+
+def _point(link: Path, target: Path) -> None:
+    """Make `link` point to `target`, at one stroke."""
+    new = Unfinished(link)
+    new.remove_abandoned()
+    new.partial.symlink_to(target)
+    new.complete()
+
+
+def _drop_former_best(trial_folder: Path, keep_interval: int | None) -> None:
+    """Delete what is kept neither for its turn nor for being the best any more."""
+    best = (trial_folder / BEST).resolve()
+    for folder in (trial_folder / KEPT).glob("iteration_*"):
+        iteration = int(folder.name.removeprefix("iteration_"))
+        if folder.resolve() != best and not _is_due(iteration, keep_interval):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class KeepCheckpoints(tune.Callback):
+    """Keeps every `keep_interval`-th checkpoint and the best; the rest is left to Tune.
+
+    Args:
+        keep_interval: In iterations, a multiple of the interval at which checkpoints are saved;
+            None keeps the best only.
+    """
+
+    def __init__(self, keep_interval: int | None = None) -> None:
+        """Remember the interval."""
+        self._keep_interval = keep_interval
+
+    def on_checkpoint(
+        self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
+    ) -> None:
+        """Tune calls this with each new checkpoint, before it deletes older ones."""
+        try:
+            keep(Path(trial.path), Path(checkpoint.path), self._keep_interval)
+        except (CheckpointError, OSError) as error:
+            # The checkpoint itself is in order; training need not end for want of a second name.
+            logger.error("Checkpoint %s could not be kept for good: %s", checkpoint.path, error)

@@ -1,0 +1,1 @@
+"""From an experiment file and `--set` to a plan for Ray Tune, with every problem reported."""

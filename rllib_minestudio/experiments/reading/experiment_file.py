@@ -1,0 +1,266 @@
+"""What an experiment file says, with the command line's overrides applied.
+
+A YAML file holds one or more experiments in RLlib's classic layout:
+
+    cow:                                  # name of the results folder
+      run: MineStudioPPO
+      env: MineStudioEnv
+      stop: {time_total_s: 800}
+      num_samples: 1
+      scheduler: {asha: {grace_period: 20000, max_t: 100000}}
+      checkpoint_config: {save_interval: 10, keep_interval: 100}
+      record_video_interval: 100
+      trackers: {wandb: {project: cows}}
+      summary: {random_policy_episodes: 20, video_episodes: 1}
+      config: {lr: 1e-4, env_config: {...}}
+
+A Python file defines `config` (an AlgorithmConfig), optionally the keys beside `config` above, or
+a complete `tuner` (ray.tune.Tuner).
+
+This module reads and merges; it does not judge. Keys and values are judged in `tune_plan`.
+"""
+
+import runpy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import ScalarNode, YAMLError
+
+from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
+from rllib_minestudio.experiments.reading.assignments import check_assignments, first_line
+from rllib_minestudio.small_files import check_interpolations, check_yaml, read_text
+
+DEFAULT_ALGORITHM = "MineStudioPPO"
+
+TUNES_SAVE_INTERVAL = "checkpoint_frequency"
+"""Tune's name of `checkpoint_config.save_interval`, which is MineStudio's; both are understood."""
+
+MOVED_KEYS = {
+    "checkpoint_at_end": "checkpoint_config.checkpoint_at_end",
+    "checkpoint_freq": "checkpoint_config.save_interval",
+    "keep_checkpoints_num": "checkpoint_config.num_to_keep",
+    "local_dir": "the command line's --out",
+    "restore": "the command line's --resume",
+    "storage_path": "the command line's --out",
+}
+"""Keys of older experiment files, and what replaced each."""
+
+
+@dataclass
+class Experiment:
+    """One experiment, as its author wrote it.
+
+    Attributes:
+        name: Name of its results folder.
+        run: The algorithm's name, or the dotted path of an Algorithm class.
+        env: The environment's name or dotted path; None leaves the algorithm's default.
+        stop: Metric name -> value at which training stops; the first one reached ends it.
+        config: The algorithm's options; any value may be a search space.
+        num_samples: How often Tune repeats the whole search space.
+        scheduler: Which trials of a search are stopped early; see `scheduler`.
+        checkpoint_config: Which checkpoints there are; fields of
+            `small_sections.CheckpointOptions`.
+        record_video_interval: Iterations between two videos of the agent; None for none.
+        trackers: Where results go besides the run's folder; see `outputs.trackers`.
+        evaluation: How the agent is evaluated while it is trained; see `evaluation_section`.
+        summary: What is measured around the run; fields of `small_sections.SummaryOptions`.
+        algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds
+            only what the command line sets on top of it.
+    """
+
+    name: str
+    run: str = DEFAULT_ALGORITHM
+    env: str | None = None
+    stop: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    num_samples: int = 1
+    scheduler: dict[str, Any] = field(default_factory=dict)
+    checkpoint_config: dict[str, Any] = field(default_factory=dict)
+    record_video_interval: int | None = None
+    trackers: dict[str, Any] = field(default_factory=dict)
+    evaluation: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    algorithm_config: Any = None
+
+
+SECTIONS = (
+    *("stop", "config", "checkpoint_config", "trackers", "evaluation", "summary"),
+    "scheduler",
+)
+"""The keys of an experiment whose value is a mapping."""
+
+EXPERIMENT_KEYS = ("run", "env", "num_samples", "record_video_interval", *SECTIONS)
+
+
+def load_experiments(path: Path, overrides: Sequence[str] = ()) -> list[Experiment]:
+    """Read an experiment file and apply `--set` overrides.
+
+    Args:
+        path: A `.yaml`, `.yml` or `.py` file.
+        overrides: `key=value` strings. A key is a dotted path below `config`
+            (`lr=3e-5`, `model.hidsize=64`), or starts with one of the experiment's own keys
+            (`config.lr=3e-5`, `checkpoint_config.num_to_keep=2`). Values are YAML.
+
+    Returns:
+        The file's experiments, in its order.
+
+    Raises:
+        ExperimentFileError: The file is missing, not readable as YAML, or empty.
+        InvalidOptionsError: It has the wrong layout, or an override cannot be applied.
+    """
+    if not path.is_file():
+        raise ExperimentFileError(_no_such_file(path))
+    if path.suffix == ".py":
+        return [_read_python(path, overrides)]
+    if path.suffix in (".yaml", ".yml"):
+        return _read_yaml(path, overrides)
+    raise ExperimentFileError(f"{path}: an experiment file ends in .yaml, .yml or .py.")
+
+
+def load_tuner(path: Path) -> Any | None:
+    """Return the `tuner` that a Python file defines, or None."""
+    if path.suffix != ".py" or not path.is_file():
+        return None
+    return _run_python(path).get("tuner")
+
+
+def _read_yaml(path: Path, overrides: Sequence[str]) -> list[Experiment]:
+    try:
+        root = check_yaml(text := read_text(path))
+        check_interpolations(text)
+        if isinstance(root, ScalarNode):
+            raise ExperimentFileError(f"{path} holds a single value, no experiments.")
+        experiments = OmegaConf.to_container(OmegaConf.create(text), resolve=True)
+    except (YAMLError, OmegaConfBaseException, OSError, ValueError, RecursionError) as error:
+        reason = str(error).strip() or type(error).__name__
+        raise ExperimentFileError(f"{path} is not readable as YAML: {reason}") from error
+    if not isinstance(experiments, dict) or not experiments:
+        raise ExperimentFileError(
+            f"{path}: expected `name: {{run: ..., env: ..., stop: ..., config: ...}}`, "
+            f"found {'nothing' if not experiments else type(experiments).__name__}."
+        )
+    problems = [
+        problem for name, body in experiments.items() for problem in _layout_problems(name, body)
+    ]
+    if problems:
+        raise InvalidOptionsError(problems)
+    return [
+        Experiment(name=str(name), **with_overrides(body, overrides))
+        for name, body in experiments.items()
+    ]
+
+
+def _layout_problems(name: Any, body: Any) -> list[str]:
+    """Judge the outline of one experiment: its name, keys, and that its sections are mappings."""
+    if problem := _name_problem(str(name)):
+        return [problem]
+    if not isinstance(body, Mapping):
+        hint = " The experiment's name is missing above it." if str(name) in EXPERIMENT_KEYS else ""
+        return [f"{name}: an experiment is a mapping with keys {', '.join(EXPERIMENT_KEYS)}.{hint}"]
+    problems = []
+    for key, value in body.items():
+        if key in MOVED_KEYS:
+            problems.append(f"{name}.{key}: no longer exists; use {MOVED_KEYS[key]}.")
+        elif key not in EXPERIMENT_KEYS:
+            problems.append(
+                f"{name}.{key}: unknown key; an experiment has "
+                f"{', '.join(EXPERIMENT_KEYS)}.{did_you_mean(key, EXPERIMENT_KEYS)}"
+            )
+        elif key in SECTIONS and not isinstance(value, Mapping | None):
+            problems.append(f"{name}.{key}: must be a mapping, got {value!r}.")
+        elif key in ("run", "env") and not isinstance(value, str if key == "run" else str | None):
+            problems.append(f"{name}.{key}: must be a name, got {value!r}.")
+    return problems
+
+
+def _name_problem(name: str) -> str | None:
+    """Say why a name cannot be that of a folder inside the results, if it cannot."""
+    is_plain = name.isprintable() and not {"/", "\\", "\0"} & set(name)
+    if is_plain and name.strip() == name and name not in ("", ".", "..") and len(name) <= 100:
+        return None
+    return (
+        f"{name[:100]!r}: an experiment's name is the name of a folder in the results: at most "
+        "100 printable characters, no slash, and not `.` or `..`."
+    )
+
+
+def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Merge `--set key=value` into one experiment; sections written as null become empty."""
+    check_assignments(overrides, "--set")
+    filled = {
+        key: {} if key in SECTIONS and value is None else value for key, value in body.items()
+    }
+    merged = OmegaConf.create(filled)
+    for override in overrides:
+        try:
+            merged.merge_with_dotlist([rooted(override)])
+        except (
+            YAMLError,
+            OmegaConfBaseException,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            RecursionError,
+        ) as error:
+            raise InvalidOptionsError(
+                f"--set {override}: cannot be applied: {first_line(error)}."
+            ) from error
+    try:
+        container = OmegaConf.to_container(merged, resolve=True)
+    except (OmegaConfBaseException, ValueError, RecursionError) as error:
+        raise InvalidOptionsError(f"--set: cannot be applied: {first_line(error)}.") from error
+    assert isinstance(container, dict)
+    # Once more: an override may have put something else into a section's place.
+    problems = _layout_problems("--set", container)
+    if problems:
+        raise InvalidOptionsError(problems)
+    return {str(key): value for key, value in container.items()}
+
+
+def rooted(override: str) -> str:
+    """Write a `key=value` in full: a key that is none of an experiment's own is of `config`."""
+    first = override.partition("=")[0].partition(".")[0].partition("[")[0]
+    return override if first in EXPERIMENT_KEYS else f"config.{override}"
+
+
+def _read_python(path: Path, overrides: Sequence[str]) -> Experiment:
+    namespace = _run_python(path)
+    config = namespace.get("config")
+    if not hasattr(config, "algo_class"):
+        raise ExperimentFileError(
+            f"{path}: must define `config`, an AlgorithmConfig such as MineStudioPPOConfig(), "
+            f"or `tuner`, a ray.tune.Tuner; found {type(config).__name__} for `config`."
+        )
+    body: dict[str, Any] = {
+        key: namespace[key]
+        for key in EXPERIMENT_KEYS
+        if key in namespace and key not in ("run", "env", "config")
+    }
+    problems = _layout_problems(path.stem, body)
+    if problems:
+        raise InvalidOptionsError(problems)
+    merged = with_overrides(body, overrides)
+    if "run" in merged:
+        raise InvalidOptionsError("--set run: a Python file's `config` decides the algorithm.")
+    return Experiment(name=path.stem, algorithm_config=config, **merged)
+
+
+def _run_python(path: Path) -> dict[str, Any]:
+    try:
+        return runpy.run_path(str(path), run_name="__rllib_train__")
+    except (Exception, SystemExit) as error:
+        raise ExperimentFileError(
+            f"{path}: running it raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _no_such_file(path: Path) -> str:
+    """Name the missing file, and a file of nearly the same name beside it."""
+    folder = path.parent
+    neighbours = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return f"There is no experiment file {str(path)!r}.{did_you_mean(path.name, neighbours)}"

@@ -1,0 +1,64 @@
+"""The task of an experiment file as `rllib record` orders demonstrations of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.demonstrations.recording import Order
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.agents.hunter import BODIES
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.experiments.reading.config_section import ENVIRONMENTS
+from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.named_objects import load_object
+from rllib_minestudio.experiments.running.kernels import compile_kernels
+
+
+def recording_order(
+    task: Path,
+    overrides: Sequence[str],
+    agent: str,
+    prey: Sequence[str] | None,
+    seed: int,
+    crf: int,
+) -> Order:
+    """Read the task out of its file, and judge its environment's options.
+
+    Args:
+        task: An experiment file with one experiment.
+        overrides: `key=value`, changes of the experiment.
+        agent: Who plays.
+        prey: What a hunter hunts; None stands for every animal.
+        seed: Of the first episode.
+        crf: x264's constant rate factor; 0 is lossless.
+
+    Raises:
+        InvalidOptionsError: The file holds several experiments, or an option is wrong.
+        ExperimentFileError: It is missing or not readable.
+    """
+    experiments = load_experiments(task, overrides)
+    if len(experiments) != 1:
+        names = ", ".join(experiment.name for experiment in experiments)
+        raise InvalidOptionsError(f"{task} holds several experiments: {names}.")
+    (experiment,) = experiments
+    config = experiment.algorithm_config
+    env: Any = experiment.env or getattr(config, "env", None) or MineStudioEnv
+    if isinstance(env, str) and env in ENVIRONMENTS:
+        env = load_object(env, ENVIRONMENTS, "environment", f"{experiment.name}.env")
+    base = getattr(config, "env_config", None) or {}
+    options = {**base, **experiment.config.get("env_config", {})}
+    make_env = resolve_env(env)
+    if make_env is MineStudioEnv:
+        MineStudioEnv.check_options(options)
+        if options.get("engine", "voxel") == "voxel":
+            compile_kernels()
+    return Order(
+        task=experiment.name,
+        make_env=make_env,
+        env_config=options,
+        agent=agent,
+        prey=tuple(prey or BODIES),
+        seed=seed,
+        crf=crf,
+    )

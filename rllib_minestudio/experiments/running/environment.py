@@ -1,0 +1,35 @@
+"""Builds, in this process, the environment that an AlgorithmConfig describes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+from ray.rllib.env.env_context import EnvContext
+
+from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.experiments.running.kernels import compile_kernels
+
+
+def make_env(config: Any) -> gym.Env:
+    """Build the environment as an env runner does, compiling the engine first if need be.
+
+    Args:
+        config: An AlgorithmConfig; its `env`, `env_config` and `seed` count.
+    """
+    return build_env(config.env, config.env_config or {}, config.seed or 0)
+
+
+def build_env(env: Any, env_config: Mapping[str, Any], seed: int) -> gym.Env:
+    """Build an environment as an env runner does, compiling the engine first if need be.
+
+    Args:
+        env: As an AlgorithmConfig's `env`.
+        env_config: Its options; a `seed` among them takes precedence.
+        seed: Of its worlds.
+    """
+    make = resolve_env(env)
+    options = {"seed": seed, **env_config}
+    if make is MineStudioEnv and options.get("engine", "voxel") == "voxel":
+        compile_kernels()
+    return make(EnvContext(options, worker_index=0))

@@ -1,0 +1,273 @@
+"""Runs one planned experiment: Ray, Tune, and the summary at the end."""
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rllib_minestudio.console import phase, stdout
+from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
+from rllib_minestudio.experiments.running import ray_session
+from rllib_minestudio.experiments.running.resume import config_change
+from rllib_minestudio.experiments.running.run_record import code_identities
+from rllib_minestudio.provenance import versions
+from rllib_minestudio.small_files import read_json
+from rllib_minestudio.whole_file import write_whole
+
+RANDOM_POLICY_FILE = "random_policy.json"
+"""Returns of the random policy, in the run's folder; a resumed run does not measure again."""
+
+
+def run(
+    plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
+) -> int:
+    """Train one experiment and summarise it.
+
+    Args:
+        plan: What to run, a `tune_plan.Plan`.
+        folder: The run's folder.
+        resumed_with: None for a new run; the `--set` options of one that goes on.
+        verbose: Show what Ray and its workers print.
+        start: When the command began, by `time.monotonic`.
+
+    Returns:
+        The exit status.
+    """
+    from rllib_minestudio.experiments.running.full_disk import full_disk_named
+
+    with full_disk_named(folder):
+        return _run(plan, folder, resumed_with, verbose, start)
+
+
+def _run(
+    plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
+) -> int:
+    from rllib_minestudio.experiments.outputs.run_summary import summarize
+
+    random_returns = random_policy_returns(plan, folder)
+    if resumed_with is not None and not _anything_left(plan, folder):
+        stdout.print("It has reached its end already; --stop sets another.")
+        results = _results_on_disk(plan, folder)
+    else:
+        callbacks = _callbacks(plan)  # before Ray starts: they set environment variables
+        with ray_session.ray_session(_cpus(plan), verbose) as nodes:
+            if nodes is not None:
+                require_resources(plan, nodes, "the cluster")
+            if resumed_with is None:
+                results = _tuner(plan, folder, callbacks).fit()
+            else:
+                results = _resume(plan, folder, callbacks, resumed_with)
+    return summarize(plan, folder, results, random_returns, time.monotonic() - start)
+
+
+def require_resources(plan: Any, nodes: Sequence[Mapping[str, float]], where: str) -> None:
+    """Refuse a plan whose trials would wait for ever for what is not there.
+
+    Args:
+        plan: What to run.
+        nodes: Resource -> amount, one mapping per machine.
+        where: What they are, for the message.
+
+    Raises:
+        InvalidOptionsError: A trial does not fit.
+    """
+    from rllib_minestudio.experiments.running.resources import resource_problems
+
+    problems = resource_problems(plan.example, _bundles(plan), nodes, where)
+    if problems:
+        raise InvalidOptionsError([f"{plan.name}.config: {problem}" for problem in problems])
+
+
+def require_resources_here(plan: Any) -> None:
+    """Refuse a plan that this machine cannot run; too few CPUs only make it slow.
+
+    Raises:
+        InvalidOptionsError: It lacks GPUs, or something else that a trial asks for.
+    """
+    from rllib_minestudio.experiments.running.resources import machine_gpus
+
+    asked, there = _cpus(plan), ray_session.machine_cpus()
+    node = {"CPU": max(asked, there), "GPU": machine_gpus(), "memory": math.inf}
+    require_resources(plan, [node], "this machine")
+    if asked > there:
+        stdout.print(
+            f"{plan.name}: a trial asks for {asked} CPUs and this machine has {there}: its "
+            "processes share them."
+        )
+
+
+def _bundles(plan: Any) -> list[dict[str, float]]:
+    request = plan.algorithm.default_resource_request(plan.example.to_dict())
+    return [dict(bundle) for bundle in request.bundles]
+
+
+def _cpus(plan: Any) -> int:
+    return max(1, math.ceil(sum(bundle.get("CPU", 0) for bundle in _bundles(plan))))
+
+
+def _callbacks(plan: Any) -> list[Any]:
+    """Build what watches a run, in the order in which they are told."""
+    from rllib_minestudio.experiments.outputs.progress import TrainingProgress
+    from rllib_minestudio.experiments.outputs.trackers import logger_callbacks
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
+    from rllib_minestudio.experiments.outputs.videos import RecordVideos
+    from rllib_minestudio.experiments.reading.scheduler import scheduled_end
+    from rllib_minestudio.experiments.running.tune_state import BackUpState
+
+    identity = {"versions": versions(), "code": code_identities()}
+    many_trials = bool(plan.searched) or plan.num_samples > 1
+    interval = plan.record_video_interval
+    return [
+        KeepCheckpoints(plan.checkpoints.keep_interval),
+        BackUpState(),
+        TrainingProgress({**scheduled_end(plan.scheduler), **plan.stop}, plan.searched),
+        *([RecordVideos(interval, plan.example.env)] if interval else []),
+        *logger_callbacks(plan.trackers, identity, many_trials),
+    ]
+
+
+def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
+    """Build a new Tune run."""
+    from ray import tune
+    from ray.tune.search import BasicVariantGenerator
+
+    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
+    from rllib_minestudio.experiments.reading.scheduler import make_scheduler
+
+    return tune.Tuner(
+        plan.algorithm,
+        param_space=plan.space,
+        tune_config=tune.TuneConfig(
+            num_samples=plan.num_samples,
+            scheduler=make_scheduler(plan.scheduler),
+            # The same seed draws the same settings.
+            search_alg=BasicVariantGenerator(random_state=plan.example.seed),
+        ),
+        run_config=tune.RunConfig(
+            name=folder.name,
+            storage_path=str(folder.parent),
+            stop=StopAt(plan.stop),
+            checkpoint_config=plan.checkpoints.for_tune(),
+            callbacks=callbacks,
+            sync_config=_sync_config(),
+            verbose=0,
+        ),
+    )
+
+
+def _sync_config() -> Any:
+    from ray import tune
+
+    return tune.SyncConfig(sync_period=ray_session.SECONDS_BETWEEN_STATE_SAVES)
+
+
+def _anything_left(plan: Any, folder: Path) -> bool:
+    """Tell Tune which trials go on, by what lies on disk; return whether any does."""
+    from ray.tune.experiment import Trial
+
+    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
+    from rllib_minestudio.experiments.outputs.trial_checkpoints import loadable_checkpoints
+    from rllib_minestudio.experiments.running.tune_state import prepare_state, repair_state
+
+    reached = StopAt(plan.stop)
+
+    def decide(trial: Any, trial_folder: Path) -> str:
+        if plan.scheduler and trial.status == Trial.TERMINATED:
+            return str(Trial.TERMINATED)  # by the scheduler, or at its end
+        checkpoints = loadable_checkpoints(trial_folder)
+        if checkpoints:
+            at_end = reached(trial.trial_id, checkpoints[-1].record.result)
+        else:
+            at_end = trial.checkpoint is not None and reached(trial.trial_id, trial.last_result)
+        return str(Trial.TERMINATED if at_end else Trial.PENDING)
+
+    repair_state(folder)
+    statuses = prepare_state(folder, decide)
+    return Trial.PENDING in statuses or len(statuses) < plan.num_samples
+
+
+def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: Sequence[str]) -> Any:
+    """Let Tune go on with the trials of a run.
+
+    Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
+    first start.
+    """
+    from ray import tune
+
+    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
+    from rllib_minestudio.experiments.reading.scheduler import make_scheduler
+    from rllib_minestudio.experiments.running.tune_state import ContinueTrials
+
+    change = config_change(plan, sets) if sets else None
+    analysis = tune.run(
+        plan.algorithm,
+        config=plan.space,
+        num_samples=plan.num_samples,
+        scheduler=make_scheduler(plan.scheduler),
+        name=folder.name,
+        storage_path=str(folder.parent),
+        resume_config=tune.ResumeConfig(),
+        stop=StopAt(plan.stop),
+        checkpoint_config=plan.checkpoints.for_tune(),
+        callbacks=[ContinueTrials(change, plan.checkpoints.for_tune()), *callbacks],
+        sync_config=_sync_config(),
+        raise_on_failed_trial=False,
+        verbose=0,
+    )
+    return tune.ResultGrid(analysis)
+
+
+def _results_on_disk(plan: Any, folder: Path) -> Any:
+    """Return the results of a run that is at its end, as `fit` would have."""
+    from ray import tune
+
+    from rllib_minestudio.experiments.running.tune_state import catch_up
+
+    analysis = tune.ExperimentAnalysis(str(folder))
+    for trial in analysis.trials:
+        catch_up(trial, Path(trial.path), plan.checkpoints.for_tune())
+    return tune.ResultGrid(analysis)
+
+
+def random_policy_returns(plan: Any, folder: Path) -> list[float]:
+    """Return the random policy's episode returns, measured now or when the run began."""
+    episodes = plan.summary.random_policy_episodes
+    file = folder / RANDOM_POLICY_FILE
+    if file.is_file():
+        return _read_returns(file)
+    if not episodes:
+        return []
+    from rllib_minestudio.env.agents import RandomAgent
+    from rllib_minestudio.evaluation.policies import ScriptedPolicy, play_episodes
+    from rllib_minestudio.experiments.running.environment import make_env
+
+    with phase("measuring the random policy") as show:
+        seed = plan.example.seed or 0
+        env = make_env(plan.example)
+        returns = play_episodes(
+            env,
+            ScriptedPolicy(RandomAgent(seed), env),
+            episodes,
+            seed=seed,
+            on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
+        )
+        env.close()
+    write_whole(file, json.dumps(returns))
+    return returns
+
+
+def _read_returns(file: Path) -> list[float]:
+    """Read what an earlier start of the run measured.
+
+    Raises:
+        CheckpointError: The file is damaged.
+    """
+    try:
+        returns = read_json(file)
+        return [float(value) for value in returns]
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{str(file)!r} is damaged: {error}. Remove it; it is measured anew."
+        ) from error

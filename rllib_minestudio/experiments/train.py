@@ -1,0 +1,186 @@
+"""`rllib train file`: from an experiment file to trained agents and a summary.
+
+The file is read and judged (`reading`), run or resumed (`running`), and summarised (`outputs`).
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rllib_minestudio.console import stderr, stdout
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.experiments.reading.assignments import parse_assignments
+from rllib_minestudio.experiments.reading.experiment_file import (
+    TUNES_SAVE_INTERVAL,
+    Experiment,
+    load_experiments,
+    load_tuner,
+)
+from rllib_minestudio.experiments.reading.named_objects import make_importable
+from rllib_minestudio.experiments.running import ray_session
+from rllib_minestudio.experiments.running.resume import (
+    FIXED,
+    resumed_experiment,
+    resumed_record,
+    run_to_resume,
+)
+from rllib_minestudio.experiments.running.run_record import RunRecord, describe, write_run_record
+from rllib_minestudio.experiments.running.tune_run import require_resources_here, run
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What is to be trained, and how the command line changes what the file says.
+
+    Attributes:
+        file: The experiment file.
+        out: Folder of all results.
+        overrides: `key=value`, changes of the experiment (`--set`).
+        stop: `metric=value`, further criteria to stop at (`--stop`).
+        num_samples: Replaces the file's; None leaves it.
+        save_interval: Replaces the file's; None leaves it.
+        resume: Go on with the newest run of the experiment.
+        address: The Ray cluster to train on; None trains on this machine only.
+        verbose: Show what Ray and its workers print.
+    """
+
+    file: Path
+    out: Path
+    overrides: Sequence[str] = ()
+    stop: Sequence[str] = ()
+    num_samples: int | None = None
+    save_interval: int | None = None
+    resume: bool = False
+    address: str | None = None
+    verbose: bool = False
+
+
+def train(request: TrainingRequest) -> int:
+    """Run the experiments of a file one after the other.
+
+    Args:
+        request: What is to be trained.
+
+    Returns:
+        The exit status: 0 if every trial trained to its end, else 1.
+
+    Raises:
+        MineStudioError: The file, an option, or the folder to resume from is not in order.
+    """
+    start = time.monotonic()
+    if request.address:
+        os.environ["RAY_ADDRESS"] = request.address
+    ray_session.set_environment()
+    make_importable(Path.cwd())
+    tuner = load_tuner(request.file)
+    if tuner is not None:
+        return _run_own_tuner(tuner, request)
+    in_file = load_experiments(request.file)
+    stdout.print(f"checking {request.file} ...")  # loading Ray takes a few seconds
+    jobs = _jobs(in_file, request)
+    statuses = []
+    for job in jobs:
+        stdout.print(f"{job.plan.name}: results go to {job.folder}")
+        job.folder.mkdir(parents=True, exist_ok=True)
+        write_run_record(job.folder, job.record)
+        sets = request.overrides if request.resume else None
+        statuses.append(run(job.plan, job.folder, sets, request.verbose, start))
+    return max(statuses)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A planned experiment, the folder of its run, and what is noted there about it."""
+
+    plan: Any
+    folder: Path
+    record: RunRecord
+
+
+def _jobs(in_file: list[Experiment], request: TrainingRequest) -> list[Job]:
+    """Validate all experiments before any of them starts."""
+    if not request.resume:
+        experiments = load_experiments(request.file, request.overrides)
+        now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        folders = [_parent(request, experiment) / now for experiment in experiments]
+    else:
+        folders = [run_to_resume(_parent(request, experiment)) for experiment in in_file]
+        if request.num_samples is not None:
+            raise InvalidOptionsError(f"--num-samples with --resume: {FIXED['num_samples']}.")
+        pairs = zip(in_file, folders, strict=True)
+        experiments = [resumed_experiment(*pair, request.overrides) for pair in pairs]
+    _apply_options(experiments, request)
+    plans = _validated(experiments, request.verbose)
+    jobs = []
+    for file, experiment, plan, folder in zip(in_file, experiments, plans, folders, strict=True):
+        if request.resume:
+            record = resumed_record(folder, file, experiment, plan, request.overrides)
+        else:
+            record = RunRecord(describe(file), describe(experiment))
+        if not os.environ.get("RAY_ADDRESS"):  # a cluster is looked at once it is joined
+            require_resources_here(plan)
+        jobs.append(Job(plan, folder, record))
+    return jobs
+
+
+def _parent(request: TrainingRequest, experiment: Experiment) -> Path:
+    """Return the folder that holds the runs of an experiment."""
+    return (request.out / experiment.name).resolve()
+
+
+def _apply_options(experiments: list[Experiment], request: TrainingRequest) -> None:
+    """Lay the command line's options over what the file says."""
+    stop = parse_assignments(request.stop, "--stop")
+    for experiment in experiments:
+        experiment.stop.update(stop)
+        if request.num_samples is not None:
+            experiment.num_samples = request.num_samples
+        if request.save_interval is not None:
+            experiment.checkpoint_config.pop(TUNES_SAVE_INTERVAL, None)
+            experiment.checkpoint_config["save_interval"] = request.save_interval
+
+
+def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
+    """Validate all experiments before any of them starts."""
+    from rllib_minestudio.experiments.reading.tune_plan import make_plan
+
+    ray_session.quieten(verbose)
+    plans, problems = [], []
+    for experiment in experiments:
+        try:
+            plans.append(make_plan(experiment))
+        except InvalidOptionsError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise InvalidOptionsError(problems)
+    return plans
+
+
+def _run_own_tuner(tuner: Any, request: TrainingRequest) -> int:
+    """Run the Tuner that a Python file defines, as it is."""
+    given = [
+        option
+        for option, value in (
+            ("--set", request.overrides),
+            ("--stop", request.stop),
+            ("--num-samples", request.num_samples),
+            ("--save-interval", request.save_interval),
+            ("--resume", request.resume),
+        )
+        if value
+    ]
+    if given:
+        raise InvalidOptionsError(
+            f"{', '.join(given)}: not with a file that defines a `tuner`; "
+            "set them in the file, or let it define `config`."
+        )
+    with ray_session.ray_session(ray_session.machine_cpus(), request.verbose):
+        results = tuner.fit()
+    for error in results.errors:
+        stderr.print(str(error), style="red", markup=False)
+    stdout.print(f"{len(results)} trials, {results.num_errors} failed: {results.experiment_path}")
+    return 1 if results.num_errors else 0

@@ -1,0 +1,76 @@
+"""What a checkpoint holds, without loading its tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
+from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.weight_loading import (
+    PARTS,
+    blank_network,
+    compare,
+    config_from_checkpoint,
+    weights_problems,
+)
+
+
+@dataclass(frozen=True)
+class CheckpointSummary:
+    """A checkpoint in numbers."""
+
+    form: str
+    """Which of the forms of ``checkpoint_files.py``."""
+
+    weights: Path
+    """The file with the tensors."""
+
+    config: VPTConfig
+    """The network."""
+
+    described: bool
+    """Whether the checkpoint tells its configuration; else it was read off the tensors."""
+
+    parameters: int
+    """Numbers in the policy's tensors."""
+
+    dtype: str
+    """Of these numbers as stored; several are separated by commas."""
+
+    matched: int
+    """Tensors that fit the network in name and shape."""
+
+    expected: int
+    """Tensors that the network has."""
+
+    ignored: list[str]
+    """Tensors of other heads."""
+
+    problems: list[str]
+    """What does not fit, one sentence each."""
+
+
+def summarize(source: WeightsSource) -> CheckpointSummary:
+    """Reads names, shapes and settings of a checkpoint.
+
+    Raises:
+        CheckpointMismatchError: It cannot be read, or is not of a VPT network.
+    """
+    files, config = find_checkpoint(source), config_from_checkpoint(source)
+    tensors = files.tensors("meta")
+    policy = {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
+    own = blank_network(config).state_dict()
+    comparison = compare(own, policy)
+    return CheckpointSummary(
+        form=files.form,
+        weights=files.weights,
+        config=config,
+        described=files.arguments is not None or files.options is not None,
+        parameters=sum(tensor.numel() for tensor in policy.values()),
+        dtype=", ".join(sorted({str(t.dtype).removeprefix("torch.") for t in policy.values()})),
+        matched=len(own) - len(comparison.missing) - len(comparison.misshapen),
+        expected=len(own),
+        ignored=[name for name in tensors if name not in policy],
+        problems=weights_problems(config, source),
+    )

@@ -1,0 +1,239 @@
+"""A copy of the network for one frame at a time, arranged for speed; its numbers are the same.
+
+What differs from ``network.py`` and why the result does not:
+
+- Scalings (1/255 of the image, 1/d of the queries, 1/temperature) are folded into weights.
+- Convolutions give and take channels-last frames; the dense layer's weights are permuted to that
+  order once, instead of every frame's features.
+- Queries, keys, values and position logits come from one product; so do all heads.
+- The memory is a ring (``ring.py``), so nothing is moved when a frame is added.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from rllib_minestudio.models.vpt import convolution
+from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
+from rllib_minestudio.models.vpt.heads import FactoredHead
+from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder
+from rllib_minestudio.models.vpt.inference_layers import (
+    InferenceConv,
+    InferenceGroupNorm,
+    InferenceLayerNorm,
+    Layout,
+    PackedLinear,
+)
+from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.models.vpt.ring import RingView
+
+
+class InferenceStack:
+    """``DownStack`` without gradients."""
+
+    def __init__(self, stack: DownStack, layout: Layout, input_scale: float) -> None:
+        """Copies the weights."""
+        first = stack.firstconv
+        self._first = InferenceConv(
+            first.layer, first.norm, layout, relu=False, input_scale=input_scale
+        )
+        self._norm = InferenceGroupNorm(stack.n, layout)
+        self._blocks = [
+            tuple(
+                InferenceConv(conv.layer, conv.norm, layout) for conv in (block.conv0, block.conv1)
+            )
+            for block in stack.blocks
+        ]
+
+    def __call__(self, x_nchw: Tensor) -> Tensor:
+        """[N, C_in, H, W] -> [N, C, H/2, W/2]."""
+        x_nchw = self._norm(self._pooled(self._first(x_nchw)))
+        for conv0, conv1 in self._blocks:
+            x_nchw = conv1(conv0(x_nchw), skip_nchw=x_nchw)
+        return x_nchw
+
+    def _pooled(self, x_nchw: Tensor) -> Tensor:
+        """Max pool and ReLU."""
+        if self._blocks[0][0].is_by_winograd:
+            return convolution.pool_positive(x_nchw)
+        return F.max_pool2d(x_nchw, kernel_size=3, stride=2, padding=1).relu_()
+
+
+class InferenceEncoder:
+    """``ImageEncoder`` without gradients."""
+
+    def __init__(self, encoder: ImageEncoder, layout: Layout) -> None:
+        """Copies the weights."""
+        cnn = encoder.cnn
+        self._dtype = layout.dtype
+        self._stacks = [
+            InferenceStack(stack, layout, input_scale=1.0 if i else 1 / 255)
+            for i, stack in enumerate(cnn.stacks)
+        ]
+        features, channels = cnn.dense.layer.in_features, cnn.stacks[-1].n.num_channels
+        order = torch.arange(features, device=cnn.dense.layer.weight.device)
+        order = order.view(channels, -1).T.flatten()  # [C, H * W] -> [H * W, C]
+        self._dense_norm = InferenceLayerNorm(cnn.dense.norm, layout.dtype, order)
+        self._dense = PackedLinear(cnn.dense.layer.weight[:, order], None, layout, relu=True)
+        self._linear_norm = InferenceLayerNorm(encoder.linear.norm, layout.dtype)
+        self._linear = PackedLinear(encoder.linear.layer.weight, None, layout, relu=True)
+
+    def __call__(self, image_bhwc: Tensor) -> Tensor:
+        """[B, H, W, 3] uint8 -> [B, hidsize]."""
+        x_nchw = image_bhwc.permute(0, 3, 1, 2).to(self._dtype)
+        for stack in self._stacks:
+            x_nchw = stack(x_nchw)
+        x_be = self._dense(self._dense_norm(x_nchw.permute(0, 2, 3, 1).flatten(1)))
+        return self._linear(self._linear_norm(x_be))
+
+
+class CompiledEncoder:
+    """``ImageEncoder`` as torch.compile made it; new weights must not compile it again."""
+
+    def __init__(self, encoder: ImageEncoder, dtype: torch.dtype) -> None:
+        """Keeps ``encoder`` itself."""
+        self._encoder = encoder
+        self._dtype = dtype
+
+    def __call__(self, image_bhwc: Tensor) -> Tensor:
+        """[B, H, W, 3] uint8 -> [B, hidsize]."""
+        reduced = self._dtype == torch.bfloat16
+        with torch.autocast(image_bhwc.device.type, torch.bfloat16, enabled=reduced):
+            return self._encoder(image_bhwc[:, None])[:, 0].to(self._dtype)
+
+
+class InferenceBlock:
+    """``TransformerBlock`` for one frame."""
+
+    def __init__(self, block: TransformerBlock, layout: Layout) -> None:
+        """Copies the weights."""
+        attention = block.r.orc_block
+        self._dtype = layout.dtype
+        self._heads = attention.heads
+        self._norm = InferenceLayerNorm(block.pre_r_ln, layout.dtype)
+        self._qkvr = _joined_projections(attention, layout)
+        self._by_slot = _rotations(attention.b_nd.detach())
+        proj, mlp0, mlp1 = attention.proj_layer, block.mlp0, block.mlp1.layer
+        self._proj = PackedLinear(proj.weight, proj.bias, layout)
+        self._mlp_norm = InferenceLayerNorm(mlp0.norm, layout.dtype)
+        self._mlp0 = PackedLinear(mlp0.layer.weight, None, layout, relu=True)
+        self._mlp1 = PackedLinear(mlp1.weight, mlp1.bias, layout)
+
+    def __call__(self, x_be: Tensor, memory: RingView, layer: int) -> Tensor:
+        """Adds the frame's key and value to the memory and attends to it: [B, E] -> [B, E]."""
+        batch, width = x_be.shape
+        x_be = self._norm(x_be)
+        projected = self._qkvr(x_be).float()  # the memory and its softmax stay in float32
+        q_be, k_be, v_be, r_bn = projected.split(
+            [width, width, width, POSITION_BASES * self._heads], dim=1
+        )
+        keys_bhmd, values_bhmd = memory.add(layer, self._split(k_be), self._split(v_be))
+        r_bhn1 = self._split(r_bn).unsqueeze(3)
+        # A product of matrices this small costs more in starting threads than in computing.
+        by_age_bhm = (r_bhn1 * self._by_slot[memory.slot_b].unsqueeze(1)).sum(2)
+        out_bh1d = F.scaled_dot_product_attention(
+            self._split(q_be).unsqueeze(2),
+            keys_bhmd,
+            values_bhmd,
+            attn_mask=(by_age_bhm + memory.bias_b1m).unsqueeze(2),
+            scale=1.0,
+        )
+        x_be = x_be + self._proj(out_bh1d.reshape(batch, width).to(self._dtype))
+        return x_be + self._mlp1(self._mlp0(self._mlp_norm(x_be)))
+
+    def _split(self, x_be: Tensor) -> Tensor:
+        """[B, H * D] -> [B, H, D]."""
+        return x_be.view(len(x_be), self._heads, -1)
+
+
+class InferenceNetwork:
+    """A whole policy, from bytes to unnormalised logits and value."""
+
+    def __init__(
+        self, network: VPTNetwork, dtype: torch.dtype, batch: int, compiled: bool = False
+    ) -> None:
+        """Copies the weights.
+
+        Args:
+            network: Where they come from; not kept.
+            dtype: Precision of everything between the image and the latent.
+            batch: Frames per call that it is arranged for; others work as well.
+            compiled: Leave the image encoder, nearly all of the work, to torch.compile.
+        """
+        trunk, layout = network.net, Layout(dtype, batch)
+        self._encoder = (
+            CompiledEncoder(trunk.img_process, dtype)
+            if compiled
+            else InferenceEncoder(trunk.img_process, layout)
+        )
+        self._blocks = [InferenceBlock(block, layout) for block in trunk.recurrent_layer.blocks]
+        self._last_norm = InferenceLayerNorm(trunk.lastlayer.norm, layout.dtype)
+        self._last = PackedLinear(trunk.lastlayer.layer.weight, None, layout, relu=True)
+        self._final_norm = InferenceLayerNorm(trunk.final_ln, torch.float32)
+        self._heads, self._sizes, self._memberships = _joined_heads(network, layout)
+
+    def __call__(self, image_bhwc: Tensor, memory: RingView) -> tuple[dict[str, Tensor], Tensor]:
+        """One step; the memory moves on.
+
+        Args:
+            image_bhwc: [B, H, W, 3] uint8.
+            memory: Of these B environments, made ready for the frame.
+
+        Returns:
+            Per head [B, N] logits (divided by the temperature, not normalised), and the value [B]
+            in normalised units; float32.
+        """
+        x_be = self._encoder(image_bhwc)
+        for layer, block in enumerate(self._blocks):
+            x_be = block(x_be, memory, layer)
+        x_be = self._last(self._last_norm(x_be.relu_()))
+        *scores, value_b1 = self._heads(self._final_norm(x_be.float())).split(self._sizes, dim=1)
+        logits = {}
+        for (name, membership_cn), score in zip(self._memberships.items(), scores, strict=True):
+            logits[name] = score if membership_cn is None else score @ membership_cn
+        return logits, value_b1.squeeze(1)
+
+
+def _joined_projections(attention: SelfAttention, layout: Layout) -> PackedLinear:
+    """Queries (over d), keys, values and position coefficients in one product."""
+    query, rest = attention.q_layer, attention.r_layer
+    features = query.out_features // attention.heads
+    weight = torch.cat(
+        [
+            query.weight / features,
+            attention.k_layer.weight,
+            attention.v_layer.weight,
+            rest.weight,
+        ]
+    )
+    none = torch.zeros_like(query.bias)
+    bias = torch.cat([query.bias / features, none, none, rest.bias])
+    return PackedLinear(weight, bias, layout)
+
+
+def _rotations(b_nm: Tensor) -> Tensor:
+    """[bases, M] by age -> [M, bases, M]: for each slot of the newest frame, by slot."""
+    memory = b_nm.shape[1]
+    slot = torch.arange(memory, device=b_nm.device)
+    age = (slot[:, None] - slot[None, :]) % memory  # of every slot, for every newest slot
+    return b_nm[:, age].transpose(0, 1).contiguous()  # [bases, M, M] -> [M, bases, M]
+
+
+def _joined_heads(
+    network: VPTNetwork, layout: Layout
+) -> tuple[PackedLinear, list[int], dict[str, Tensor | None]]:
+    """All heads in one product, their sizes, and per action head the membership if factored."""
+    weights, biases, memberships = [], [], {}
+    for name, head in network.pi_head.items():
+        weights.append(head.linear_layer.weight / head.temperature)
+        biases.append(head.linear_layer.bias / head.temperature)
+        memberships[name] = head.membership_cn if isinstance(head, FactoredHead) else None
+    value = network.value_head.linear
+    weights.append(value.weight)
+    biases.append(value.bias)
+    joined = PackedLinear(
+        torch.cat(weights), torch.cat(biases), layout._replace(dtype=torch.float32)
+    )
+    return joined, [weight.shape[0] for weight in weights], memberships

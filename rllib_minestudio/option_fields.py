@@ -1,0 +1,243 @@
+"""An option is declared once: a dataclass field with its default, its bounds and its sentence.
+
+    @dataclass(kw_only=True)
+    class PPOOptions:
+        kl_coeff: float = option(0.2, "The KL term starts with this weight.", least=0.0, most=1e9)
+
+From the fields come keyword arguments with their help (`takes`), validation (`value_problems`,
+`group_problems`), and the page of the docs that lists them (`algorithms/options/listing.py`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from functools import cache
+from typing import Any, Concatenate, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from rllib_minestudio.errors import did_you_mean
+
+MANY, EVER = 10**6, 10**12
+"""More than anybody has of things held at once, and of what is only ever counted."""
+
+Check = Callable[[str, Any], list[str]]
+"""(name, value) -> one sentence per problem."""
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+_SENTENCE, _BOUNDS, _GROUP = "sentence", "bounds", "group"
+"""Keys of a field's metadata."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Which values of its type an option may have.
+
+    Attributes:
+        least: The smallest number, itself allowed.
+        most: The greatest number, itself allowed; of integers never more than `EVER`.
+        choices: The only texts allowed; empty if any is.
+        wording: What a message calls the values allowed; None: what follows from the above.
+        check: Judges the value instead of all of the above.
+    """
+
+    least: float = 0
+    most: float = math.inf
+    choices: tuple[str, ...] = ()
+    wording: str | None = None
+    check: Check | None = None
+
+
+def option(default: Any, sentence: str, **bounds: Any) -> Any:
+    """Declare an option, as the right-hand side of a dataclass field.
+
+    Args:
+        default: Its default; a mapping is copied for each instance.
+        sentence: What it does, for help and docs.
+        bounds: Fields of `Bounds`.
+    """
+    metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(**bounds)}
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def option_group(options: type, sentence: str) -> Any:
+    """Declare an option that is a mapping, whose keys are the fields of a dataclass."""
+    metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(), _GROUP: options}
+    return field(default_factory=lambda: asdict(options()), metadata=metadata)
+
+
+def changed(base: type, name: str, *, default: Any = MISSING, **bounds: Any) -> Any:
+    """Declare an inherited option anew, with another default or other bounds."""
+    (inherited,) = (declared for declared in fields(base) if declared.name == name)
+    return option(
+        default_of(inherited) if default is MISSING else default,
+        sentence_of(inherited),
+        **{**vars(bounds_of(inherited)), **bounds},
+    )
+
+
+def default_of(option: Field) -> Any:
+    """Return an option's default."""
+    if option.default_factory is not MISSING:
+        return option.default_factory()
+    return option.default
+
+
+def sentence_of(option: Field) -> str:
+    """Return what an option does."""
+    return str(option.metadata[_SENTENCE])
+
+
+def group_of(option: Field) -> type | None:
+    """Return the dataclass of a mapping's keys; None for other options."""
+    return option.metadata.get(_GROUP)
+
+
+def bounds_of(option: Field) -> Bounds:
+    """Return which values an option may have."""
+    bounds: Bounds = option.metadata[_BOUNDS]
+    return bounds
+
+
+@cache
+def types_of(options: type) -> dict[str, tuple[type, bool]]:
+    """Return each option's type, and whether it may be None."""
+    hints = get_type_hints(options)
+    return {option.name: _without_none(hints[option.name]) for option in fields(options)}
+
+
+def _without_none(hint: Any) -> tuple[type, bool]:
+    members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    kinds = [member for member in members if member is not types.NoneType]
+    return get_origin(kinds[0]) or kinds[0], len(kinds) < len(members)
+
+
+# ---------------------------------------------------------------- judging values
+
+
+def option_problems(options: type, values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Say what is wrong with the values of all options that a dataclass declares.
+
+    Args:
+        options: The dataclass.
+        values: Value by option; those that are left out are passed over.
+        prefix: Stands before each name in messages.
+
+    Returns:
+        One sentence per problem.
+    """
+    problems = []
+    for declared in fields(options):
+        if declared.name in values:
+            name, value = f"{prefix}{declared.name}", values[declared.name]
+            group = group_of(declared)
+            if group is not None and isinstance(value, Mapping):
+                problems += group_problems(group, value, name)
+            else:
+                kind, nullable = types_of(options)[declared.name]
+                problems += value_problems(name, value, kind, nullable, bounds_of(declared))
+    return problems
+
+
+def group_problems(options: type, values: Mapping[str, Any], name: str) -> list[str]:
+    """Say what is wrong with a mapping of options, unknown keys included."""
+    known = [option.name for option in fields(options)]
+    unknown = [
+        f"{name}.{key} is unknown.{did_you_mean(key, known)} The options are {', '.join(known)}."
+        for key in values
+        if key not in known
+    ]
+    return [*unknown, *option_problems(options, values, f"{name}.")]
+
+
+def value_problems(name: str, value: Any, kind: type, nullable: bool, bounds: Bounds) -> list[str]:
+    """Say what is wrong with one value, if anything is."""
+    if (value is None and nullable) or _is_within(value, kind, bounds):
+        return []
+    if bounds.check is not None:
+        return bounds.check(name, value)
+    rule = bounds.wording or _rule(value, kind, bounds)
+    if nullable and bounds.wording:
+        rule += ", or null"
+    hint = did_you_mean(value, bounds.choices) if bounds.choices else ""
+    return [f"{name} is {shown(value)}: it must be {rule}.{hint}"]
+
+
+def _is_within(value: Any, kind: type, bounds: Bounds) -> bool:
+    if bounds.check is not None:
+        return False
+    if kind in (int, float):
+        numbers = int if kind is int else (int, float)
+        is_number = isinstance(value, numbers) and not isinstance(value, bool)
+        return is_number and bounds.least <= value <= _most(kind, bounds)  # NaN is within none
+    if kind is str:
+        return isinstance(value, str) and (not bounds.choices or value in bounds.choices)
+    return isinstance(value, Mapping if kind is dict else kind)
+
+
+def _most(kind: type, bounds: Bounds) -> float:
+    return min(bounds.most, EVER) if kind is int else bounds.most
+
+
+def _rule(value: Any, kind: type, bounds: Bounds) -> str:
+    """Word the rule that a value breaks."""
+    least, most = bounds.least, _most(kind, bounds)
+    if kind is int:
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if is_integer and value > most:
+            return f"an integer, at most {most}"
+        return f"an integer, at least {least}"
+    if kind is float:
+        if most == math.inf:
+            return "a number, at least 0" if least == 0 else "a number, positive"
+        return f"a number, between {least:g} and {most:g}"
+    if bounds.choices:
+        return f"one of {', '.join(bounds.choices)}"
+    return {bool: "true or false", dict: "a mapping"}.get(kind, "text")
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: numbers of a thousand digits are cut."""
+    text = "a very large number" if isinstance(value, int) and value > 10**300 else repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+# ---------------------------------------------------------------- keyword arguments
+
+
+def takes(
+    options: Callable[Arguments, Any],
+) -> Callable[[Callable[..., Returned]], Callable[Concatenate[Returned, Arguments], Returned]]:
+    """Let a setter that returns its object take a dataclass's fields as keyword arguments.
+
+    Type checkers and editors see the fields' names and types, `help` their sentences as well.
+    """
+
+    def decorate(setter: Callable[..., Returned]) -> Any:
+        keyword, anything = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD
+        declared = fields(options)  # type: ignore[arg-type]
+        parameters = [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            *(
+                inspect.Parameter(
+                    option.name, keyword, default=default_of(option), annotation=option.type
+                )
+                for option in declared
+            ),
+            inspect.Parameter("others", anything, annotation="Any"),
+        ]
+        setter.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            parameters, return_annotation=setter.__annotations__.get("return")
+        )
+        lines = [f"    {option.name}: {sentence_of(option)}" for option in declared]
+        text = inspect.cleandoc(setter.__doc__ or "")
+        setter.__doc__ = "\n".join([text, "", "Args:", *lines])
+        return setter
+
+    return decorate

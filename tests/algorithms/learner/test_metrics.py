@@ -1,0 +1,70 @@
+"""docs/metrics.md lists every metric: what it lists appears, and what appears is listed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ray.tune.utils import flatten_dict
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
+
+ROW = re.compile(r"^\| `([^`]+)` \|([^|]*)\|([^|]*)\|")
+
+RLLIBS_OWN = re.compile(
+    r"num_(agent|module)_steps_|num_(non_)?trainable_parameters"
+    r"|^timers/(training_step|training_iteration|restore_env_runners)$"
+)
+"""Told in the document's prose."""
+
+OUR_GROUPS = ("env_runners", "learners", "replay_buffer", "busy_fraction", "restarts", "timers")
+
+
+def documented() -> dict[str, str]:
+    """Path -> when it is reported."""
+    rows = [ROW.match(line) for line in DOCUMENT.read_text().splitlines()]
+    found = [(row[1], row[3].strip()) for row in rows if row is not None]
+    assert len(found) == len(dict(found)), "a metric is listed twice"
+    return dict(found)
+
+
+def pattern(path: str) -> re.Pattern[str]:
+    """What paths a documented path stands for."""
+    text = re.escape(path).replace("<n>", r"\d+").replace("<task>", "[^/]+")
+    return re.compile(f"^{text}$")
+
+
+def reported(config) -> set[str]:
+    """The paths of all that a short training reports."""
+    algorithm = config.build_algo()
+    paths: set[str] = set()
+    for _ in range(2):
+        result = algorithm.train()
+        result.pop("config")
+        paths |= set(flatten_dict(result, delimiter="/"))
+    algorithm.stop()
+    return paths
+
+
+@pytest.mark.parametrize("num_env_runners", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_metrics_are_those_of_the_document(local_ray, make_config, num_env_runners):
+    config = make_config(fragments_per_iteration=8, num_epochs=1)
+    paths = reported(config.env_runners(num_env_runners=num_env_runners))
+    expected = {"always", "unless `prior` is null", *(["remote"] if num_env_runners else [])}
+    listed = documented()
+    missing = [
+        path
+        for path, when in listed.items()
+        if when in expected and not any(pattern(path).match(name) for name in paths)
+    ]
+    assert not missing
+    ours = [name for name in paths if name.split("/")[0] in OUR_GROUPS]
+    known = [pattern(path) for path in listed]
+    unlisted = [
+        name
+        for name in ours
+        if not RLLIBS_OWN.search(name) and not any(known_.match(name) for known_ in known)
+    ]
+    assert not unlisted
+    assert len(ours) > 70

@@ -1,0 +1,117 @@
+"""`rllib train file`, as a person runs it: real processes, real Ray, a tiny agent."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import av
+import pytest
+import yaml
+
+from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_record
+from rllib_minestudio.cli.main import BAD_INPUT, main
+from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.training import FOLDER
+from tests.cli.command import TINY, finished, rllib
+from tests.experiments.outputs.event_files import read_events
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(TINY))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
+    options = ["--set", "record_video_interval=4", "--set"]
+    options += ["trackers.wandb={project: cows, group: some, name: first, mode: offline}"]
+    status, output = finished(rllib(folder, *options))
+    assert status == 0, output
+    assert "Traceback" not in output
+    for part in ("measuring the random policy: done", "iteration    4", "random policy", "video"):
+        assert part in output
+    (run,) = (folder / "results" / "tiny").iterdir()
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["best"]["iterations"] == 4
+    assert len(summary["random_policy"]["returns"]) == 2
+    assert os.path.isdir(summary["best"]["checkpoint"])
+    assert (run / "learning_curve.png").stat().st_size > 0
+    (trial,) = run.glob("MineStudioPPO_*")
+    assert (trial / "kept" / "iteration_000003" / "record.yaml").is_file()
+    assert (trial / "best" / "record.yaml").is_file()
+    for video in (run / "agent.mp4", trial / "videos" / "iteration_000004.mp4"):
+        with av.open(str(video)) as container:
+            assert sum(1 for _ in container.decode(video=0)) == 20
+
+    values = [(event.step, value) for event in read_events(trial) for value in event.summary.value]
+    steps = [step for step, v in values if v.tag == "ray/tune/learners/default_policy/value_loss"]
+    assert len(steps) == 4
+    assert [step for step, value in values if value.tag == "videos/agent"] == [4]
+
+    (tracked,) = trial.glob("wandb/offline-run-*")
+    (record,) = tracked.glob("run-*.wandb")
+    written = record.read_bytes()
+    for word in ("cows", "some", "first", "rllib-minestudio", "JudgeReset", "value_loss"):
+        assert word.encode() in written, word
+    assert len(list(tracked.glob("files/media/videos/videos/agent_4_*.mp4"))) == 1
+
+
+@pytest.mark.slow
+def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
+    options = ["--set", "lr={grid_search: [1e-4, 1e-3]}", "--set", "summary.video_episodes=0"]
+    options += ["--set", "evaluation={interval: 1, episodes: 1, record: true}"]
+    for iterations, how in ((2, options), (3, ["--resume", "--set", "gamma=0.9"])):
+        status, output = finished(rllib(folder, *how, "--stop", f"training_iteration={iterations}"))
+        assert status == 0, output
+        assert "tiny: 2 trials" in output
+        (run,) = (folder / "results" / "tiny").iterdir()
+        trials = json.loads((run / "summary.json").read_text())["trials"]
+        assert sorted(trial["settings"]["lr"] for trial in trials) == [1e-4, 1e-3]
+        assert [trial["iterations"] for trial in trials] == [iterations, iterations]
+    for trial in trials:
+        config = read_record(trial["checkpoint"]).config
+        assert config["lr"] == trial["settings"]["lr"] and config["gamma"] == 0.9
+        evaluations = Path(trial["folder"]) / FOLDER
+        for iteration in (1, 2, 3):  # also those before the run was resumed
+            one = evaluations / f"iteration_{iteration:06}"
+            assert len(Summary.load(one).episodes) == 1
+            assert len(list(one.rglob("*.mp4"))) == 1
+    origins = sorted(run.glob("*/resumed_from/*"))
+    assert [origin.name for origin in origins] == ["iteration_000002.yaml"] * 2
+    assert all(parse_record(origin).config["gamma"] != 0.9 for origin in origins)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "lrr=1"], "tiny.config.lrr: unknown key. Did you mean 'lr'?"),
+        (["--resume"], "there is no run to resume"),
+    ],
+)
+def test_bad_input_is_one_message_and_status_2(folder, monkeypatch, capfd, arguments, message):
+    monkeypatch.chdir(folder)
+    assert main(["train", "file", "tiny.yaml", *arguments]) == BAD_INPUT == 2
+    captured = capfd.readouterr()
+    output = captured.out + captured.err
+    assert message in output.replace("\n", " ")
+    assert "Traceback" not in output
+    assert not (folder / "results").exists()
+
+
+def test_more_than_the_machine_has_is_one_message_and_status_2(folder):
+    """In a process of its own: it starts a Ray of its own to see."""
+    asked = ("num_learners=1", "num_gpus_per_learner=99")
+    status, output = finished(rllib(folder, *(word for one in asked for word in ("--set", one))))
+    assert status == 2
+    assert "99 GPUs are asked for" in output
+    assert "Traceback" not in output
+    assert not (folder / "results").exists()
+
+
+def test_nothing_imports_ray_before_its_environment_is_set():
+    """Ray reads some of its environment variables when it is imported."""
+    code = "import rllib_minestudio.experiments.train, sys; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,129 @@
+"""What the engine keeps to be fast, against a rebuild from what it is kept of.
+
+The blocks of the loaded chunks follow from the seed and the edits; tops, band, layer radius and box
+field from the blocks; the numbers in the player's record from the item in hand and the effects; the
+description of the inventory from its slots.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
+from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.player.effects import apply_effects
+from rllib_minestudio.env.voxel.world import worldgen
+from rllib_minestudio.env.voxel.world.box_field import MAX_RADIUS, MAX_RUN
+from rllib_minestudio.env.voxel.world.world import CHUNK, HEIGHT, LOAD_RADIUS, WINDOW, World
+
+_MARGIN = MAX_RADIUS
+"""Columns around the loaded ones whose blocks count for the layer radius of those."""
+
+
+def check_caches(engine: VoxelEngine) -> None:
+    """Compares everything that the engine keeps with a rebuild.
+
+    Raises:
+        AssertionError: Naming what does not agree.
+    """
+    check_world(engine._game.state.world)
+    check_player(engine)
+
+
+def check_world(world: World) -> None:
+    """Compares everything that a world keeps with a rebuild; raises as `check_caches`."""
+    check_blocks(world)
+    check_tops(world)
+    check_box_field(world)
+
+
+def check_blocks(world: World) -> None:
+    """The window's blocks are those that the seed makes, changed by the edits."""
+    blocks, top = np.zeros_like(world.blocks), np.zeros_like(world.top)
+    for chunk in world._loaded.values():
+        worldgen.generate_chunk(blocks, top, *chunk, world.seed)
+        for cell, block in world._edits.get(chunk, {}).items():
+            blocks[cell] = block
+    assert np.array_equal(world.blocks, blocks), "blocks"
+
+
+def check_tops(world: World) -> None:
+    """Tops, floor and ceiling fit the blocks."""
+    blocks = world.blocks.reshape(WINDOW * WINDOW, HEIGHT)
+    highest = HEIGHT - 1 - (blocks[:, ::-1] != 0).argmax(1)
+    tops = np.where(blocks.any(1), highest, 0)
+    assert np.array_equal(world.top, tops), "top"
+    assert tops.max() < world.ceiling, "ceiling"
+    for chunk in world._loaded.values():
+        x, z = (place % (WINDOW // CHUNK) * CHUNK for place in chunk)
+        columns = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[x : x + CHUNK, z : z + CHUNK]
+        assert columns[:, :, : world.floor].all(), "floor"
+
+
+def check_box_field(world: World) -> None:
+    """Layer radius and box field of the loaded columns follow from the blocks."""
+    assert world._centre is not None
+    span = np.arange(-LOAD_RADIUS * CHUNK - _MARGIN, (LOAD_RADIUS + 1) * CHUNK + _MARGIN)
+    columns = np.ix_(*((centre * CHUNK + span) % WINDOW for centre in world._centre))
+
+    def band(flat: np.ndarray) -> np.ndarray:
+        layers = flat.reshape(WINDOW, WINDOW, HEIGHT)[:, :, world.floor : world.ceiling]
+        return layers[columns]
+
+    inner = np.s_[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
+    radius = layer_radius(band(world.blocks) != 0)[inner]
+    assert np.array_equal(band(world.layer_radius)[inner], radius), "layer_radius"
+    assert np.array_equal(band(world.box)[inner], box_field(radius)), "box"
+
+
+def layer_radius(solid: np.ndarray) -> np.ndarray:
+    """Chebyshev distance to the next block of the layer, bool [x, z, y] -> uint8."""
+    radius = np.full(solid.shape, MAX_RADIUS, np.uint8)
+    near = solid.copy()
+    radius[near] = 0
+    for distance in range(1, MAX_RADIUS):
+        wide = near.copy()
+        wide[1:] |= near[:-1]
+        wide[:-1] |= near[1:]
+        near = wide.copy()
+        near[:, 1:] |= wide[:, :-1]
+        near[:, :-1] |= wide[:, 1:]
+        np.minimum(radius, np.where(near, np.uint8(distance), np.uint8(MAX_RADIUS)), out=radius)
+        radius[solid] = 0
+    return radius
+
+
+def box_field(radius: np.ndarray) -> np.ndarray:
+    """The box field of a band of layers from its layer radius, uint8 [x, z, y] -> uint16."""
+    up, down = np.zeros_like(radius), np.zeros_like(radius)
+    open_up, open_down = np.ones(radius.shape, bool), np.ones(radius.shape, bool)
+    for step in range(1, MAX_RUN + 1):
+        # Above the band all is open, below it all is solid.
+        open_up[:, :, :-step] &= radius[:, :, step:] >= radius[:, :, :-step]
+        open_down[:, :, step:] &= radius[:, :, :-step] >= radius[:, :, step:]
+        open_down[:, :, :step] = False
+        up += open_up
+        down += open_down
+    field = radius.astype(np.uint16) | up.astype(np.uint16) << 5 | down.astype(np.uint16) << 10
+    return np.where(radius == 0, np.uint16(0), field)
+
+
+def check_player(engine: VoxelEngine) -> None:
+    """What the kernels read of the item in hand and of the effects is up to date.
+
+    The engine writes both at the beginning of a tick, and so does this.
+    """
+    player = engine.player
+    player.update_equipment()
+    kept = player.records.copy()
+    apply_effects(player)
+    stale = [name for name in kept.dtype.names if np.any(kept[name] != player.records[name])]
+    assert not stale, f"the player's {', '.join(stale)}"
+    inventory = player.inventory
+    slots = zip(inventory.item.tolist(), inventory.quantity.tolist(), strict=True)
+    described = {
+        slot: {"type": ITEMS[item].name if item else "none", "quantity": quantity}
+        for slot, (item, quantity) in enumerate(list(slots)[:MAIN_SLOTS])
+    }
+    assert inventory.describe() == described, "inventory"

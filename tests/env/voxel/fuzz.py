@@ -1,0 +1,300 @@
+"""Plays episodes of random keys, cameras, commands and views, and checks the engine every tick.
+
+    python -m tests.env.voxel.fuzz --first 0 --episodes 250 --ticks 4000
+
+prints a line for each episode with a hash of all that happened and was seen in it, and stops with
+the first thing that is wrong: an exception, a number that is not finite or out of its range, a
+player whom a tick moved into a block, something kept that is not what a rebuild makes of it, or ten
+seconds without progress. `--first N --episodes 1` plays episode N again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import hashlib
+import json
+import time
+from functools import cache
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GameState
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.player.player import (
+    MAX_FOOD,
+    SNEAKING_HEIGHT,
+    STANDING_HEIGHT,
+    WIDTH,
+)
+from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.world import HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from tests.env.voxel.caches import check_caches
+from tests.env.voxel.fuzz_commands import random_command
+
+DEADLINE = 10.0
+"""Seconds without progress after which the program ends, telling where it hangs."""
+_TICKS_PER_DEADLINE = 50
+_TICKS_PER_CHECK = 1000
+"""Ticks between two rebuilds of everything that is kept; each takes as long as a thousand ticks."""
+
+_KEYS = ("forward", "back", "left", "right", "jump", "sneak", "sprint", "attack", "use", "drop")
+_TURNS = (0.0, 1.0, 15.0, 400.0, 1e6, 1e300)
+"""How fast the camera turns, in degrees per tick."""
+_SIZES = ((8, 8), (9, 33), (32, 32), (64, 64), (128, 128), (120, 67))
+_AROUND = 2
+"""Columns around the player in which it is remembered where there were blocks before a tick."""
+
+
+Blocks = tuple[int, int, np.ndarray]
+"""The player's column (x, z), and the block ids around it as they were, uint8 [x, z, y]."""
+
+
+class Hands:
+    """Keys and camera: now and then with a purpose, otherwise at random, each for a while."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._ticks_left = 0
+        self._held: dict[str, float] = {}
+        self._turn = 0.0
+
+    def action(self, gui_open: bool, pitch: float) -> dict[str, Any]:
+        """The action of a tick; an open inventory is closed soon."""
+        random, turn = self._random, self._turn
+        camera = random.uniform(-turn, turn), random.uniform(-turn, turn)
+        slot = 0
+        if self._ticks_left == 0:
+            start, slot = self._choose()
+            camera = start - pitch, 0.0
+        elif random.random() < 0.005:
+            slot = random.randint(1, 9)
+        self._ticks_left -= 1
+        keys = {key: int(random.random() < chance) for key, chance in self._held.items()}
+        if slot:
+            keys[f"hotbar.{slot}"] = 1
+        if random.random() < (0.2 if gui_open else 0.002):
+            keys["inventory"] = 1
+        return {**keys, "camera": camera}
+
+    def _choose(self) -> tuple[float, int]:
+        """Chooses what to do next, and for how long; returns pitch and slot to begin with."""
+        random = self._random
+        self._ticks_left = random.choice((5, 20, 60, 200))
+        self._turn = 0.0
+        dice = random.random()
+        if dice < 0.25:  # dig
+            self._held = {"attack": 1.0, "forward": random.choice((0.0, 1.0)), "jump": 0.02}
+            return random.choice((90.0, 90.0, 60.0, 30.0, 0.0, -90.0)), random.choice((1, 1, 5))
+        if dice < 0.4:  # build
+            self._held = {"use": 1.0, "jump": 1.0, "back": random.choice((0.0, 0.0, 1.0))}
+            return random.choice((90.0, 70.0, 20.0)), random.choice((3, 4, 6))
+        if dice < 0.6:  # fight
+            self._held = {"attack": 0.3, "forward": 0.7, "sprint": 0.3, "jump": 0.2}
+            self._turn = 5.0
+            return random.uniform(0.0, 30.0), 2
+        self._held = {key: random.choice((0.0, 0.0, 1.0, 0.5)) for key in _KEYS}
+        self._turn = random.choice(_TURNS)
+        return random.uniform(-200.0, 200.0), random.randint(0, 9)
+
+
+class Episode:
+    """One engine, played from one number on."""
+
+    def __init__(self, number: int) -> None:
+        self._random = random = Random(number)
+        self._engine = VoxelEngine(
+            frame_size=random.choice(_SIZES),
+            fov_degrees=random.choice((10.0, 70.0, 70.0, 150.0)),
+            aspect=random.choice((0.2, 1.0, 16 / 9, 5.0)),
+            view_distance=random.choice((16.0, 64.0, 80.0)),
+        )
+        self._hands = Hands(random)
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._dead_ticks = 0
+        self._last_command = ""
+        self._begin(number)
+
+    @property
+    def _state(self) -> GameState:
+        return self._engine._game.state
+
+    def play(self, ticks: int) -> str:
+        """Plays so many ticks; returns the hash of what happened.
+
+        Raises:
+            RuntimeError: With the tick and the last command, from whatever went wrong.
+        """
+        for tick in range(ticks):
+            if tick % _TICKS_PER_DEADLINE == 0:
+                faulthandler.dump_traceback_later(DEADLINE, exit=True)
+            try:
+                self._tick()
+                if tick % _TICKS_PER_CHECK == _TICKS_PER_CHECK - 1:
+                    check_caches(self._engine)
+                    self._digest.update(self._state.world.blocks.tobytes())
+            except Exception as error:
+                raise RuntimeError(
+                    f"tick {tick}, after the command {self._last_command!r}"
+                ) from error
+        faulthandler.cancel_dump_traceback_later()
+        return self._digest.hexdigest()
+
+    def _tick(self) -> None:
+        random, engine = self._random, self._engine
+        if random.random() < 0.02:
+            self._command(random_command(random))
+        self._find_a_way_out()
+        was_free, before = self._is_free(), self._blocks_around()
+        engine.tick(self._hands.action(self._state.gui_open, engine.player.pitch))
+        self._check_numbers()
+        if was_free:
+            self._check_free(before)
+        self._hash_state()
+        if random.random() < 0.05:
+            self._look()
+        if random.random() < 0.05:
+            self._tell()
+
+    def _command(self, text: str) -> None:
+        self._last_command = text
+        result = self._engine.execute(text)
+        assert isinstance(result.message, str) and result.message
+        self._digest.update(repr(result).encode())
+
+    def _begin(self, seed: int) -> None:
+        self._engine.reset(seed, self._random.choice((None, *BIOMES)))
+        for item in ("diamond_pickaxe", "iron_sword", "dirt 64", "sand 64", "iron_shovel"):
+            self._command(f"/give @p {item}")
+
+    def _find_a_way_out(self) -> None:
+        """Now and then begins anew after death, and leaves where nothing more would happen."""
+        random, engine = self._random, self._engine
+        self._dead_ticks = self._dead_ticks + 1 if engine.player_dead else 0
+        if self._dead_ticks > 30 and random.random() < 0.1:
+            if random.random() < 0.5:
+                self._begin(random.getrandbits(40))
+                return
+            self._command("/kill @p")
+        x, y, z = engine.player.position.tolist()
+        lost = not -1.0 <= y <= HEIGHT + 10.0 or not self._is_free()
+        if lost and not engine.player_dead and random.random() < 0.03:
+            if random.random() < 0.2:
+                self._command(f"/teleportbiome @p {random.choice(BIOMES)}")
+            else:
+                self._command(f"/tp @p ~ {self._state.world.surface(x, z)} ~")
+
+    def _look(self) -> None:
+        """Draws a frame, seldom a large one; all depths are numbers."""
+        size = (640, 360) if self._random.random() < 0.002 else self._engine._frame_size
+        frame = self._engine.render(frame_size=size)
+        depth = self._engine._renderers[size].depth
+        assert np.isfinite(depth).all() and depth.min() >= 0.0, "depth"
+        self._digest.update(frame.tobytes())
+
+    def _check_numbers(self) -> None:
+        state = self._state
+        player = state.player
+        mobs, items = state.mobs, state.items
+        for rows in (player.records, mobs.records[: mobs.count], items.records[: items.count]):
+            words = rows.view(np.float64).reshape(len(rows), rows.itemsize // 8)
+            assert np.isfinite(words[:, _float_words(rows.dtype)]).all(), f"not finite: {rows}"
+        assert -90.0 <= player.pitch <= 90.0 and -180.0 <= player.yaw <= 180.0, "angles"
+        assert 0.0 <= player.health <= 20.0 and 0 <= player.food <= MAX_FOOD, "health or food"
+        x, _, z = player.position.tolist()
+        assert max(abs(x), abs(z)) <= physics.FARTHEST, "beyond the end of the world"
+        assert 0 <= state.daytime < DAY_TICKS, "daytime"
+        assert ((player.inventory.item == 0) == (player.inventory.quantity == 0)).all(), "stacks"
+
+    def _tell(self) -> None:
+        """Asks for the info with some blocks and all mobs; it holds nothing but finite numbers."""
+        box = tuple(self._random.randint(*ends) for ends in ((-3, 0), (0, 3)) * 3)
+        info = self._engine.info(voxels=box, mobs=(-1000, 1000, -1000, 1000, -1000, 1000))
+        for stack in info["inventory"].values():
+            limit = 0 if stack["type"] == "none" else ITEMS[ITEM_ID[stack["type"]]].max_stack
+            assert 0 <= stack["quantity"] <= limit, f"stack {stack}"
+        self._digest.update(json.dumps(info, sort_keys=True, allow_nan=False).encode())
+
+    def _hash_state(self) -> None:
+        state, digest = self._state, self._digest
+        digest.update(state.player.records.tobytes())
+        digest.update(state.rng.tobytes())
+        digest.update(state.player.inventory.item.tobytes())
+        digest.update(state.player.inventory.quantity.tobytes())
+        digest.update(state.mobs.records[: state.mobs.count].tobytes())
+        digest.update(state.items.records[: state.items.count].tobytes())
+
+    def _is_free(self) -> bool:
+        x, y, z = self._engine.player.position.tolist()
+        # The border of the world cuts a step off, wherever that leads.
+        if max(abs(x), abs(z)) > physics.FARTHEST - 1.0:
+            return False
+        return physics.is_free(self._state.world.blocks, x, y, z, WIDTH / 2, self._height)
+
+    @property
+    def _height(self) -> float:
+        return SNEAKING_HEIGHT if self._engine.player.sneaking else STANDING_HEIGHT
+
+    def _blocks_around(self) -> Blocks:
+        x, _, z = (int(value // 1) for value in self._engine.player.position.tolist())
+        layers = self._state.world.blocks.reshape(WINDOW, WINDOW, HEIGHT)
+        span = np.arange(-_AROUND, _AROUND + 1)
+        return x, z, layers[((x + span) % WINDOW)[:, None], (z + span) % WINDOW]
+
+    def _check_free(self, before: Blocks) -> None:
+        """A player who was in no block is in none after the tick, but in one that came to it.
+
+        Motion ends at blocks, nobody builds into a player, and who cannot stand up goes on
+        sneaking. Only what falls may come to rest in a player, as in Minecraft.
+        """
+        x, y, z = self._engine.player.position.tolist()
+        if max(abs(x), abs(z)) > physics.FARTHEST - 1.0 or self._is_free():
+            return
+        half, world = WIDTH / 2, self._state.world
+        for i, j, k in product(
+            _cells(x - half, x + half), _cells(y, y + self._height), _cells(z - half, z + half)
+        ):
+            if physics.is_solid(world.blocks, i, j, k):
+                at = i - before[0] + _AROUND, k - before[1] + _AROUND
+                known = min(at) >= 0 and max(at) <= 2 * _AROUND
+                came = known and not before[2][at[0], at[1], j]
+                assert came, f"{(x, y, z)} is in the block at {(i, j, k)}"
+
+
+def _cells(low: float, high: float) -> range:
+    """Blocks that an extent reaches into by more than rounding."""
+    return range(int((low + 1e-7) // 1), int((high - 1e-7) // 1) + 1)
+
+
+@cache
+def _float_words(dtype: np.dtype) -> list[int]:
+    """Where the floating-point numbers of a record are, in words of eight bytes."""
+    return [
+        offset // 8 + index
+        for field, offset in (value[:2] for value in dtype.fields.values())
+        if field.base == np.float64
+        for index in range(field.itemsize // 8)
+    ]
+
+
+def main() -> None:
+    """Plays the episodes that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--first", type=int, default=0, help="number of the first episode")
+    parser.add_argument("--episodes", type=int, default=4)
+    parser.add_argument("--ticks", type=int, default=1000, help="of each episode")
+    options = parser.parse_args()
+    began = time.monotonic()
+    VoxelEngine()  # compiles the kernels, which may take longer than the deadline
+    for number in range(options.first, options.first + options.episodes):
+        print(number, Episode(number).play(options.ticks), flush=True)
+    print(f"# {time.monotonic() - began:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""`location_stats` follows the world: light under things, the hour, the weather, the biome."""
+
+import pytest
+
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.game.surroundings import CLIMATES, sun_brightness
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from tests.env.voxel.arena import arena
+
+
+@pytest.fixture
+def engine():
+    return arena()
+
+
+def stats(engine, *commands):
+    for command in commands:
+        assert engine.execute(command).ok, command
+    return engine.info()["location_stats"]
+
+
+def test_each_biome_has_its_climate():
+    assert set(CLIMATES) == set(BIOMES)
+    engine = VoxelEngine(frame_size=(32, 32))
+    told = {}
+    for biome in BIOMES:
+        engine.reset(3, biome)
+        told[biome] = {key: value for key, value in stats(engine).items() if "biome" in key}
+    assert told["desert"] == {
+        "biome_id": 2,
+        "biome_temperature": 2.0,
+        "biome_rainfall": 0.0,
+    }
+    assert [told[name]["biome_id"] for name in ("plains", "forest")] == [1, 4]
+
+
+def test_light_by_the_hour_and_the_weather(engine):
+    noon = stats(engine, "/time set 6000")
+    assert (noon["can_see_sky"], noon["sky_light_level"]) == (True, 1.0)
+    assert (noon["light_level"], noon["sun_brightness"]) == (15, 1.0)
+    rain = stats(engine, "/weather rain")
+    assert (rain["light_level"], rain["sun_brightness"]) == (12, 1 - 5 / 16)
+    midnight = stats(engine, "/weather clear", "/time set 18000")
+    assert (midnight["light_level"], midnight["sun_brightness"]) == (4, 0.0)
+    assert midnight["sky_light_level"] == 1.0
+    assert 0.0 < sun_brightness(13000, False) < 1.0
+
+
+def test_light_under_a_roof_comes_from_its_edge(engine):
+    under = stats(engine, "/time set 6000", "/fill ~-2 ~4 ~-2 ~2 ~4 ~2 stone")
+    assert (under["can_see_sky"], under["light_level"]) == (False, 12)  # three steps to the edge
+    assert under["sky_light_level"] == 12 / 15
+    walled = stats(engine, "/fill ~-1 ~ ~-1 ~1 ~3 ~1 stone", "/fill ~ ~ ~ ~ ~1 ~ air")
+    assert (walled["light_level"], walled["sky_light_level"]) == (0, 0.0)
+
+
+def test_light_falls_through_leaves_and_fades_in_a_tunnel(engine):
+    assert stats(engine, "/time set 6000", "/setblock ~ ~4 ~ oak_leaves")["light_level"] == 14
+    tunnel = ("/fill ~-1 ~-1 ~-1 ~1 ~2 ~20 stone", "/fill ~ ~ ~ ~ ~1 ~20 air")
+    stats(engine, "/setblock ~ ~4 ~ air", *tunnel)
+    lights = []
+    for _ in range(11):
+        lights.append(stats(engine)["light_level"])
+        engine.execute("/tp @p ~ ~ ~2")
+    # The tunnel ends 21 blocks from where it begins, and one steps two blocks at a time.
+    assert lights == [max(15 - (21 - 2 * step), 0) for step in range(11)]

@@ -1,0 +1,109 @@
+"""Hand, hotbar and status display."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.render.renderer import Renderer
+from tests.env.voxel.render.render_stage import Stage
+
+WIDTH, HEIGHT = 640, 360
+# Where Minecraft's window of this size has them.
+HOTBAR = (slice(338, 360), slice(229, 411))
+HEARTS = (slice(321, 330), slice(229, 310))
+FOOD = (slice(321, 330), slice(330, 411))
+HAND = (slice(180, 320), slice(420, 640))
+
+
+@pytest.fixture(scope="module")
+def renderer() -> Renderer:
+    return Renderer((WIDTH, HEIGHT))
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def changed(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return (one != other).any(-1)
+
+
+def test_selection_moves_along_the_hotbar(renderer: Renderer, stage: Stage) -> None:
+    first = stage.draw(renderer)
+    stage.player.selected = 8
+    last = stage.draw(renderer)
+    rows, columns = np.nonzero(changed(first, last))
+    assert rows.min() >= 337, "nothing above the bar moved"
+    assert columns.min() < 240 and columns.max() > 400
+
+
+def test_items_and_quantities_show(renderer: Renderer, stage: Stage) -> None:
+    stage.player.selected = 8
+    frames = [stage.draw(renderer)]
+    for quantity in (1, 2, 23):
+        stage.player.inventory.set(3, ITEM_ID["beef"], quantity)
+        frames.append(stage.draw(renderer))
+    for before, after in pairwise(frames):
+        rows, columns = np.nonzero(changed(before, after))
+        assert len(rows) > 3
+        assert rows.min() >= 338 and columns.min() >= 289 and columns.max() <= 310
+
+
+@pytest.mark.parametrize(("field", "area"), [("health", HEARTS), ("food", FOOD)])
+def test_status_icons_follow_the_player(
+    renderer: Renderer, stage: Stage, field: str, area: tuple[slice, slice]
+) -> None:
+    full = stage.draw(renderer)
+    brightness = [int(full[area].sum())]
+    for points in (13, 6, 0):
+        stage.player.records[field] = points
+        frame = stage.draw(renderer)
+        outside = changed(full, frame)
+        outside[area] = False
+        assert not outside.any()
+        brightness.append(int(frame[area].sum()))
+    assert sorted(brightness, reverse=True) == brightness
+
+
+def test_a_display_is_composed_once_however_often_it_is_shown(
+    renderer: Renderer, stage: Stage
+) -> None:
+    stage.draw(renderer)
+    known = len(renderer._displays)
+    stage.player.yaw = 40.0
+    stage.draw(renderer)
+    assert len(renderer._displays) == known
+    stage.player.health = 7.0
+    stage.draw(renderer)
+    stage.player.health = 20.0
+    stage.draw(renderer)
+    assert len(renderer._displays) == known + 1
+
+
+def test_the_item_in_hand_is_seen_and_swings(renderer: Renderer, stage: Stage) -> None:
+    arm = stage.draw(renderer)
+    stage.hold("iron_sword")
+    sword = stage.draw(renderer)
+    assert changed(arm, sword)[HAND].mean() > 0.1
+    steel = sword[HAND].astype(int)
+    grey = (np.ptp(steel, axis=-1) < 12) & (steel.mean(-1) > 180)
+    assert grey.sum() > 800, "the blade"
+    stage.hold("oak_log")
+    assert changed(sword, stage.draw(renderer))[HAND].mean() > 0.1
+    stage.hold("iron_sword")
+    stage.player.records["swing_ticks"] = 2
+    assert changed(sword, stage.draw(renderer)).mean() > 0.02
+
+
+def test_the_crosshair_marks_the_middle(stage: Stage) -> None:
+    stage.stand(pitch=-60)
+    for width, height in ((64, 64), (128, 128), (640, 360), (1280, 720)):
+        frame = stage.draw(Renderer((width, height))).astype(int)
+        middle = frame[height // 2, width // 2]
+        beside = frame[height // 2, width // 2 + width // 8]
+        assert np.abs(middle - beside).max() > 60

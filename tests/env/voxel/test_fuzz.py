@@ -1,0 +1,70 @@
+"""Random play, checked every tick: see `fuzz`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TICKS = 4000
+PARTS = 5
+EPISODES_PER_PART = int(os.environ.get("FUZZ_EPISODES", "15"))
+"""Of the slow form, which plays 300,000 ticks; with 50 it is a million."""
+
+
+def play(parts: list[tuple[int, int]], ticks: int, timeout: float) -> list[list[str]]:
+    """Plays episodes, each part in a process of its own, which must find nothing wrong.
+
+    Args:
+        parts: (first episode, number of episodes).
+        ticks: Of an episode.
+        timeout: Seconds until all must have ended.
+
+    Returns:
+        Per part, a line with a hash for each episode.
+    """
+    players = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "tests.env.voxel.fuzz", "--ticks", str(ticks)),
+                *("--first", str(first), "--episodes", str(episodes)),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        for first, episodes in parts
+    ]
+    try:
+        told = [player.communicate(timeout=timeout) for player in players]
+    finally:
+        for player in players:
+            player.kill()
+            player.wait()
+    hashes = []
+    for player, (first, episodes), (output, errors) in zip(players, parts, told, strict=True):
+        lines = [line for line in output.splitlines() if not line.startswith("#")]
+        assert player.returncode == 0, f"episode {first + len(lines)}:\n{errors[-4000:]}"
+        assert len(lines) == episodes
+        hashes.append(lines)
+    return hashes
+
+
+def test_thousands_of_ticks_of_anything():
+    one, other = play([(1000, 6)] * 2, ticks=1000, timeout=300)
+    assert one == other
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_hundreds_of_thousands_of_ticks_of_anything(part):
+    """The first part is played in two processes, which must agree."""
+    first = part * EPISODES_PER_PART
+    lines = play([(first, EPISODES_PER_PART)] * (2 if part == 0 else 1), TICKS, timeout=800)
+    assert lines[0] == lines[-1]

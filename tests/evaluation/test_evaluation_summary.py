@@ -1,0 +1,183 @@
+"""Numbers, comparison, and the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html.parser import HTMLParser
+
+import av
+import numpy as np
+import pytest
+from rich.console import Console
+
+from rllib_minestudio import MineStudioPPOConfig
+from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.evaluation.compare import compare, mcnemar
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluate import environment_identity
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import Rate, Summary, digest
+from rllib_minestudio.evaluation.report.page import write_page
+from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
+from rllib_minestudio.recordings import RecordingWriter
+from tests.algorithms.toy_envs import AttackOnRed
+
+
+def episode(index, success, earned=0.0, **facts):
+    return EvaluatedEpisode(
+        **{"task": "cow", **facts},
+        index=index,
+        seed=100 + index,
+        length=10 * (index + 1),
+        undiscounted_return=earned,
+        success=success,
+    )
+
+
+def summary(outcomes, **facts):
+    facts = {"seed": 1, "filter": None, "config": {"digest": "abc"}, **facts}
+    return Summary.of([episode(i, s, float(s)) for i, s in enumerate(outcomes)][::-1], **facts)
+
+
+def test_numbers_have_minestudios_names_and_an_interval():
+    facts = summary([True, False, True, True]).to_json()
+    assert (facts["num_yes"], facts["num_episodes"], facts["yes_rate"]) == (3, 4, 0.75)
+    assert facts["episode_return"]["mean"] == 0.75 and facts["episode_length"]["max"] == 40
+    assert [e["index"] for e in facts["episodes"]] == [0, 1, 2, 3]
+
+
+def test_wilsons_interval_is_the_published_one():
+    # Newcombe (1998), Statistics in Medicine 17:857-872, table I, method 3
+    assert Rate(81, 263).interval == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert Rate(0, 20).interval == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert Rate(29, 29).interval == pytest.approx((0.8830, 1.0), abs=5e-5)
+
+
+def test_tasks_are_told_apart_and_failures_reported():
+    one = Summary.of(
+        [episode(0, True), episode(1, False, task="pig"), episode(2, True, task="pig", error="x")],
+        seed=0,
+        filter=None,
+    )
+    facts = one.to_json()
+    assert facts["tasks"]["pig"]["num_yes"] == 0 and facts["tasks"]["cow"]["num_yes"] == 1
+    assert facts["failed_episodes"] == 1
+
+
+def test_without_anything_that_says_what_success_is_no_rate_is_claimed():
+    facts = Summary.of([episode(0, None)], seed=0, filter=None).to_json()
+    assert facts["yes_rate"] is None and facts["num_yes"] is None
+
+
+def test_a_summary_survives_the_disk(tmp_path):
+    one = summary([True, False], policy={"checkpoint": "c"}, seconds=1.5)
+    one.save(tmp_path / "summary.json")
+    assert Summary.load(tmp_path).to_json() == one.to_json()
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(MineStudioError, match="is not the summary of an evaluation"):
+        Summary.load(tmp_path)
+
+
+def test_mcnemar_is_the_sign_test_of_the_discordant_pairs():
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(3, 3) == 1.0
+    assert mcnemar(0, 6) == pytest.approx(2 / 2**6)
+
+
+def test_pairing_shows_what_independent_rates_do_not():
+    # B solves all that A solves, and eight more, of 40: the two intervals overlap widely.
+    a = summary([i % 2 == 0 for i in range(40)])
+    b = summary([i % 2 == 0 or i < 16 for i in range(40)])
+    found = compare(a, b)
+    assert (found.pairs, found.only_a, found.only_b) == (40, 0, 8)
+    assert found.success_p == pytest.approx(2 / 2**8)
+    assert found.return_difference == pytest.approx(0.2) and found.return_p < 0.02
+    assert a.rate.interval[1] > b.rate.interval[0]
+    assert compare(a, a).return_p == 1.0
+
+
+def test_what_did_not_meet_the_same_worlds_is_not_compared():
+    with pytest.raises(MineStudioError, match=r"seeds differ.*options differ.*filters differ"):
+        compare(summary([True]), summary([True], seed=2, filter="x>1", config={"digest": "d"}))
+
+
+def test_the_same_worlds_under_other_rules_are_not_compared():
+    config = MineStudioPPOConfig().environment(env_config={"obs_size": [64, 64]})
+    now = environment_identity(config, EvaluationOptions())
+    before = {name: value for name, value in now.items() if name not in ("rules", "digest")}
+    with pytest.raises(MineStudioError, match=r"rules have changed \(no revision and revision 1\)"):
+        compare(summary([True], config=before), summary([True], config=now))
+    own = environment_identity(config.environment(AttackOnRed), EvaluationOptions())
+    assert "rules" not in own
+
+
+def test_equal_data_have_equal_digests():
+    assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1}) != digest({"a": 1, "b": [3]})
+
+
+def test_the_tables_say_it(capsys):
+    console = Console(width=160)
+    a, b = summary([True, False]), summary([True, True], policy={"checkpoint": "b"})
+    console.print(summary_table(a))
+    console.print(summary_table(Summary.of([episode(0, True, attempts=3)], seed=0, filter=None)))
+    console.print(comparison_table(a, b, compare(a, b)))
+    shown = capsys.readouterr().out
+    assert "50.0%" in shown and "McNemar" in shown and "by B only 1" in shown
+    assert shown.count("attempts repeated") == 1 and "attempts repeated: 2" in shown
+
+
+class Page(HTMLParser):
+    """Collects tags and complains about those that are not closed."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def recorded(folder):
+    writer = RecordingWriter(folder)
+    frame = np.zeros((16, 16, 3), np.uint8)
+    writer.begin(frame, {})
+    writer.add({"buttons": 0, "camera": 0}, 1.0, True, False, frame=frame, info={})
+    return str(writer.finish({}))
+
+
+def test_the_page_needs_no_other_file_and_escapes_what_it_shows(tmp_path):
+    episodes = [episode(i, True, recording=recorded(tmp_path / "e" / str(i))) for i in range(2)]
+    episodes.append(episode(2, False, task="<script>alert(1)</script>"))
+    one = Summary.of(episodes, seed=0, filter="return>0 and length<5")
+    write_page(one, tmp_path / "summary.html")
+    page = Page((tmp_path / "summary.html").read_text())
+    videos = [attributes["src"] for tag, attributes in page.tags if tag == "video"]
+    assert len(videos) == 2 and all(v.startswith("data:video/mp4;base64,") for v in videos)
+    for video in videos:  # what browsers play, with every frame
+        with av.open(io.BytesIO(base64.b64decode(video.partition(",")[2]))) as container:
+            context = container.streams.video[0].codec_context
+            assert (context.name, context.pix_fmt) == ("h264", "yuv420p")
+            assert sum(1 for _ in container.decode(video=0)) == 2
+    names = [tag for tag, _ in page.tags]
+    assert "script" not in names and "link" not in names and names.count("svg") == 2
+    assert "<script>alert(1)</script>" in page.text and "not recorded" in page.text
+
+
+def test_videos_that_are_too_large_together_are_linked(tmp_path):
+    one = Summary.of([episode(0, True, recording=recorded(tmp_path / "e"))], seed=0, filter=None)
+    write_page(one, tmp_path / "pages" / "summary.html", max_embedded=0)
+    page = Page((tmp_path / "pages" / "summary.html").read_text())
+    assert [a["src"] for tag, a in page.tags if tag == "video"] == ["../e/video.mp4"]

@@ -1,0 +1,75 @@
+"""Whole episodes, played one after the other."""
+
+import numpy as np
+import pytest
+
+from rllib_minestudio import MineStudioEnv
+from rllib_minestudio.env.agents import RandomAgent
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.evaluation.policies import (
+    ModulePolicy,
+    ScriptedPolicy,
+    load_module,
+    play_episodes,
+)
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+
+STEPS = 15
+
+
+@pytest.fixture
+def env():
+    env = MineStudioEnv(
+        obs_size=(64, 64), num_empty_frames=1, callbacks=[{"JudgeReset": {"time_limit": STEPS}}]
+    )
+    yield env
+    env.close()
+
+
+class Frames(list):
+    """Takes frames as a video writer does."""
+
+    add = list.append
+
+
+def test_every_step_is_filmed_and_every_episode_reported(env):
+    video, reports = Frames(), []
+    policy = ScriptedPolicy(RandomAgent(0), env)
+    returns = play_episodes(
+        env, policy, 2, seed=1, video=video, on_episode=lambda n, total: reports.append((n, total))
+    )
+    assert returns == [0.0, 0.0]
+    assert reports == [(1, 0.0), (2, 0.0)]
+    assert [frame.shape for frame in video] == [(360, 640, 3)] * (2 * STEPS)
+
+
+def test_a_module_plays_with_a_fresh_memory_in_each_episode(env):
+    module = VPTRLModule(
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        model_config={
+            "preset": "nano",
+            "hidsize": 16,
+            "attention_heads": 2,
+            "n_recurrence_layers": 1,
+        },
+    )
+    policy = ModulePolicy(module, deterministic=True)
+    episodes = []
+    for _ in range(2):
+        observation, _ = env.reset(seed=3)
+        policy.reset()
+        actions = []
+        for _ in range(5):
+            # What third-party environments add to an observation is left out.
+            action = policy.act({**observation, "task": {"text": "dig a hole"}})
+            assert env.action_space.contains(action)
+            actions.append([int(action["buttons"][0]), int(action["camera"][0])])
+            observation, *_ = env.step(action)
+        episodes.append(actions)
+    np.testing.assert_array_equal(*episodes)
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
+    with pytest.raises(CheckpointMismatchError, match="is not a checkpoint of an algorithm"):
+        load_module(tmp_path)

@@ -1,0 +1,129 @@
+"""Trackers: what is refused before a run starts, and what they write."""
+
+import io
+from importlib.util import find_spec
+
+import av
+import numpy as np
+import pytest
+
+from rllib_minestudio.experiments.outputs.tensorboard import TAG, TensorBoard, encode_gif
+from rllib_minestudio.experiments.outputs.trackers import tracker_problems
+from rllib_minestudio.experiments.outputs.videos import NewVideos
+from rllib_minestudio.recordings.video import VideoWriter
+from tests.experiments.outputs.event_files import read_events
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch, tmp_path):
+    """Nobody is logged in to W&B, whatever the machine's own state."""
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+
+def test_the_default_and_an_offline_run_are_in_order():
+    assert tracker_problems({}, "x.trackers") == []
+    options = {"tensorboard": False, "wandb": {"project": "cows", "mode": "offline", "tags": ["a"]}}
+    assert tracker_problems(options, "x.trackers") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wand": {}}, "x.trackers.wand: unknown tracker"),
+        ({"tensorbord": True}, "Did you mean 'tensorboard'?"),
+        ({"tensorboard": 1}, "x.trackers.tensorboard: must be true or false, got 1."),
+        ({"wandb": True}, "x.trackers.wandb: must be a mapping, got True."),
+        ({"wandb": {"projct": "a", "project": "b"}}, "Did you mean 'project'?"),
+        ({"wandb": {"project": 3}}, "x.trackers.wandb.project: must be a text, got 3."),
+        ({"wandb": {"project": "a", "mode": "ofline"}}, "Did you mean 'offline'?"),
+        ({"wandb": {"mode": "offline"}}, "x.trackers.wandb.project: is missing"),
+        ({"mlflow": {"uri": "x"}}, "x.trackers.mlflow.uri: unknown key"),
+    ],
+)
+def test_each_mistake_gets_one_message(options, message):
+    problems = [p for p in tracker_problems(options, "x.trackers") if "not installed" not in p]
+    (problem,) = problems
+    assert message in problem
+
+
+def test_who_is_not_logged_in_is_told_and_not_asked():
+    (problem,) = tracker_problems({"wandb": {"project": "cows"}}, "x.trackers")
+    assert "not logged in" in problem and "wandb login" in problem and "mode: offline" in problem
+
+
+def test_a_key_counts_as_being_logged_in(monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    assert tracker_problems({"wandb": {"project": "cows"}}, "x.trackers") == []
+
+
+@pytest.mark.skipif(find_spec("mlflow") is not None, reason="mlflow is installed")
+def test_a_package_that_is_not_installed_is_named():
+    (problem,) = tracker_problems({"mlflow": {"experiment_name": "cows"}}, "x.trackers")
+    assert problem == "x.trackers.mlflow: mlflow is not installed; pip install mlflow"
+
+
+def frames(count):
+    """A white square that wanders over a green ground."""
+    pictures = np.zeros((count, 36, 64, 3), np.uint8)
+    pictures[..., 1] = 146
+    for number, picture in enumerate(pictures):
+        picture[8:16, 4 * number : 4 * number + 8] = 255
+    return list(pictures)
+
+
+def test_a_gif_shows_the_frames_in_order():
+    shown = frames(5)
+    with av.open(io.BytesIO(encode_gif(shown))) as container:
+        decoded = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    assert len(decoded) == 5
+    for picture, original in zip(decoded, shown, strict=True):
+        assert np.abs(picture.astype(int) - original).max() < 40, "256 colours"
+
+
+class TrialFacts:
+    """What a logger looks at in one of Tune's trials."""
+
+    def __init__(self, folder):
+        self.trial_id = "a"
+        self.path = self.local_path = str(folder)
+        self.config = {}
+        self.evaluated_params = {}
+
+    def init_local_path(self):
+        pass
+
+
+def make_video(trial_folder, iteration):
+    with VideoWriter(trial_folder / "videos" / f"iteration_{iteration:06d}.mp4") as video:
+        for frame in frames(8):
+            video.add(frame)
+
+
+def test_tensorboard_gets_numbers_and_new_videos_once(tmp_path):
+    trial = TrialFacts(tmp_path)
+    make_video(tmp_path, 10)  # of before a resume
+    logger = TensorBoard()
+    logger.log_trial_start(trial)
+    result = {"training_iteration": 20, "env_runners": {"episode_return_mean": 1.5}}
+    logger.log_trial_result(0, trial, result)
+    make_video(tmp_path, 20)
+    logger.log_trial_result(0, trial, {**result, "training_iteration": 21})
+    make_video(tmp_path, 30)
+    logger.log_trial_end(trial)
+    values = [(e.step, v) for e in read_events(tmp_path) for v in e.summary.value]
+    returns = [step for step, v in values if v.tag.endswith("env_runners/episode_return_mean")]
+    assert returns == [20, 21]
+    videos = [(step, v.image) for step, v in values if v.tag == TAG]
+    assert [step for step, _ in videos] == [20, 30]
+    assert all(image.encoded_image_string.startswith(b"GIF89a") for _, image in videos)
+    assert (videos[0][1].width, videos[0][1].height) == (64, 36)
+
+
+def test_videos_under_the_names_of_unfinished_files_are_not_told(tmp_path):
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos" / ".iteration_000010.mp4.77.partial").touch()
+    (tmp_path / "videos" / ".weights_000010").mkdir()
+    assert NewVideos().of(TrialFacts(tmp_path)) == []

@@ -1,0 +1,94 @@
+"""The `scheduler` section: judged before anything starts, and obeyed."""
+
+import copy
+import json
+
+import pytest
+import yaml
+
+from rllib_minestudio.experiments.reading.experiment_file import Experiment
+from rllib_minestudio.experiments.reading.scheduler import (
+    make_scheduler,
+    scheduled_end,
+    scheduler_options,
+)
+from rllib_minestudio.experiments.running.ray_session import machine_cpus
+from tests.cli.command import TINY, finished, rllib
+
+
+def judge(section):
+    problems = []
+    return scheduler_options(Experiment("cow", scheduler=section), problems), problems
+
+
+def test_none_is_none():
+    assert judge({}) == ({}, [])
+    assert make_scheduler({}) is None
+
+
+def test_trials_are_compared_by_return_after_equal_steps_unless_said_otherwise():
+    options, problems = judge({"asha": {"grace_period": 20_000, "max_t": 100_000}})
+    assert problems == []
+    scheduler = make_scheduler(options)
+    assert scheduler._time_attr == "num_env_steps_sampled_lifetime"
+    assert (scheduler.metric, scheduler._metric_op) == ("env_runners/episode_return_mean", 1.0)
+    assert scheduled_end(options) == {"num_env_steps_sampled_lifetime": 100_000}
+    options, _ = judge({"asha": {"metric": "learners/default_policy/loss", "mode": "min"}})
+    assert make_scheduler(options)._metric_op == -1.0
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"ahsa": {}}, "cow.scheduler: unknown scheduler 'ahsa'"),
+        ({"asha": {}, "median": {}}, "cow.scheduler: must be one of asha, median_stopping_rule"),
+        ({"asha": 3}, "cow.scheduler.asha: must be a mapping of its arguments, got 3"),
+        ({"asha": {"grace": 1}}, "cow.scheduler.asha.grace: unknown argument 'grace'"),
+        ({"asha": {"max_t": -1}}, "cow.scheduler.asha: "),
+        ({"asha": {"mode": "most"}}, "cow.scheduler.asha: "),
+    ],
+)
+def test_what_tune_would_refuse_is_refused_by_name(section, message):
+    options, problems = judge(section)
+    assert options == {}
+    assert len(problems) == 1
+    assert problems[0].startswith(message), problems
+
+
+def iterations(folder):
+    (run,) = folder.glob("results/tiny/*/summary.json")
+    trials = json.loads(run.read_text())["trials"]
+    return {trial["settings"]["gamma"]: trial["iterations"] for trial in trials}
+
+
+@pytest.mark.slow
+def test_a_trial_that_is_behind_is_stopped_and_stays_stopped_on_resume(tmp_path):
+    experiment = copy.deepcopy(TINY)
+    tiny = experiment["tiny"]
+    tiny["stop"] = {"training_iteration": 4}
+    tiny["summary"] = {"random_policy_episodes": 0, "video_episodes": 0}
+    tiny["config"]["gamma"] = {"grid_search": [0.5, 0.9]}
+    # One trial at a time, which takes all CPUs there are: the second meets the first one's results,
+    # and is behind in what is compared, its discount.
+    tiny["config"]["num_cpus_for_main_process"] = machine_cpus()
+    tiny["scheduler"] = {
+        "asha": {
+            "metric": "config/gamma",
+            "mode": "min",
+            "time_attr": "training_iteration",
+            "grace_period": 1,
+            "reduction_factor": 2,
+            "max_t": 4,
+        }
+    }
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
+    status, output = finished(rllib(tmp_path))
+    assert status == 0, output
+    trained = iterations(tmp_path)
+    assert "[gamma=0.9] iteration" in output
+    assert trained[0.5] == 4, output
+    assert trained[0.9] == 1, output
+    status, output = finished(rllib(tmp_path, "--resume"))
+    assert status == 0, output
+    assert "reached its end already" in output
+    assert iterations(tmp_path) == trained

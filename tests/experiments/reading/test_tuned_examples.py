@@ -1,0 +1,110 @@
+"""Every tuned example is an experiment in order; with MineStudio, its environment is played."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from rllib_minestudio.env.voxel.server import launcher
+from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.tune_plan import make_plan
+from rllib_minestudio.experiments.running.environment import make_env
+
+EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
+MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
+COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep")]
+STRAYS = [EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc")]
+SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
+"""Stand among the cows of the demonstrations, and are left alone."""
+HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
+FOREIGN = "minestudio.simulator.callbacks."
+
+PUBLISHED = (
+    "CraftJarvis/MineStudio_VPT.foundation_model_2x",
+    "CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x",
+)
+"""Hugging Face ids that MineStudio's own documentation uses; there is no network here."""
+
+
+def load(path, *overrides):
+    (experiment,) = load_experiments(path, overrides)
+    return experiment
+
+
+def without_download(path, *overrides):
+    """The experiment with a small network for images of the same size instead of its weights."""
+    small = ("model.weights=null", "model.preset=nano", "model.img_shape=[128, 128, 3]")
+    return load(path, *small, *overrides)
+
+
+def foreign_callbacks(experiment):
+    return [
+        spec
+        for spec in experiment.config["env_config"]["callbacks"]
+        if (spec if isinstance(spec, str) else next(iter(spec))).startswith(FOREIGN)
+    ]
+
+
+def test_the_examples_are_all_looked_at():
+    assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
+        "cow",
+        *(path.stem for path in (*COWS, *STRAYS)),
+        *(path.stem for path in MINECRAFT),
+    }
+    assert len(MINECRAFT) == 4
+
+
+@pytest.mark.parametrize("path", COWS, ids=lambda path: path.stem)
+def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
+    experiment = load(path)
+    expected = load(EXAMPLES / "cow.yaml").config["env_config"]
+    if path.stem == "cow_bc":
+        expected["callbacks"][0]["SummonMobs"]["mobs"].append(SHEEP)
+    assert experiment.config["env_config"] == expected
+    if "input_" in experiment.config:
+        experiment.config["input_"] = str(tmp_path)
+    assert make_plan(experiment).name == path.stem
+
+
+@pytest.mark.parametrize("path", STRAYS, ids=lambda path: path.stem)
+def test_the_second_task_differs_by_where_the_cows_are(path, tmp_path):
+    experiment = load(path, "model.weights=package:hunter_nano")  # a user's clone is not at hand
+    expected = load(EXAMPLES / "cow.yaml").config["env_config"]
+    away = {"name": "cow", "number": 4, "range_x": [-16, 16], "range_z": [-16, 16]}
+    expected["callbacks"][0]["SummonMobs"]["mobs"] = [away]
+    assert experiment.config["env_config"] == expected
+    if "input_" in experiment.config:
+        experiment.config["input_"] = str(tmp_path)
+    assert make_plan(experiment).name == path.stem
+
+
+@pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)
+def test_the_options_are_in_order(path):
+    assert load(path).config["model"]["weights"] in PUBLISHED
+    experiment = without_download(path, "env_config.engine=voxel")
+    callbacks = experiment.config["env_config"]["callbacks"]
+    for spec in foreign_callbacks(experiment) if not HAS_MINESTUDIO else ():
+        callbacks.remove(spec)
+    plan = make_plan(experiment)
+    assert plan.example.env_config["obs_size"] == [128, 128]
+    assert experiment.name == path.stem
+
+
+@pytest.mark.skipif(not HAS_MINESTUDIO, reason="MineStudio is not installed")
+@pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)
+def test_the_environment_is_played_on_the_stand_in(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    launcher.install(tmp_path / "MineStudio")
+    plan = make_plan(
+        without_download(path, f"env_config.minecraft.directory={tmp_path / 'MineStudio'}")
+    )
+    env = make_env(plan.example)
+    try:
+        obs, _ = env.reset(seed=0)
+        assert obs["image"].shape == (128, 128, 3)
+        env.action_space.seed(0)
+        for _ in range(5):
+            obs, _, terminated, truncated, info = env.step(env.action_space.sample())
+        assert not (terminated or truncated), info
+    finally:
+        env.close()

@@ -1,0 +1,34 @@
+"""Starting Ray: what a person reads when it cannot be started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.experiments.running.ray_session import ray_session
+
+
+def test_a_ray_that_runs_already_is_left_alone(local_ray):
+    import ray
+
+    with pytest.raises(MineStudioError, match="runs Ray already"), ray_session(1, verbose=False):
+        pass
+    assert ray.is_initialized()
+
+
+def test_it_is_tried_again_before_it_is_an_error():
+    module = "rllib_minestudio.experiments.running.ray_session"
+    program = f"from {module} import *\nwith ray_session(1, False): pass"
+    where_nothing_can_be_written = {**os.environ, "RAY_TMPDIR": "/proc/nowhere"}
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env=where_nothing_can_be_written,
+        capture_output=True,
+        text=True,
+    )
+    assert result.stdout.count("starting it again") == 2
+    assert "Ray could not be started on this machine, 3 times" in result.stderr

@@ -1,0 +1,111 @@
+"""Tune's notes, which it does not write atomically, are restored from their copies."""
+
+import json
+import os
+import pickle
+
+import pytest
+import yaml
+from ray.train._internal.storage import StorageContext
+from ray.tune.experiment import Trial
+
+from rllib_minestudio.algorithms.checkpoint_record import parse_record
+from rllib_minestudio.experiments.running.tune_state import (
+    ContinueTrials,
+    back_up_state,
+    can_resume,
+    repair_state,
+)
+from tests.experiments.outputs.test_trial_checkpoints import save
+
+TRIALS, SEARCH = "experiment_state-2026-01-01.json", "basic-variant-state-2026-01-01.json"
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    """What Tune leaves: its notes of the trials, and a pickle that it calls `.json`."""
+    write_notes(tmp_path, "first")
+    return tmp_path
+
+
+def write_notes(folder, text):
+    (folder / TRIALS).write_text(json.dumps({"trial_data": [text]}))
+    (folder / SEARCH).write_bytes(pickle.dumps({"search": text}))
+    (folder / "tuner.pkl").write_bytes(b"not looked at")
+
+
+def notes(folder):
+    trials = json.loads((folder / TRIALS).read_text())["trial_data"][0]
+    return trials, pickle.loads((folder / SEARCH).read_bytes())["search"]
+
+
+@pytest.mark.parametrize("torn", [TRIALS, SEARCH])
+@pytest.mark.parametrize("size", [0, 5])
+def test_torn_notes_are_replaced_by_their_copy(run_folder, torn, size):
+    back_up_state(run_folder)
+    write_notes(run_folder, "second")
+    os.truncate(run_folder / torn, size)
+    assert can_resume(run_folder)
+    repair_state(run_folder)
+    expected = {TRIALS: ("first", "second"), SEARCH: ("second", "first")}
+    assert notes(run_folder) == expected[torn]
+
+
+def test_torn_notes_are_not_copied_over_whole_ones(run_folder):
+    back_up_state(run_folder)
+    os.truncate(run_folder / TRIALS, 5)
+    back_up_state(run_folder)
+    repair_state(run_folder)
+    assert notes(run_folder) == ("first", "first")
+
+
+def test_whole_notes_stay_as_they_are(run_folder):
+    back_up_state(run_folder)
+    write_notes(run_folder, "second")
+    repair_state(run_folder)
+    assert notes(run_folder) == ("second", "second")
+
+
+def test_without_a_copy_what_is_torn_is_put_out_of_the_way(run_folder):
+    os.truncate(run_folder / SEARCH, 3)
+    repair_state(run_folder)
+    assert (run_folder / TRIALS).is_file() and not (run_folder / SEARCH).exists()
+    os.truncate(run_folder / TRIALS, 3)
+    assert not can_resume(run_folder)
+
+
+def test_a_folder_that_is_no_run_cannot_be_resumed(tmp_path):
+    assert not can_resume(tmp_path)
+    back_up_state(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def trial(tmp_path):
+    """Tune's own trial, with two checkpoints on disk of which it does not know."""
+    storage = StorageContext(str(tmp_path), "run", trial_dir_name="trial")
+    trial = Trial("any", stub=True, storage=storage)
+    for number, iteration in ((0, 5), (1, 10)):
+        save(tmp_path / "run" / "trial", number, iteration, 1.0)
+    return trial
+
+
+def test_a_trial_goes_on_from_its_newest_checkpoint_and_its_record_stays(trial, tmp_path):
+    (tmp_path / "run" / "trial" / "checkpoint_000002").mkdir()  # cut short
+    ContinueTrials().on_step_begin(0, [trial])
+    assert trial.checkpoint.path.endswith("checkpoint_000001")
+    folder = tmp_path / "run" / "trial"
+    assert sorted(path.name for path in folder.glob("checkpoint_*")) == [
+        "checkpoint_000000",
+        "checkpoint_000001",
+    ]
+    (origin,) = (folder / "resumed_from").iterdir()
+    assert origin.name == "iteration_000010.yaml"
+    record = yaml.safe_load((folder / "checkpoint_000001" / "record.yaml").read_text())
+    assert parse_record(origin).result == record["result"]
+
+
+def test_a_finished_trial_is_resumed_from_nothing(trial, tmp_path):
+    trial.set_status(Trial.TERMINATED)
+    ContinueTrials().on_step_begin(0, [trial])
+    assert not (tmp_path / "run" / "trial" / "resumed_from").exists()

@@ -1,0 +1,264 @@
+"""Which code computes a layer, as a table: docs/vpt.md has it, too."""
+
+import itertools
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path as File
+
+import llvmlite.binding
+import numba
+import pytest
+import torch
+from torch.nn import functional as F
+
+from rllib_minestudio import compilation_cache
+from rllib_minestudio.compilation_cache import Target
+from rllib_minestudio.models.vpt import paths, processors
+from rllib_minestudio.models.vpt.convolution import SameConv3x3
+from rllib_minestudio.models.vpt.paths import Convolution, Path
+from rllib_minestudio.models.vpt.processors import Processor
+from rllib_minestudio.models.vpt.winograd import simd
+
+FLOAT32, BFLOAT16 = torch.float32, torch.bfloat16
+TORCH, ONEDNN, WINOGRAD, BACKWARD = (
+    *(Path.TORCH, Path.ONEDNN),
+    *(Path.WINOGRAD, Path.WINOGRAD_BACKWARD),
+)
+
+PROCESSORS = {
+    "AVX-512 and AMX": Processor(lanes=16, amx=True, onednn=True, onednn_bfloat16=True),
+    "AVX-512": Processor(lanes=16, amx=False, onednn=True, onednn_bfloat16=True),
+    "AVX2": Processor(lanes=8, amx=False, onednn=True, onednn_bfloat16=False),
+    "AMX, but NUMBA_CPU_NAME=generic": Processor(
+        lanes=0, amx=True, onednn=True, onednn_bfloat16=True
+    ),
+    "no FMA": Processor(lanes=0, amx=False, onednn=True, onednn_bfloat16=False),
+    "ARM with bfloat16": Processor(lanes=8, amx=False, onednn=True, onednn_bfloat16=True),
+    "ARM, no oneDNN": Processor(lanes=8, amx=False, onednn=False, onednn_bfloat16=False),
+    "unknown, no oneDNN": Processor(lanes=0, amx=False, onednn=False, onednn_bfloat16=False),
+}
+
+WORK = {
+    "acting": Convolution((64, 64), FLOAT32),
+    "no gradients": Convolution((64, 64), FLOAT32, pixels=1024),
+    "gradients": Convolution((64, 64), FLOAT32, pixels=1024, has_gradients=True),
+    "acting, bf16": Convolution((64, 64), BFLOAT16),
+    "no gradients, bf16": Convolution((64, 64), BFLOAT16, pixels=1024),
+    "gradients, bf16": Convolution((64, 64), BFLOAT16, pixels=1024, has_gradients=True),
+    "48 channels": Convolution((48, 96), FLOAT32),
+}
+
+TABLE = {
+    "AVX-512 and AMX": (WINOGRAD, WINOGRAD, BACKWARD, ONEDNN, TORCH, TORCH, ONEDNN),
+    "AVX-512": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, ONEDNN),
+    "AVX2": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
+    "AMX, but NUMBA_CPU_NAME=generic": (ONEDNN, TORCH, TORCH, ONEDNN, TORCH, TORCH, ONEDNN),
+    "no FMA": (ONEDNN, TORCH, TORCH, TORCH, TORCH, TORCH, ONEDNN),
+    "ARM with bfloat16": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
+    "ARM, no oneDNN": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
+    "unknown, no oneDNN": (TORCH, TORCH, TORCH, TORCH, TORCH, TORCH, TORCH),
+}
+"""Paths of what `WORK` lists, in its order."""
+
+LINEAR = {
+    "AVX-512 and AMX": (ONEDNN, ONEDNN),
+    "AVX-512": (ONEDNN, ONEDNN),
+    "AVX2": (ONEDNN, TORCH),
+    "AMX, but NUMBA_CPU_NAME=generic": (ONEDNN, ONEDNN),
+    "no FMA": (ONEDNN, TORCH),
+    "ARM with bfloat16": (ONEDNN, ONEDNN),
+    "ARM, no oneDNN": (TORCH, TORCH),
+    "unknown, no oneDNN": (TORCH, TORCH),
+}
+"""Paths of frozen linear layers in float32 and in bfloat16."""
+
+UNSUITED = {
+    "a bias": {"has_bias": True},
+    "few channels in": {"channels": (16, 64)},
+    "few channels out": {"channels": (64, 16)},
+    "few pixels": {"pixels": 1023},
+    "a GPU": {"device": "cuda"},
+    "weights in bfloat16": {"weight_dtype": BFLOAT16},
+    "float64": {"dtype": torch.float64},
+    "float16": {"dtype": torch.float16},
+    "torch.compile": {"is_traced": True},
+}
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_the_path_of_a_convolution(name):
+    found = [paths.of_convolution(work, PROCESSORS[name]) for work in WORK.values()]
+    assert dict(zip(WORK, found, strict=True)) == dict(zip(WORK, TABLE[name], strict=True))
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_the_path_of_a_frozen_linear_layer(name):
+    choose = paths.for_inference
+    found = [choose(dtype, "cpu", PROCESSORS[name]) for dtype in (FLOAT32, BFLOAT16)]
+    assert tuple(found) == LINEAR[name]
+    assert choose(FLOAT32, "cuda", PROCESSORS[name]) is TORCH
+
+
+@pytest.mark.parametrize("what", UNSUITED)
+@pytest.mark.parametrize("processor", PROCESSORS.values(), ids=PROCESSORS)
+def test_what_the_kernels_cannot_do_or_gain_nothing_by_is_torchs(what, processor):
+    for work in (WORK["no gradients"], WORK["gradients"]):
+        assert paths.of_convolution(work._replace(**UNSUITED[what]), processor) is TORCH
+
+
+def test_the_compiler_is_looked_for_only_where_it_can_matter():
+    """Where `suits_kernels` is false, ``lanes`` need not be known."""
+    changes = [{}, *UNSUITED.values()]
+    for work, change, processor in itertools.product(WORK.values(), changes, PROCESSORS.values()):
+        work = work._replace(**change)
+        path = paths.of_convolution(work, processor)
+        if not work.suits_kernels:
+            assert path is paths.of_convolution(work, replace(processor, lanes=0))
+
+
+def test_small_networks_do_not_look_for_it(monkeypatch):
+    looked = []
+    real = processors.detected
+
+    def detected(with_kernels):
+        looked.append(with_kernels)
+        return real(with_kernels)
+
+    monkeypatch.setattr(processors, "detected", detected)
+    layer, x = SameConv3x3(16, 16, bias=False), torch.randn(4, 16, 32, 32)
+    assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
+    assert looked == [False]
+
+
+# ---------------------------------------------------------------------------- detection
+
+
+@pytest.mark.parametrize(
+    ("architecture", "features", "lanes"),
+    [
+        ("x86_64", "+avx,+avx2,+avx512f,+fma", 16),
+        ("AMD64", "+avx512f", 16),  # which has such instructions of its own
+        ("x86_64", "+avx,+avx2,-avx512f,+fma", 8),
+        ("x86_64", "+avx,+avx2,-fma", 0),
+        ("x86_64", "+fma4", 0),  # AMD's other instruction of that kind
+        ("x86_64", "", 0),
+        ("aarch64", "+neon", 8),
+        ("arm64", "", 8),
+        ("ppc64le", "+altivec", 0),
+    ],
+)
+def test_the_vectors_of_a_target(architecture, features, lanes):
+    assert simd.fused_lanes(Target(architecture, "any", features)) == lanes
+
+
+_FMA = """
+declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
+define <8 x float> @multiply_and_add(<8 x float> %x, <8 x float> %y, <8 x float> %z) {
+  %sum = call <8 x float> @llvm.fma.v8f32(<8 x float> %x, <8 x float> %y, <8 x float> %z)
+  ret <8 x float> %sum
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        Target("x86_64", "emeraldrapids", "+avx2,+avx512f,+fma"),
+        Target("x86_64", "haswell", "+avx2,+fma"),
+        Target("x86_64", "haswell", "-avx,-avx2,-avx512f,+fma"),  # NUMBA_ENABLE_AVX=0
+        Target("x86_64", "nehalem", "+avx2,+fma"),
+        Target("x86_64", "sandybridge", "+avx,-avx2,-fma"),
+        Target("x86_64", "generic", ""),
+        Target("aarch64", "generic", ""),
+    ],
+    ids=str,
+)
+def test_llvm_has_the_instruction_where_it_is_counted_on(target):
+    llvmlite.binding.initialize_all_targets()
+    llvmlite.binding.initialize_all_asmprinters()
+    kind = llvmlite.binding.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
+    machine = kind.create_target_machine(cpu=target.name, features=target.features)
+    code = machine.emit_assembly(llvmlite.binding.parse_assembly(_FMA))
+    assert ("vfmadd" in code or "fmla" in code) == (simd.fused_lanes(target) > 0)
+    assert ("fmaf" in code) == (simd.fused_lanes(target) == 0)
+
+
+def test_numbas_settings_decide_what_it_compiles_for(monkeypatch):
+    usual = compilation_cache.target()
+    with monkeypatch.context() as patch:
+        patch.setattr(numba.config, "ENABLE_AVX", 0)
+        assert not compilation_cache.target().has("avx512f")
+    monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
+    assert compilation_cache.target() == usual._replace(name="haswell")
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", "+avx2,+fma")
+    assert compilation_cache.target() == usual._replace(name="haswell", features="+avx2,+fma")
+
+
+def test_machine_code_for_another_target_lies_in_another_folder(monkeypatch):
+    names = {compilation_cache.fingerprint([])}
+    for variable in ("CPU_NAME", "CPU_FEATURES"):
+        monkeypatch.setattr(numba.config, variable, "other")
+        names.add(compilation_cache.fingerprint([]))
+    assert len(names) == 3
+
+
+def test_what_is_detected_here_is_what_the_kernels_are_compiled_for():
+    found = processors.detected(with_kernels=True)
+    assert found.lanes == simd.fused_lanes(compilation_cache.target())
+    assert (found.lanes or 8) == simd.LANES
+    assert replace(found, lanes=0) == processors.detected(with_kernels=False)
+
+
+# ---------------------------------------------------------------------------- other targets
+
+_GENERIC = """
+import torch
+from rllib_minestudio.models.vpt import processors
+from rllib_minestudio.models.vpt.convolution import SameConv3x3
+from rllib_minestudio.models.vpt.winograd import compiled
+layer, x = SameConv3x3(64, 64, bias=False), torch.randn(1, 64, 32, 32)
+with torch.no_grad():
+    assert torch.equal(layer(x), torch.nn.functional.conv2d(x, layer.weight, padding=1))
+print(processors.detected(with_kernels=True).lanes, compiled.are_compiled())
+"""
+
+
+def _run(*arguments, **settings):
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **settings},
+        cwd=File(__file__).parents[3],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_kernels_that_numba_makes_for_any_processor_are_not_used(tmp_path):
+    """They would take 20 times as long as torch."""
+    settings = {compilation_cache.CACHE_VARIABLE: str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    found = _run("-c", _GENERIC, **settings)
+    if compilation_cache.target().architecture in ("x86_64", "AMD64"):
+        assert found.split() == ["0", "False"]
+    else:  # every ARM multiplies and adds in one instruction
+        assert found.split() == [str(simd.LANES), "True"]
+
+
+_AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
+_EXACTNESS = """
+import sys
+import pytest
+from rllib_minestudio.models.vpt.winograd import simd
+assert simd.LANES == simd.FUSED_LANES == 8
+sys.exit(pytest.main(["-q", "-k", "float64 or bfloat16 or pool", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(simd.FUSED_LANES != 16, reason="the kernels of AVX2 or of ARM run here anyway")
+def test_the_kernels_of_avx2_are_as_exact_as_those_of_avx512():
+    """They are other code: shorter vectors, smaller blocks."""
+    _run("-c", _EXACTNESS, File(__file__).with_name("test_convolution.py"), **_AVX2)

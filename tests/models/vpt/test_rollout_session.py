@@ -1,0 +1,208 @@
+"""A rollout session gives the network's numbers, with a memory that stays where it is."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.heads import log_prob
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.sampling import sample
+from tests.models.value_statistics import take_in
+
+TIME = 14
+
+
+def _with(network, **changes):
+    """The same weights under a changed configuration."""
+    changed = VPTNetwork(dataclasses.replace(network.config, **changes))
+    changed.load_state_dict(network.state_dict())
+    return changed
+
+
+def _assert_close(actual, expected, atol=5e-5):
+    torch.testing.assert_close(actual, expected, rtol=5e-5, atol=atol)
+
+
+def _assert_same_state(actual, expected):
+    """Equal but for the oldest slot's contents, which nothing may attend to any more."""
+    assert torch.equal(actual.mask[:, 1:], expected.mask[:, 1:])
+    visible = expected.mask[:, None, 1:, None]
+    for mine, theirs in ((actual.keys, expected.keys), (actual.values, expected.values)):
+        _assert_close(mine[:, :, 1:] * visible, theirs[:, :, 1:] * visible)
+
+
+def _assert_same_step(session, network, image, first, state, atol=5e-5):
+    """Takes one step with both; returns the network's state after it."""
+    with torch.no_grad():
+        expected = network(image[:, None], first[:, None], state)
+    decision = session.act(image, first)
+    actions = {name: tokens[:, None] for name, tokens in decision.actions.items()}
+    _assert_close(decision.log_prob_b, log_prob(expected.logits, actions)[:, 0], atol)
+    value = network.value_head.denormalize(expected.value_bt[:, 0])
+    _assert_close(decision.value_b, value, atol)
+    return expected.state
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_steps_of_a_network_with_many_channels_equal_the_networks(
+    tiny_options, precision, pretended
+):
+    torch.manual_seed(0)
+    options = {**tiny_options, "impala_chans": [32, 32, 64], "impala_width": 1}
+    options = {**options, "img_shape": [64, 80, 3], "precision": precision}
+    network = VPTNetwork(VPTConfig.from_options(options))
+    session, state = RolloutSession(network, 2), network.initial_state(2)
+    for first in torch.tensor([[True, True], [False, True], [False, False]]):
+        image = torch.randint(0, 256, (2, 64, 80, 3), dtype=torch.uint8)
+        atol = 5e-5 if precision == "float32" else 0.1
+        state = _assert_same_step(session, network, image, first, state, atol)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(first=st.lists(st.booleans(), min_size=2 * TIME, max_size=2 * TIME))
+def test_steps_equal_the_networks(network, images, first):
+    first = torch.tensor(first).view(2, TIME)
+    take_in(network.value_head, torch.tensor([3.0, 5.0]))
+    session, state = RolloutSession(network, 2), network.initial_state(2)
+    for t in range(TIME):
+        state = _assert_same_step(session, network, images[:, t], first[:, t], state)
+        _assert_same_state(session.state(), state)
+
+
+def test_greedy_actions_are_the_modes(network, images):
+    first = torch.ones(2, dtype=torch.bool)
+    with torch.no_grad():
+        logits = network(images[:, :1], first[:, None], network.initial_state(2)).logits
+    actions = RolloutSession(network, 2).act(images[:, 0], first, explore=False).actions
+    for name, log_p in logits.items():
+        assert torch.equal(actions[name], log_p[:, 0].argmax(-1, keepdim=True))
+
+
+def test_those_who_wait_are_computed_along_and_leave_no_trace(network, images):
+    none = torch.zeros(2, dtype=torch.bool)
+    together, in_turns = RolloutSession(network, 2), RolloutSession(network, 2)
+    for t in range(5):
+        expected = together.act(images[:, t], none, explore=False)
+        for row in (1, 0) if t % 2 else (0, 1):
+            moving = torch.arange(2) == row
+            shown = torch.where(moving[:, None, None, None], images[:, t], 255 - images[:, t])
+            found = in_turns.act(shown, ~moving, moving_n=moving, explore=False)
+            assert torch.equal(found.value_b[row], expected.value_b[row])
+            assert torch.equal(found.log_prob_b[row], expected.log_prob_b[row])
+
+
+def test_some_environments_may_step_while_others_wait(network, images):
+    """Rows given in any order play as they would alone."""
+    none = torch.zeros(2, dtype=torch.bool)
+    session = RolloutSession(network, 2)
+    alone = [RolloutSession(network, 1) for _ in range(2)]
+    for t, rows in enumerate([[0], [1, 0], [1], [0, 1], [0], [0], [1, 0]]):
+        decision = session.act(images[rows, t], none[rows], rows=torch.tensor(rows))
+        for position, row in enumerate(rows):
+            expected = alone[row].act(images[row : row + 1, t], none[:1], explore=False)
+            _assert_close(decision.value_b[position], expected.value_b[0])
+    states = [one.state() for one in alone]
+    both = session.state()
+    for row, state in enumerate(states):
+        _assert_close(both.values[row], state.values[0])
+
+
+def test_asking_for_a_value_changes_nothing(network, images):
+    session, other = RolloutSession(network, 2), RolloutSession(network, 2)
+    none = torch.zeros(2, dtype=torch.bool)
+    for t in range(9):
+        session.act(images[:, t], none)
+        other.act(images[:, t], none)
+        peeked = session.value(images[:, t + 1], ~none)
+        one = session.value(images[1:, t + 1], ~none[1:], rows=torch.tensor([1]))
+        _assert_close(one[0], peeked[1])
+        _assert_same_state(session.state(), other.state())
+    value = session.value(images[:, 9], none)
+    _assert_close(value, session.act(images[:, 9], none).value_b)
+
+
+def test_a_saved_state_continues(network, images):
+    none = torch.zeros(2, dtype=torch.bool)
+    session = RolloutSession(network, 2)
+    for t in range(8):
+        session.act(images[:, t], none)
+    resumed = RolloutSession(network, 2)
+    resumed.load_state(session.state())
+    for t in range(8, TIME):
+        expected = session.act(images[:, t], none).value_b
+        _assert_close(resumed.act(images[:, t], none).value_b, expected)
+
+
+def test_new_weights_are_noticed(network, images):
+    session = RolloutSession(network, 2)
+    first = torch.ones(2, dtype=torch.bool)
+    session.act(images[:, 0], first)
+    other = VPTNetwork(network.config)
+    network.load_state_dict(other.state_dict())
+    _assert_same_step(session, network, images[:, 0], first, network.initial_state(2))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    output = network(images[:, :1], first[:, None], network.initial_state(2))
+    output.value_bt.sum().backward()
+    optimizer.step()
+    _assert_same_step(session, network, images[:, 0], first, network.initial_state(2))
+
+
+def test_bfloat16_is_close(network, images):
+    reduced = _with(network, precision="bfloat16")
+    session, none = RolloutSession(reduced, 2), torch.zeros(2, dtype=torch.bool)
+    exact = RolloutSession(network, 2)
+    for t in range(TIME):
+        value = session.act(images[:, t], none).value_b
+        expected = exact.act(images[:, t], none).value_b
+        torch.testing.assert_close(value, expected, rtol=0.1, atol=0.15)
+        assert value.dtype == torch.float32
+    assert session.state().keys.dtype == torch.float32
+
+
+def test_memory_stays_where_it_is(network, images):
+    session, none = RolloutSession(network, 2), torch.zeros(2, dtype=torch.bool)
+    before = [tensor.data_ptr() for tensor in session._memory._tensors()]
+    for _ in range(3 * network.config.memory_length):
+        session.act(images[:, 0], none)
+    assert [tensor.data_ptr() for tensor in session._memory._tensors()] == before
+
+
+@pytest.mark.slow
+def test_memory_is_constant_over_ten_thousand_steps(network, images):
+    import resource
+
+    session, none = RolloutSession(network, 2), torch.zeros(2, dtype=torch.bool)
+    for step in range(10_000):
+        session.act(images[:, step % TIME], none)
+        if step == 1_000:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib < 4096
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_cuda_graph_equals_the_network(network, images, precision):
+    network, images = _with(network, precision=precision).cuda(), images.cuda()
+    session, state = RolloutSession(network, 2), network.initial_state(2)
+    for t in range(TIME):
+        first = torch.tensor([t == 5, t == 0], device="cuda")
+        atol = 5e-5 if precision == "float32" else 0.1
+        state = _assert_same_step(session, network, images[:, t], first, state, atol)
+
+
+def test_sampling_frequencies():
+    scores = torch.tensor([[0.5, 0.25, 0.25]]).log() + 7.0  # not normalised
+    torch.manual_seed(0)
+    actions, log_p = sample({"x": scores.expand(20_000, -1)})
+    frequencies = torch.bincount(actions["x"][:, 0], minlength=3) / 20_000
+    _assert_close(frequencies, torch.tensor([0.5, 0.25, 0.25]), atol=0.015)
+    _assert_close(log_p, torch.tensor([0.5, 0.25, 0.25]).log()[actions["x"][:, 0]])
