@@ -122,11 +122,12 @@ def test_a_slow_environment_does_not_hold_up_the_others(uneven_runner):
         own = [fragment for fragment in fragments if fragment.env_id == env_id]
         assert [fragment.index for fragment in own] == list(range(len(own)))
     (slow,) = (fragment for fragment in fragments if fragment.env_id == "0-0")
-    # What it did last was decided a step before it answered, by the newest weights of that time.
+    # What it did last was decided a step before it answered, by the newest weights of that time;
+    # a busy machine may hand in the answer later. The fragment's 12 steps take 2.4 s.
     assert slow.weights_version_min == 1
     steps_ago = [
         max(version for version, at in set_at.items() if at <= ended - steps * SLOW_STEP_S)
-        for steps in (1, 2)
+        for steps in (1, 8)
     ]
     assert steps_ago[1] <= slow.weights_version_max <= steps_ago[0]
 

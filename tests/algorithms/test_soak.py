@@ -199,7 +199,7 @@ def test_training_outlives_every_part(local_ray, caplog, monkeypatch):
     algorithm.stop()
     assert wait_until(lambda: not any(map(processes_of, MARKS)), seconds=30)
     assert not any(is_running(pid) for killer in killers for pid in killer.victims)
-    assert not leaks.forgotten_memory(memory)
+    assert wait_until(lambda: not leaks.forgotten_memory(memory), seconds=30)
     print(f"{files} -> {psutil.Process().num_fds()} files, {shared} memory files per runner")
     assert psutil.Process().num_fds() <= files + 10
     print(f"{iterations} iterations, version {version}, {len(lines)} lines in the log")

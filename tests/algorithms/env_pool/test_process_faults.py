@@ -14,6 +14,7 @@ import pytest
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, ProcessEnvs, restarts
 from rllib_minestudio.errors import EnvPoolError
+from tests.algorithms import leaks
 from tests.algorithms.env_pool.faulty_envs import (
     AnnouncedEnv,
     CountingEnv,
@@ -157,7 +158,7 @@ def test_a_death_is_noticed_though_a_forked_process_keeps_the_connection_open(ma
 
 
 def test_closing_leaves_nothing_behind(tmp_path):
-    before, shared = len(os.listdir("/proc/self/fd")), os.listdir("/dev/shm")
+    before, shared = len(os.listdir("/proc/self/fd")), leaks.named_memory()
     for attempt in range(3):
         game = tmp_path / f"{attempt}"
         pool = ProcessEnvs([partial(EnvWithGame, game), CountingEnv], gamma=1.0, options=SHORT)
@@ -169,7 +170,7 @@ def test_closing_leaves_nothing_behind(tmp_path):
         pool.close()
         wait_until(lambda pids=pids: not any(map(exists, pids)))
     assert len(os.listdir("/proc/self/fd")) == before
-    assert os.listdir("/dev/shm") == shared
+    wait_until(lambda: not leaks.forgotten_memory(shared))  # other workers make and remove some
 
 
 OWNER = """
@@ -194,7 +195,7 @@ if __name__ == "__main__":
 def test_nothing_outlives_the_process_that_owns_the_pool(tmp_path, stopped):
     owner = subprocess.Popen([sys.executable, "-c", OWNER, tmp_path], cwd=Path(__file__).parents[3])
     files = [tmp_path / name for name in ("playing", "0", "1")]
-    wait_until(lambda: all(file.exists() for file in files), seconds=60)
+    wait_until(lambda: all(file.exists() for file in files), seconds=300)
     pids = [int(pid) for i in range(2) for pid in (tmp_path / f"{i}").read_text().split()]
     assert all(map(exists, pids))
     if stopped:

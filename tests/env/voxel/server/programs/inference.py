@@ -65,7 +65,13 @@ if __name__ == "__main__":
     import report
     from minestudio.inference import EpisodePipeline, InfoBaseFilter, MineGenerator
 
-    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=10**8, log_to_driver=False)
+    ray.init(
+        address="local",
+        num_cpus=1,
+        include_dashboard=False,
+        object_store_memory=10**8,
+        log_to_driver=False,
+    )
     generator = MineGenerator(
         num_workers=1,
         num_gpus=0,
