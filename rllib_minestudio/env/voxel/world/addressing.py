@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import int32
 
-from rllib_minestudio.env.voxel.kernels import shared_with_kernels
+from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 
 WINDOW = 256
 """Columns along each side of the window."""
@@ -49,7 +49,7 @@ def narrow_block_index(x: int, y: int, z: int) -> int:
     )
 
 
-@shared_with_kernels
+@kernel(fastmath=True)  # LLVM inlines it only into functions that are compiled alike
 def neighbour_index(index: int, x: int, y: int, z: int) -> int:
     """Index, int32, of the block that is (x, y, z) steps away from another."""
     return (
