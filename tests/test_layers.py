@@ -12,6 +12,12 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rllib_minestudio"
 OURS = "rllib_minestudio"
+ENGINE = f"{OURS}.env.voxel"
+ENGINE_LAYERS = (
+    *("world", "items", "entities", "player", "render", "game", "commands"),
+    *("engine", "server"),
+)
+"""Upwards, in `env/voxel`."""
 
 LAYERS = ("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli")
 """Upwards; `recordings` and `demonstrations` lie beside `env`, below `models`."""
@@ -24,6 +30,11 @@ def from_layer(lowest):
 
 FORBIDDEN = {
     "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", *from_layer("models")],
+    **{
+        f"env/voxel/{layer}": [f"{ENGINE}.{above}" for above in ENGINE_LAYERS[i + 1 :]]
+        for i, layer in enumerate(ENGINE_LAYERS)
+        if (PACKAGE / "env" / "voxel" / layer).is_dir()
+    },
     "env": ["ray", "torch", *from_layer("models")],
     "recordings": ["gymnasium", "ray", "torch", *from_layer("env")],
     "demonstrations": ["ray", "torch", *from_layer("models")],
@@ -54,8 +65,6 @@ CIRCLES = [
     # RLlib's pair: an algorithm has a default config, and a config builds its algorithm.
     {f"{OURS}.algorithms.algorithm", f"{OURS}.algorithms.config"},
     {f"{OURS}.algorithms.cloning.algorithm", f"{OURS}.algorithms.cloning.config"},
-    # TEMPORARY, until branch `env` is merged: delete the next line.
-    {f"{OURS}.env.voxel.{module}" for module in ("engine", "kernel_cache", "warmup_game")},
 ]
 """All the import circles that there are. That of evaluation and algorithms is none: evaluation
 installs itself through `algorithms/evaluation_hook.py`."""

@@ -33,7 +33,7 @@ from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
 )
-from rllib_minestudio.algorithms.learner.schedule import is_warmup
+from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
 from rllib_minestudio.algorithms.policy_access import PolicyAccess
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
@@ -50,6 +50,9 @@ UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable"
 
 class MineStudioPPO(PolicyAccess):
     """PPO with a KL term to a frozen prior, on fragments of recurrent experience."""
+
+    # Checkpoints that Ray's actors wrote name every method of this class, those with an underscore
+    # included, and load only where all of them are: none may be renamed.
 
     config: MineStudioPPOConfig
     learner_group: LearnerGroup
@@ -99,7 +102,7 @@ class MineStudioPPO(PolicyAccess):
             interval = self.config.prior_update_interval
             if interval and (self.iteration + 1) % interval == 0:
                 self._publish_prior()
-            if not is_warmup(self.iteration, self.config):
+            if self._coefficients().publish:
                 self._publish_weights()
         self._log(samples)
 
@@ -131,10 +134,13 @@ class MineStudioPPO(PolicyAccess):
         if self._next_samples:
             return
         count = self.config.fragments_per_iteration
-        lead = int(not is_warmup(self.iteration, self.config))
+        lead = int(self._coefficients().publish)
         self._next_samples = self.experience.sample_ahead(count, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
+
+    def _coefficients(self) -> LossCoefficients:
+        return loss_coefficients(self.iteration, self.config)
 
     def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
         """Training's own runners are brought back by `RolloutRequests`; this tells which were."""
@@ -146,19 +152,14 @@ class MineStudioPPO(PolicyAccess):
 
     def _make_experience(self) -> Experience:
         config, group = self.config, self.env_runner_group
-        limits = {
-            "max_fragments": config.replay_buffer["max_fragments"],
-            "max_reuse": config.replay_buffer["max_reuse"],
-            "max_staleness": config.max_staleness,
-            "fragments_per_sequence": config.fragments_per_sequence,
-            "seed": config.seed or 0,
-        }
+        seed = config.seed or 0
         if group.num_remote_env_runners() == 0:
             return LocalExperience(
                 self.env_runner,
-                limits,
+                config.buffer_limits,
                 self._note_report,
                 has_local_learner=self.learner_group.is_local,
+                seed=seed,
             )
         requests = RolloutRequests(
             group._worker_manager.actors(),
@@ -170,10 +171,11 @@ class MineStudioPPO(PolicyAccess):
         )
         return RemoteExperience(
             requests,
-            limits,
+            config.buffer_limits,
             self._note_report,
             fragments_per_iteration=config.fragments_per_iteration,
             max_restarts_per_hour=config.max_restarts_per_hour,
+            seed=seed,
         )
 
     def cleanup(self) -> None:
@@ -195,7 +197,7 @@ class MineStudioPPO(PolicyAccess):
         measured: dict[tuple[str, ...], float] = {
             **self.experience.metrics(),
             **self.learners.metrics(),
-            **sample_metrics(samples, self.config.replay_buffer),
+            **sample_metrics(samples, self.config.buffer_limits),
             **self.loop_times.take(),
         }
         for name, value in self.episode_statistics.metrics().items():

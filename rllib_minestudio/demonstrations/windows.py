@@ -15,8 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.demonstrations.sources import RecordedEpisode
-from rllib_minestudio.env.actions import N_BUTTON_TOKENS, ActionMapper
+from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import RecordingError
 
 Item = TypeVar("Item")
@@ -151,7 +152,7 @@ def _tokens(recording: RecordedEpisode) -> NDArray[np.int64]:
                 f"{str(recording.path)!r} has keys that are none of Minecraft's: {error}."
             ) from error
         tokens = np.array(pairs, np.int64).reshape(-1, 2).T
-    limits = (N_BUTTON_TOKENS, mapper.n_camera_tokens)
+    limits = (NUM_BUTTONS, mapper.n_camera_tokens)
     for name, column, limit in zip(("buttons", "camera"), tokens, limits, strict=True):
         wrong = column[(column < 0) | (column >= limit)]
         if len(wrong):

@@ -23,26 +23,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_minestudio.buttons import BUTTON_GROUPS, HOTBAR_KEYS, INVENTORY_TOKEN, NUM_BUTTONS
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_number
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
 
 EnvAction: TypeAlias = dict[str, Any]
 """Key name -> 0 or 1, and `camera` -> (pitch, yaw) in degrees."""
-
-HOTBAR_KEYS: tuple[str, ...] = tuple(f"hotbar.{slot}" for slot in range(1, 10))
-
-BUTTON_GROUPS: dict[str, tuple[str, ...]] = {
-    "hotbar": ("none", *HOTBAR_KEYS),
-    "fore_back": ("none", "forward", "back"),
-    "left_right": ("none", "left", "right"),
-    "sprint_sneak": ("none", "sprint", "sneak"),
-    "use": ("none", "use"),
-    "drop": ("none", "drop"),
-    "attack": ("none", "attack"),
-    "jump": ("none", "jump"),
-    "camera": ("none", "camera"),
-}
-"""Mutually exclusive choices, most significant group first."""
 
 KEYS: tuple[str, ...] = (
     *("attack", "back", "forward", "jump", "left", "right", "sneak", "sprint", "use", "drop"),
@@ -53,9 +39,6 @@ KEYS: tuple[str, ...] = (
 
 ENV_KEYS: tuple[str, ...] = tuple(key for key in KEYS if key != "drop")
 """Keys of the environment action space. MineStudio never sends `drop` to the game."""
-
-INVENTORY_TOKEN = math.prod(len(choices) for choices in BUTTON_GROUPS.values())
-N_BUTTON_TOKENS = INVENTORY_TOKEN + 1
 
 _CANCELLING_GROUPS = ("fore_back", "left_right")
 _QUANTIZATION_SCHEMES = ("mu_law", "linear")
@@ -181,7 +164,7 @@ class ActionMapper:
                 f"An agent action is a mapping or a (buttons, camera) pair; got {action!r}."
             )
         return (
-            _token("buttons", buttons, N_BUTTON_TOKENS),
+            _token("buttons", buttons, NUM_BUTTONS),
             _token("camera", camera, self.n_camera_tokens),
         )
 
@@ -277,8 +260,8 @@ def _token(name: str, value: Any, count: int) -> int:
 def _button_tables() -> tuple[list[list[int]], list[bool]]:
     """Return, per button token, the state of each of `KEYS` and whether the camera counts."""
     column = {key: i for i, key in enumerate(KEYS)}
-    rows = np.zeros((N_BUTTON_TOKENS, len(KEYS)), np.uint8)
-    camera_on = [False] * N_BUTTON_TOKENS
+    rows = np.zeros((NUM_BUTTONS, len(KEYS)), np.uint8)
+    camera_on = [False] * NUM_BUTTONS
     for token, choices in enumerate(product(*BUTTON_GROUPS.values())):
         *keys, camera = choices
         rows[token, [column[key] for key in keys if key != "none"]] = 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
-from rllib_minestudio.env.callbacks import build_callbacks
+from rllib_minestudio.env.callbacks import check_callbacks
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -138,7 +138,7 @@ def _check(problems: Problems, options: EnvOptions) -> None:
         problems.add("preferred_spawn_biome", biome, "must be the name of a biome, or None")
     _check_inventory(problems, options.inventory)
     try:
-        build_callbacks(options.callbacks)
+        check_callbacks(options.callbacks)
     except InvalidOptionsError as error:
         problems.include(error)
 

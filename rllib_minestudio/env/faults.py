@@ -42,7 +42,7 @@ class FaultCounter:
     def before_rebuild(self) -> None:
         """Wait 1, 2, 4, 4, ... s after the second, third, ... failure in a row.
 
-        There may be more than `MAX_REBUILDS`: whoever goes on after the error makes them so.
+        There may be more than `MAX_REBUILDS`, if the caller goes on after the error.
         """
         if self._pauses and self._budget.delay_s:
             time.sleep(self._budget.delay_s)

@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from rllib_minestudio.env.actions import ENV_KEYS, N_BUTTON_TOKENS
+from rllib_minestudio.buttons import NUM_BUTTONS
+from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks import build_callbacks
 from rllib_minestudio.env.callbacks.base import Info, Obs
@@ -236,7 +237,7 @@ def _action_space(options: EnvOptions) -> spaces.Dict:
         n_camera_tokens = options.camera_config.n_camera_bins**2
         return spaces.Dict(
             {
-                "buttons": spaces.MultiDiscrete([N_BUTTON_TOKENS]),
+                "buttons": spaces.MultiDiscrete([NUM_BUTTONS]),
                 "camera": spaces.MultiDiscrete([n_camera_tokens]),
             }
         )

@@ -1,4 +1,8 @@
-"""Small checks shared by the options of the environment and of its callbacks."""
+"""Small checks of options, and the sentences that say what is wrong with one.
+
+The environment, evaluations and experiments share them, so that a wrong option reads alike
+wherever it is written: the field, the rule, the value received, and the nearest valid name.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -33,6 +37,38 @@ def shown(value: Any) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
+_FEW = 12
+"""Names that are listed even where one is close."""
+
+
+def broken_rule(field: str, value: Any, rule: str) -> str:
+    """Say that `field` with `value` breaks `rule` ("must be ...")."""
+    return f"{field} {rule}; got {shown(value)}."
+
+
+def unknown_name(kind: str, name: Any, valid: Iterable[str], where: str = "") -> str:
+    """Say that there is no such `kind` of thing called `name`, and what was probably meant.
+
+    Args:
+        kind: What is looked for.
+        name: What the user wrote.
+        valid: All names that would have been right; listed if they are few, or none is close.
+        where: Dotted path of the option; "" leaves it out.
+    """
+    names = list(valid)
+    hint = did_you_mean(name, names)
+    if names and (not hint or len(names) <= _FEW):
+        hint += f" Valid: {', '.join(names)}."
+    return f"{where}{': ' if where else ''}unknown {kind} {name!r}.{hint}"
+
+
+def not_a_choice(field: str, value: Any, valid: Iterable[str]) -> str:
+    """Say that `value` is none of the strings `valid`."""
+    names = tuple(valid)
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    return broken_rule(field, value, f"must be one of {', '.join(map(repr, names))}") + hint
+
+
 class Problems:
     """Collects complaints about options, so that a user sees all of them at once."""
 
@@ -48,23 +84,17 @@ class Problems:
 
     def add(self, name: str, value: Any, rule: str) -> None:
         """Note that option `name` with `value` breaks `rule` ("must be ...")."""
-        self.messages.append(f"{self._prefix}{name} {rule}; got {shown(value)}.")
+        self.messages.append(broken_rule(f"{self._prefix}{name}", value, rule))
 
     def unknown(self, kind: str, name: Any, valid: Iterable[str]) -> None:
         """Note that there is no such `kind` of thing called `name`."""
-        valid = list(valid)
-        hint = did_you_mean(name, valid) or f" Valid: {', '.join(valid)}."
-        self.messages.append(f"{self._prefix}unknown {kind} {name!r}.{hint}")
+        self.messages.append(unknown_name(kind, name, valid, self.owner))
 
     def choice(self, name: str, value: Any, valid: Iterable[str]) -> None:
         """Check that `value` is one of the strings `valid`."""
         valid = tuple(valid)
         if not isinstance(value, str) or value not in valid:
-            hint = did_you_mean(value, valid) if isinstance(value, str) else ""
-            self.messages.append(
-                f"{self._prefix}{name} must be one of {', '.join(map(repr, valid))}; "
-                f"got {shown(value)}.{hint}"
-            )
+            self.messages.append(not_a_choice(f"{self._prefix}{name}", value, valid))
 
     def include(self, error: InvalidOptionsError) -> None:
         """Take over the problems of a part that was checked on its own."""

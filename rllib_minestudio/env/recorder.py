@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, ActionMapper
-from rllib_minestudio.env.option_checks import Problems, is_integer
-from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.env.recorder_options import DATASET, RecorderOptions
+from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
-from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE, MineStudioDatasetWriter
+from rllib_minestudio.recordings.minestudio_dataset import MineStudioDatasetWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid
 from rllib_minestudio.recordings.video import Frame
-from rllib_minestudio.recordings.writer import MEDIA, RecordingWriter, VideoOptions
+from rllib_minestudio.recordings.writer import RecordingWriter, VideoOptions
 
 RECORDING = "recording"
 """Key of the last info that says where the episode was recorded; also of `reset`'s `options`, for
@@ -33,87 +32,7 @@ EXTRAS = ("value", "kl")
 """Entries of an action that tell what the policy thought: of the frame, and how far from its prior
 (nats). The environment does not see them."""
 
-DATASET = "minestudio-dataset"
-FORMATS = ("episodes", "minestudio", DATASET)
-SOURCES = ("observation", "pov")
-PRESETS = (
-    *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
-    *("veryslow", "placebo"),
-)
-"""x264's, from fast and large to slow and small."""
-MAX_CRF = 51
-
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class RecorderOptions:
-    """What is recorded, and how.
-
-    Attributes:
-        folder: Where recordings go.
-        format: `episodes`, this package's (see `recordings`); `minestudio`, the files of its
-            inference, or `minestudio-dataset`, the source files of its datasets.
-        source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
-            which the embedded engine renders in addition; MineStudio's formats have no other.
-        overlay: Whether to write actions, reward, return and what the policy thought (`EXTRAS`)
-            onto the frames.
-        media: `h264` or `jpeg`.
-        fps: Frames per second of playback; MineStudio's inference files have 30, its datasets 20.
-        crf: x264's constant rate factor: 0 lossless, 23 good, 51 worst.
-        preset: x264's trade of speed for size.
-    """
-
-    folder: str
-    format: str = "episodes"
-    source: str = "observation"
-    overlay: bool = False
-    media: str = "h264"
-    fps: int = field(default=VideoOptions.fps)
-    crf: int = field(default=VideoOptions.crf)
-    preset: str = VideoOptions.preset
-
-    @property
-    def shows_pov(self) -> bool:
-        """Whether frames are rendered at `render_size`."""
-        return self.source == "pov" or self.is_minestudios
-
-    @property
-    def is_minestudios(self) -> bool:
-        """Whether actions are written as keys and degrees, whatever the agent gives."""
-        return self.format != "episodes"
-
-    @classmethod
-    def from_mapping(cls, options: Mapping[str, Any]) -> RecorderOptions:
-        """Check options as they come from a user.
-
-        Raises:
-            InvalidOptionsError: If anything is wrong; lists all problems.
-        """
-        problems = Problems("recorder")
-        names = [option.name for option in fields(cls)]
-        for name in options:
-            if name not in names:
-                problems.unknown("option", name, names)
-        known = {name: value for name, value in options.items() if name in names}
-        if not isinstance(known.get("folder"), str):
-            problems.add("folder", known.get("folder"), "must be the path of a folder")
-            known["folder"] = ""
-        checked = cls(**known)
-        problems.choice("format", checked.format, FORMATS)
-        problems.choice("source", checked.source, SOURCES)
-        problems.choice("media", checked.media, MEDIA)
-        problems.choice("preset", checked.preset, PRESETS)
-        if checked.format == DATASET and checked.media != "h264":
-            problems.add("media", checked.media, f"must be h264 with format {DATASET}")
-        if not isinstance(checked.overlay, bool):
-            problems.add("overlay", checked.overlay, "must be true or false")
-        if not is_integer(checked.fps) or not 1 <= checked.fps <= 240:
-            problems.add("fps", checked.fps, "must be an integer from 1 to 240")
-        if not is_integer(checked.crf) or not 0 <= checked.crf <= MAX_CRF:
-            problems.add("crf", checked.crf, f"must be an integer from 0 to {MAX_CRF}")
-        problems.raise_if_any()
-        return checked
 
 
 class EpisodeRecorder(gym.Wrapper):
@@ -283,21 +202,9 @@ class EpisodeRecorder(gym.Wrapper):
         return {**dict.fromkeys(KEYS, 0), "camera": np.zeros(2), **action}
 
     def _check_size(self) -> None:
-        options = getattr(self.env.unwrapped, "options", None)
-        if self._options.media != "h264" or self._options.overlay:
-            return
-        if self._options.shows_pov and options is not None:
-            width, height = options.render_size
+        env_options = getattr(self.env.unwrapped, "options", None)
+        if self._options.shows_pov and env_options is not None:
+            width, height = env_options.render_size
         else:
             height, width = self.env.observation_space["image"].shape[:2]
-        if self._options.format == DATASET and (width, height) != FRAME_SIZE:
-            size = "x".join(map(str, FRAME_SIZE))
-            raise InvalidOptionsError(
-                f"recorder: format {DATASET} has frames of {size}; got {width}x{height}. Set "
-                "render_size: MineStudio's converter skips all others."
-            )
-        if width % 2 or height % 2:
-            raise InvalidOptionsError(
-                f"recorder: H.264 stores frames of even width and height only; got "
-                f"{width}x{height}. Change obs_size or render_size, or use media: jpeg."
-            )
+        self._options.check_size(width, height)

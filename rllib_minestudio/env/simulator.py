@@ -51,6 +51,8 @@ class MinecraftSim:
         self.action_type = options.action_type
         self.obs_size = options.obs_size
         self.render_size = options.render_size
+        self.worker_index = options.worker_index
+        self.vector_index = options.vector_index
         self.num_empty_frames = options.num_empty_frames
         self.seed = options.seed
         self.already_reset = False

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.console import phase, stderr, stdout
+from rllib_minestudio.env.option_checks import broken_rule
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.whole_file import write_probe
@@ -184,7 +185,7 @@ def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
     for name, least in (("workers", 0), ("envs", 1)):
         value = getattr(request, name)
         if value is not None and value < least:
-            raise InvalidOptionsError(f"--{name} is {value}: it must be at least {least}.")
+            raise InvalidOptionsError(broken_rule(f"--{name}", value, f"must be at least {least}"))
     policy.config.environment(env_config=overridden(policy.config.env_config, request.overrides))
     return evaluation_config(
         policy.config,

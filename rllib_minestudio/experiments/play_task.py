@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.console import phase
+from rllib_minestudio.env.option_checks import broken_rule
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.named_objects import make_importable
@@ -47,7 +48,8 @@ def play_task(
     set_environment()
     quieten(verbose=False)
     # These import Ray, whose environment variables are set now.
-    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
+    from rllib_minestudio.env.recorder import EpisodeRecorder
+    from rllib_minestudio.env.recorder_options import RecorderOptions
     from rllib_minestudio.evaluation.policies import play_episodes
     from rllib_minestudio.experiments.reading.tune_plan import make_plan
     from rllib_minestudio.experiments.running.environment import make_env
@@ -71,9 +73,9 @@ def play_task(
 
 def _check_agent(agent: str) -> None:
     if agent not in SCRIPTED and not Path(agent).is_dir():
+        rule = f"must be {', '.join(SCRIPTED)}, or the folder of a checkpoint"
         raise InvalidOptionsError(
-            f"--agent is {agent!r}: it must be {', '.join(SCRIPTED)}, or the folder of a "
-            f"checkpoint.{did_you_mean(agent, SCRIPTED)}"
+            broken_rule("--agent", agent, rule) + did_you_mean(agent, SCRIPTED)
         )
 
 

@@ -15,10 +15,11 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.annotations import override
 from torch import Tensor
 
+from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput
 from rllib_minestudio.models.vpt.fine_tuning import freeze
-from rllib_minestudio.models.vpt.heads import NUM_BUTTONS, NUM_CAMERA
+from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from rllib_minestudio.models.vpt.sampling import sample
 from rllib_minestudio.models.vpt.weight_loading import (

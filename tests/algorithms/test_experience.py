@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 import ray
 
+from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.training_loop.experience import LocalExperience
 from tests.algorithms.test_loading import Owner, make_fragment, wait_until_lost
 
-LIMITS = {"max_fragments": 8, "max_reuse": 1, "max_staleness": 0}
+LIMITS = ReplayBufferOptions(max_fragments=8, max_reuse=1, max_staleness=0)
 
 
 class Runner:

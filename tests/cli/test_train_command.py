@@ -87,7 +87,7 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--set", "lrr=1"], "tiny.config.lrr: unknown key. Did you mean 'lr'?"),
+        (["--set", "lrr=1"], "tiny.config: unknown key 'lrr'. Did you mean 'lr'?"),
         (["--resume"], "there is no run to resume"),
     ],
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rllib_minestudio.algorithms.learner import forward, learner, objective, training_pass
@@ -47,7 +46,7 @@ def stale_bootstrap(monkeypatch):
     fresh = forward.evaluate
 
     def evaluate(module, sequences, **options):
-        recorded = np.stack([sequence.array("bootstrap_value") for sequence in sequences])
+        recorded = sequences.bootstrap_value
         return fresh(module, sequences, **options)._replace(bootstrap_value_bt=recorded)
 
     monkeypatch.setattr(learner, "evaluate", evaluate)
@@ -59,8 +58,8 @@ def bootstrap_without_memory(monkeypatch):
 
     def forgetful(sequences):
         minibatch = observe(sequences)
-        for i, sequence in enumerate(sequences):
-            minibatch.first[i, forward._places(sequence).finals] = True
+        for i, places in enumerate(forward._all_places(sequences)):
+            minibatch.first[i, places.finals] = True
         return minibatch
 
     monkeypatch.setattr(forward, "_all_observations", forgetful)

@@ -73,10 +73,9 @@ def test_bootstrap_values_are_made_with_the_memory_of_their_step(make_harness):
     sequences = harness.learner._loader.load(_data(fragments)).sequences
     fresh = _evaluate(harness, sequences)
     for name in ("logp", "value", "bootstrap_value"):
-        recorded = np.stack([sequence.array(name) for sequence in sequences])
+        recorded = getattr(sequences, name)
         np.testing.assert_allclose(getattr(fresh, f"{name}_bt"), recorded, atol=2e-5, err_msg=name)
-    recorded = [sequence.last.last_value for sequence in sequences]
-    np.testing.assert_allclose(fresh.last_value_b, recorded, atol=2e-5)
+    np.testing.assert_allclose(fresh.last_value_b, sequences.last_value, atol=2e-5)
     assert np.std(fresh.bootstrap_value_bt[~np.isnan(fresh.bootstrap_value_bt)]) > 1e-3
 
 

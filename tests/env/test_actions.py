@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rllib_minestudio.buttons import INVENTORY_TOKEN, NUM_BUTTONS
 from rllib_minestudio.env.actions import (
-    INVENTORY_TOKEN,
     KEYS,
-    N_BUTTON_TOKENS,
     ActionMapper,
     CameraConfig,
     check_env_action,
@@ -36,8 +35,8 @@ def keys_of(env_action):
 
 def test_every_button_token_presses_minestudios_keys(mapper):
     golden_keys = np.unpackbits(GOLDEN["keys"], axis=1)[:, : len(KEYS)]
-    golden_on = np.unpackbits(GOLDEN["camera_on"])[:N_BUTTON_TOKENS]
-    for buttons in range(N_BUTTON_TOKENS):
+    golden_on = np.unpackbits(GOLDEN["camera_on"])[:NUM_BUTTONS]
+    for buttons in range(NUM_BUTTONS):
         env_action = mapper.to_env(buttons, 0)
         assert keys_of(env_action) == golden_keys[buttons].tolist()
         expected = GOLDEN["camera_degrees"][0] if golden_on[buttons] else (0.0, 0.0)
@@ -54,7 +53,7 @@ def test_every_camera_token_turns_as_minestudios(mapper, buttons):
 
 def test_tokens_survive_the_way_there_and_back(mapper):
     camera_on = np.unpackbits(GOLDEN["camera_on"])
-    for buttons in range(N_BUTTON_TOKENS - 1):
+    for buttons in range(NUM_BUTTONS - 1):
         camera = buttons % mapper.n_camera_tokens
         there_and_back = mapper.from_env(mapper.to_env(buttons, camera))
         if not camera_on[buttons]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from rllib_minestudio.buttons import INVENTORY_TOKEN
 from rllib_minestudio.env import MineStudioEnv, make_env
-from rllib_minestudio.env.actions import INVENTORY_TOKEN
 from rllib_minestudio.errors import InvalidActionError
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 3}

@@ -18,7 +18,7 @@ from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
-from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions
+from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions, PPOOptions
 from rllib_minestudio.demonstrations import (
     WindowOptions,
     find_episodes,
@@ -99,20 +99,23 @@ class BehaviourCloning:
         return stack([next(self._windows) for _ in range(count)])
 
 
-def build_cloning(config: Any, module: VPTRLModule, peers: Peers) -> BehaviourCloning | None:
-    """The auxiliary loss that a config asks for.
+def build_cloning(
+    options: PPOOptions, module: VPTRLModule, peers: Peers, *, seed: int
+) -> BehaviourCloning | None:
+    """The auxiliary loss that the options ask for.
 
     Args:
-        config: A `MineStudioPPOConfig`.
+        options: Of the algorithm.
         module: In training, without its distributed wrapper.
         peers: The learners that train together; each gets demonstrations of its own.
+        seed: The same for all of them.
     """
-    options = BehaviourCloningOptions(**config.behaviour_cloning)
-    if options.recordings is None:
+    cloning = BehaviourCloningOptions(**options.behaviour_cloning)
+    if cloning.recordings is None:
         return None
     return BehaviourCloning(
         module,
-        options,
-        context_length=config.context_length,
-        seed=(config.seed or 0) * peers.count + peers.rank,
+        cloning,
+        context_length=options.context_length,
+        seed=seed * peers.count + peers.rank,
     )

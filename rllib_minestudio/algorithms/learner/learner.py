@@ -77,7 +77,7 @@ class MineStudioPPOLearner(VPTLearner):
             peers=self._peers,
             average=averaged.average if averaged else None,
         )
-        self._cloning = build_cloning(config, self.vpt, self._peers)
+        self._cloning = build_cloning(config, self.vpt, self._peers, seed=config.seed or 0)
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
             config,

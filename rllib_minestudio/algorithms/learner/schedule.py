@@ -42,18 +42,13 @@ class LossCoefficients(NamedTuple):
     publish: bool
 
 
-def is_warmup(iteration: int, options: PPOOptions) -> bool:
-    """Whether an iteration, counted from 0, trains the value function alone."""
-    return iteration < options.vf_warmup_iterations
-
-
 def loss_coefficients(iteration: int, options: PPOOptions) -> LossCoefficients:
     """The coefficients of an iteration, counted from 0.
 
     MineStudio's `online/trainer/ppotrainer.py`: `coef_rho * coef_rho_decay^iteration`; while the
     value function warms up the policy is held at the prior with a KL weight of 1.
     """
-    if is_warmup(iteration, options):
+    if iteration < options.vf_warmup_iterations:
         return LossCoefficients(policy=0.0, kl=1.0, entropy=0.0, publish=False)
     return LossCoefficients(
         policy=1.0,

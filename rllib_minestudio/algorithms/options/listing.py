@@ -34,18 +34,34 @@ environment's in [callbacks.md](callbacks.md), the options of an evaluation in
 This page is made from the code: `python -m rllib_minestudio.algorithms.options.listing`.
 """
 
-_TYPES = {int: "integer", float: "number", bool: "true or false", str: "text", dict: "mapping"}
+_MODEL = """\
+## The fields of `VPTConfig`
+
+`model` takes them beside `preset`, `weights` and `freeze`. Defaults are those of the preset `1x`,
+which is the default itself unless `weights` decide; [vpt.md](vpt.md) has the other presets.
+"""
+
+_TYPES = {
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    str: "text",
+    dict: "mapping",
+    tuple: "list of integers",
+}
 
 
 def page() -> str:
     """Return docs/options.md."""
+    from rllib_minestudio.models.vpt.config import VPTConfig  # late: it takes torch along
+
     parts = [_INTRODUCTION]
     for name, options in ALGORITHMS.items():
         parts.append(f"## {name}\n\n{_table(options)}")
         for option in fields(options):
             if (group := group_of(option)) is not None:
                 parts.append(f"### {name}: `{option.name}`\n\n{_table(group)}")
-    return "\n".join(parts)
+    return "\n".join([*parts, f"{_MODEL}\n{_table(VPTConfig)}"])
 
 
 def help_text() -> str:
@@ -80,6 +96,7 @@ def _default(option: Field) -> str:
 
 
 def _yaml(value: object) -> str:
+    value = list(value) if isinstance(value, tuple) else value
     return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
 
 

@@ -196,9 +196,14 @@ class PPOOptions(SharedOptions):
     )
 
     @property
+    def buffer_limits(self) -> ReplayBufferOptions:
+        """The options of the replay buffer."""
+        return ReplayBufferOptions(**self.replay_buffer)
+
+    @property
     def max_staleness(self) -> int:
         """How many versions old a fragment's weights may be."""
-        return int(self.replay_buffer["max_staleness"])
+        return self.buffer_limits.max_staleness
 
     @property
     def fragments_per_sequence(self) -> int:
@@ -207,7 +212,7 @@ class PPOOptions(SharedOptions):
         The option has MineStudio's name. A chunk elsewhere is a piece of truncated backpropagation
         through time.
         """
-        return int(self.replay_buffer["fragments_per_chunk"])
+        return self.buffer_limits.fragments_per_chunk
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

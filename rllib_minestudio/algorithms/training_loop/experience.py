@@ -16,6 +16,7 @@ from ray.exceptions import RayError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
+from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
@@ -31,14 +32,21 @@ class Experience(ABC):
     Args:
         limits: Of the replay buffer.
         on_report: Gets the report of every rollout.
+        seed: Of the order in which fragments are sampled.
 
     Attributes:
         replay_buffer: Fragments, or references to fragments in Ray's object store.
     """
 
-    def __init__(self, limits: dict[str, int], on_report: OnReport) -> None:
+    def __init__(self, limits: ReplayBufferOptions, on_report: OnReport, *, seed: int = 0) -> None:
         """Begin without experience."""
-        self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(**limits)
+        self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(
+            max_fragments=limits.max_fragments,
+            max_reuse=limits.max_reuse,
+            max_staleness=limits.max_staleness,
+            fragments_per_sequence=limits.fragments_per_chunk,
+            seed=seed,
+        )
         self._on_report = on_report
 
     # ---------------------------------------------------------------- batches
@@ -113,13 +121,20 @@ class LocalExperience(Experience):
         on_report: Gets the report of every rollout.
         has_local_learner: Whether the learner is in this process as well; otherwise fragments go
             into the object store.
+        seed: Of the order in which fragments are sampled.
     """
 
     def __init__(
-        self, runner: Any, limits: dict[str, int], on_report: OnReport, *, has_local_learner: bool
+        self,
+        runner: Any,
+        limits: ReplayBufferOptions,
+        on_report: OnReport,
+        *,
+        has_local_learner: bool,
+        seed: int = 0,
     ) -> None:
         """Begin without experience."""
-        super().__init__(limits, on_report)
+        super().__init__(limits, on_report, seed=seed)
         self._runner = runner
         self._has_local_learner = has_local_learner
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
 from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
+from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.rollout_report import SAMPLING, RolloutReport
 from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
 
@@ -20,7 +21,7 @@ LAST_BIN = 8
 
 
 def sample_metrics(
-    samples: Sequence[Sample[Any]], limits: Mapping[str, int]
+    samples: Sequence[Sample[Any]], limits: ReplayBufferOptions
 ) -> dict[tuple[str, ...], float]:
     """Staleness and reuse of what was trained on: means, and shares by value.
 
@@ -36,8 +37,8 @@ def sample_metrics(
         ("reuse_mean",): sum(uses) / len(uses),
     }
     for name, values, bins in (
-        ("staleness", staleness, range(limits["max_staleness"] + 1)),
-        ("reuse", uses, range(1, limits["max_reuse"] + 1)),
+        ("staleness", staleness, range(limits.max_staleness + 1)),
+        ("reuse", uses, range(1, limits.max_reuse + 1)),
     ):
         measured |= {(name, bin_): share for bin_, share in _histogram(values, bins).items()}
     return {(REPLAY_BUFFER_RESULTS, *name): value for name, value in measured.items()}

@@ -15,6 +15,7 @@ from typing import Any
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
+from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.training_loop.experience import (
     Experience,
@@ -41,19 +42,21 @@ class RemoteExperience(Experience):
         on_report: Gets the report of every rollout.
         fragments_per_iteration: As in the config.
         max_restarts_per_hour: As in the config.
+        seed: Of the order in which fragments are sampled.
     """
 
     def __init__(
         self,
         requests: RolloutRequests,
-        limits: dict[str, int],
+        limits: ReplayBufferOptions,
         on_report: OnReport,
         *,
         fragments_per_iteration: int,
         max_restarts_per_hour: int,
+        seed: int = 0,
     ) -> None:
         """Start the actor that hands out weights; playing begins with the first sample."""
-        super().__init__(limits, on_report)
+        super().__init__(limits, on_report, seed=seed)
         self.requests = requests
         self.weights = WeightsPublisher(max_restarts_per_hour)
         self._count = fragments_per_iteration
@@ -61,7 +64,7 @@ class RemoteExperience(Experience):
         self._version = self._number_here = self._unreachable = 0
         # If no staleness is allowed, runners wait for the weights: no fragment may be of two
         # versions.
-        self._aligned = limits["max_staleness"] == 0
+        self._aligned = limits.max_staleness == 0
 
     @property
     def meanwhile(self) -> Callable[[float], None]:

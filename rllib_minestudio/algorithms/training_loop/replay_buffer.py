@@ -174,10 +174,10 @@ class ReplayBuffer(Generic[Payload]):
         is_stale = weights_version < self._oldest_version()
         if fragments and (is_stale or fragments[-1].key[1] + 1 != key[1]):
             self._num_growing -= len(fragments)
-            self._note_gone(fragments, "dropped_incomplete")
+            self.counts.dropped_incomplete += len(fragments)
             fragments = []
         if is_stale:
-            self._note_gone([held], "dropped_stale")
+            self.counts.dropped_stale += 1
             return
         if len(self) >= self.max_fragments:
             self._evict()
@@ -196,15 +196,15 @@ class ReplayBuffer(Generic[Payload]):
         self._version = version
         oldest = self._oldest_version()
         for name in self._queue.pop_older(oldest):
-            self._note_gone(self._sequences.pop(name).fragments, "dropped_stale")
+            self.counts.dropped_stale += len(self._sequences.pop(name).fragments)
         for env_id, fragments in list(self._growing.items()):
             stale = [i for i, held in enumerate(fragments) if held.weights_version < oldest]
             if stale:
-                kept = fragments[stale[-1] + 1 :]
-                self._num_growing -= len(fragments) - len(kept)
-                self._growing[env_id] = kept
-                for i, held in enumerate(fragments[: stale[-1] + 1]):
-                    self._note_gone([held], "dropped_stale" if i in stale else "dropped_incomplete")
+                dropped = stale[-1] + 1
+                self._num_growing -= dropped
+                self._growing[env_id] = fragments[dropped:]
+                self.counts.dropped_stale += len(stale)
+                self.counts.dropped_incomplete += dropped - len(stale)
 
     # ---------------------------------------------------------------- out
 
@@ -242,14 +242,11 @@ class ReplayBuffer(Generic[Payload]):
         """Forget sequences whose data were lost, if they are still here."""
         for name in sequences:
             if name in self._sequences:
-                self._queue.remove(name)
-                self._note_gone(self._sequences.pop(name).fragments, "dropped_unreadable")
+                self.counts.dropped_unreadable += self._remove(name)
 
     def clear(self) -> None:
         """Forget all fragments; they count as evicted."""
-        complete = [sequence.fragments for sequence in self._sequences.values()]
-        for fragments in [*complete, *self._growing.values()]:
-            self._note_gone(fragments, "evicted")
+        self.counts.evicted += len(self)
         self._sequences.clear()
         self._queue.clear()
         self._growing.clear()
@@ -267,9 +264,7 @@ class ReplayBuffer(Generic[Payload]):
 
     def _use(self, names: list[FragmentKey], trained_at: int) -> list[Sample[Payload]]:
         """Hand out sequences that were taken out of the queue, and put back what may be reused."""
-        # The learner waits for this: one pass over the fragments, and they are counted at the end.
         samples: list[Sample[Payload]] = []
-        used_up: list[_Held[Payload]] = []
         for name in names:
             sequence = self._sequences[name]
             version = sequence.weights_version
@@ -278,23 +273,21 @@ class ReplayBuffer(Generic[Payload]):
                 self._queue.add(name, uses=uses, version=version)
             else:
                 del self._sequences[name]
-                used_up += sequence.fragments
+                self.counts.used_up += len(sequence.fragments)
             for held in sequence.fragments:
                 samples.append(Sample(held.payload, trained_at - version, uses, name))
-        self._note_gone(used_up, "used_up")
         return samples
 
     def _evict(self) -> None:
         """Make room by the oldest sequence, or else the oldest incomplete one."""
         if self._sequences:
-            name = next(iter(self._sequences))
-            self._queue.remove(name)
-            self._note_gone(self._sequences.pop(name).fragments, "evicted")
+            self.counts.evicted += self._remove(next(iter(self._sequences)))
         elif self._growing:
             _, fragments = self._growing.popitem(last=False)
             self._num_growing -= len(fragments)
-            self._note_gone(fragments, "evicted")
+            self.counts.evicted += len(fragments)
 
-    def _note_gone(self, fragments: list[_Held[Payload]], why: str) -> None:
-        """Count fragments that leave the buffer, under one of the names of `BufferCounts`."""
-        setattr(self.counts, why, getattr(self.counts, why) + len(fragments))
+    def _remove(self, name: FragmentKey) -> int:
+        """Remove a sequence, and return how many fragments it had."""
+        self._queue.remove(name)
+        return len(self._sequences.pop(name).fragments)

@@ -1,9 +1,9 @@
 """A hunter with a player's limits, whose play can be learned from the frames alone.
 
-The scripted hunter knows every animal around it and turns at once. Whoever imitates it sees
+The scripted hunter knows every animal around it and turns at once. A network that imitates it sees
 neither the animals behind nor the reason for a sudden turn, and a clone of faultless play never
-sees a mistake put right. This one sees what the frame shows, sees it late, turns smoothly and not
-quite true, and rests now and then.
+sees a mistake corrected. This hunter sees what the frame shows, with a delay, turns smoothly and
+with small errors, and rests now and then.
 """
 
 from __future__ import annotations

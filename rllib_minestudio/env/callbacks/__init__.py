@@ -1,7 +1,7 @@
 """Callbacks of MineStudio's simulator loop: what turns a world into a task."""
 
 from rllib_minestudio.env.callbacks.base import HOOKS, MinecraftCallback
-from rllib_minestudio.env.callbacks.builder import CALLBACKS, build_callbacks
+from rllib_minestudio.env.callbacks.builder import CALLBACKS, build_callbacks, check_callbacks
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
@@ -43,4 +43,5 @@ __all__ = [
     "TaskFileCallback",
     "VoxelsCallback",
     "build_callbacks",
+    "check_callbacks",
 ]

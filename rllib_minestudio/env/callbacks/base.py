@@ -1,22 +1,19 @@
 """The hooks of MineStudio's simulator loop, and the base class of callbacks.
 
 A callback is any object with some of the methods named in `HOOKS`; inheriting from
-`MinecraftCallback` is a convenience. Hooks receive the simulator (`MinecraftSim`) first and may
-use `sim.env` (`execute_cmd`, `step`, `seed`, `action_space.no_op`), `sim.np_random` (the only
-source of randomness, so that seeds reproduce episodes), `sim.obs`, `sim.info`,
-`sim.already_reset`, `sim.callback_messages` and `sim._wrap_obs_info`.
+`MinecraftCallback` is a convenience. Hooks receive the simulator first, and may use of it what
+`Sim` names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.backends.protocol import Backend
 
 Obs = dict[str, Any]
 Info = dict[str, Any]
@@ -35,16 +32,50 @@ HOOKS = (
 )
 
 
+class Sim(Protocol):
+    """What callbacks may use of the simulator, under MineStudio's names.
+
+    Attributes:
+        env: The game.
+        np_random: The only source of randomness for callbacks, so that seeds reproduce episodes.
+        obs: The latest observation, `{"image": uint8 (H, W, 3)}`.
+        info: The latest info, the frame (`pov`) included.
+        already_reset: Whether the game runs, so that a callback may veto a hard reset.
+        callback_messages: Texts that callbacks want to be known, such as help.
+        obs_size: (width, height) of observations in pixels.
+        render_size: (width, height) of rendered frames in pixels.
+        worker_index: Which of several workers with the same options this one is.
+        vector_index: Which environment of that worker this one is.
+    """
+
+    env: Backend
+    np_random: np.random.Generator
+    obs: Obs
+    info: Info
+    already_reset: bool
+    callback_messages: set[str]
+    obs_size: tuple[int, int]
+    render_size: tuple[int, int]
+    worker_index: int
+    vector_index: int
+
+    def _wrap_obs_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
+        """Return what `env.step` gave as an observation and an info.
+
+        Callbacks that step the game return its last step this way. The name is MineStudio's.
+        """
+
+
 class MinecraftCallback:
     """Changes the simulator's behaviour at fixed points of its loop; by default not at all."""
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Return the environment action to send instead of `action`."""
         return action
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,
@@ -54,25 +85,25 @@ class MinecraftCallback:
         """Return what the step is to report."""
         return obs, reward, terminated, truncated, info
 
-    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+    def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Return whether the game itself has to be reset; False vetoes it."""
         return reset_flag
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Prepare the episode; return its first observation and info."""
         return obs, info
 
-    def before_close(self, sim: MinecraftSim) -> None:
+    def before_close(self, sim: Sim) -> None:
         """Clean up while the game still runs."""
 
-    def after_close(self, sim: MinecraftSim) -> None:
+    def after_close(self, sim: Sim) -> None:
         """Clean up after the game has ended."""
 
-    def before_render(self, sim: MinecraftSim, image: np.ndarray) -> np.ndarray:
+    def before_render(self, sim: Sim, image: np.ndarray) -> np.ndarray:
         """Return the frame, uint8 (H, W, 3), to show instead of `image`."""
         return image
 
-    def after_render(self, sim: MinecraftSim, image: np.ndarray) -> np.ndarray:
+    def after_render(self, sim: Sim, image: np.ndarray) -> np.ndarray:
         """Like `before_render`, after all callbacks have had their first turn."""
         return image
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from rllib_minestudio.env.callbacks.base import HOOKS
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
@@ -70,26 +70,72 @@ def build_callbacks(specs: Sequence[Any]) -> list[Any]:
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
     """
+    return _for_each(specs, _build_one)
+
+
+def check_callbacks(specs: Sequence[Any]) -> None:
+    """Check what `build_callbacks` takes, and build none of the users' classes.
+
+    Their constructors may do anything, so that what these refuse is known only when an environment
+    is built. Those of the built-in callbacks check and keep their arguments, and are called.
+
+    Raises:
+        InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
+    """
+    _for_each(specs, _check_one)
+
+
+class _Constructor(NamedTuple):
+    """What a spec says to build: a class by the name that the user gave it, and its arguments."""
+
+    name: str
+    factory: Callable[..., Any]
+    keywords: Mapping[str, Any]
+
+
+def _for_each(specs: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
+    """Return what `act` makes of each spec, or raise everything that it complains about."""
     problems = Problems()
-    callbacks = []
+    results = []
     if not is_list(specs):
         problems.add("callbacks", specs, "must be a list")
         specs = []
     for i, spec in enumerate(specs):
         try:
-            callbacks.append(_build_one(spec))
+            results.append(act(spec))
         except InvalidOptionsError as error:
             owner = Problems(f"callbacks[{i}]")
             owner.include(error)
             problems.messages.extend(owner.messages)
     problems.raise_if_any()
-    return callbacks
+    return results
 
 
 def _build_one(spec: Any) -> Any:
     """Build one callback or raise InvalidOptionsError."""
+    constructor = _read(spec)
+    return spec if constructor is None else adapt(_call(constructor, _build_one))
+
+
+def _check_one(spec: Any) -> Any:
+    """Return a spec, or raise InvalidOptionsError."""
+    constructor = _read(spec)
+    if constructor is not None and constructor.factory in CALLBACKS.values():
+        _call(constructor, _check_one)
+    return spec
+
+
+def _read(spec: Any) -> _Constructor | None:
+    """Return what a spec says to build, checked as far as it can be without building it.
+
+    Returns:
+        None for a spec that is a callback itself.
+
+    Raises:
+        InvalidOptionsError: If there is no such class, or it takes other arguments.
+    """
     if isinstance(spec, str):
-        return _construct(spec, {})
+        return _named(spec, {})
     if isinstance(spec, Mapping):
         if len(spec) != 1:
             raise InvalidOptionsError(
@@ -97,34 +143,45 @@ def _build_one(spec: Any) -> Any:
                 f"got the keys {list(spec)}. Is the indentation of the arguments right?"
             )
         ((name, arguments),) = spec.items()
-        return _construct(name, {} if arguments is None else arguments)
+        return _named(name, {} if arguments is None else arguments)
     if isinstance(spec, type) or not _has_hooks(spec):
         raise InvalidOptionsError(
             f"must be a name, {{Name: {{argument: value}}}}, or an object with at least one of "
             f"the hooks {', '.join(HOOKS)}; got {spec!r}."
         )
-    return spec
+    return None
 
 
-def _construct(name: Any, arguments: Any) -> Any:
-    """Call the callback class `name` with its arguments, naming it in every complaint."""
+def _named(name: Any, arguments: Any) -> _Constructor:
+    """Find the callback class `name`, and see whether it takes these arguments."""
     problems = Problems(str(name))
     factory = _resolve(name)
     keywords = _as_keywords(problems, factory, arguments)
     _check_signature(problems, factory, keywords)
     problems.raise_if_any()
+    return _Constructor(name, factory, keywords)
+
+
+def _call(constructor: _Constructor, act: Callable[[Any], Any]) -> Any:
+    """Call a callback class, naming it in every complaint.
+
+    Args:
+        constructor: The class and its arguments.
+        act: What to do with the callbacks of a `Compose`, each.
+    """
+    name, factory, keywords = constructor
     try:
         if factory is Compose and "callbacks" in keywords:
-            keywords = {**keywords, "callbacks": build_callbacks(keywords["callbacks"])}
-        callback = factory(**keywords)
+            keywords = {**keywords, "callbacks": _for_each(keywords["callbacks"], act)}
+        return factory(**keywords)
     except InvalidOptionsError as error:
+        problems = Problems(name)
         problems.include(error)
         raise InvalidOptionsError(problems.messages) from error
     except Exception as error:
         raise InvalidOptionsError(
             f"{name}: its constructor raised {type(error).__name__}: {error}"
         ) from error
-    return adapt(callback)
 
 
 def _resolve(name: Any) -> Callable[..., Any]:

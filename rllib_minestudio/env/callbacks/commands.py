@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.option_checks import Problems, is_list
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
-
 
 _LONGEST = 32500
 """Characters, as in Minecraft's command blocks."""
@@ -46,7 +42,7 @@ class CommandsCallback(MinecraftCallback):
         problems.raise_if_any()
         self.commands = list(commands)
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Execute the commands, one game tick each."""
         for command in self.commands:
             raw_obs, _, _, raw_info = sim.env.execute_cmd(command)

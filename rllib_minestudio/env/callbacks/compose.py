@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import (
     Info,
     MinecraftCallback,
     Obs,
+    Sim,
     StepResult,
     bound_hooks,
 )
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 ALL = -1
 
@@ -51,7 +49,7 @@ class Compose(MinecraftCallback):
         self.options = options
         self.activate_callbacks: list[Any] = []
 
-    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+    def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Draw the callbacks of the coming episode and ask them about the reset."""
         if self.options == ALL:
             self.activate_callbacks = self.callbacks
@@ -62,13 +60,13 @@ class Compose(MinecraftCallback):
             reset_flag = hook(sim, reset_flag)
         return reset_flag
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Let the active callbacks prepare the episode."""
         for hook in bound_hooks(self.activate_callbacks, "after_reset"):
             obs, info = hook(sim, obs, info)
         return obs, info
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Pass the action through the active callbacks."""
         for hook in bound_hooks(self.activate_callbacks, "before_step"):
             action = hook(sim, action)
@@ -76,7 +74,7 @@ class Compose(MinecraftCallback):
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,
@@ -89,23 +87,23 @@ class Compose(MinecraftCallback):
             result = hook(sim, *result)
         return result
 
-    def before_close(self, sim: MinecraftSim) -> None:
+    def before_close(self, sim: Sim) -> None:
         """Tell every callback, active or not."""
         for hook in bound_hooks(self.callbacks, "before_close"):
             hook(sim)
 
-    def after_close(self, sim: MinecraftSim) -> None:
+    def after_close(self, sim: Sim) -> None:
         """Tell every callback, active or not."""
         for hook in bound_hooks(self.callbacks, "after_close"):
             hook(sim)
 
-    def before_render(self, sim: MinecraftSim, image: np.ndarray) -> np.ndarray:
+    def before_render(self, sim: Sim, image: np.ndarray) -> np.ndarray:
         """Pass the frame through the active callbacks."""
         for hook in bound_hooks(self.activate_callbacks, "before_render"):
             image = hook(sim, image)
         return image
 
-    def after_render(self, sim: MinecraftSim, image: np.ndarray) -> np.ndarray:
+    def after_render(self, sim: Sim, image: np.ndarray) -> np.ndarray:
         """Pass the frame through the active callbacks."""
         for hook in bound_hooks(self.activate_callbacks, "after_render"):
             image = hook(sim, image)

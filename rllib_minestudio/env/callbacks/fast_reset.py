@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rllib_minestudio.env.callbacks.base import MinecraftCallback
+from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _WEATHERS = ("clear", "rain", "thunder")
 
@@ -65,7 +62,7 @@ class FastResetCallback(MinecraftCallback):
         self.start_time = start_time
         self.start_weather = start_weather
 
-    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+    def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Veto the hard reset if the game runs, and do the same by commands."""
         if not sim.already_reset:
             return reset_flag

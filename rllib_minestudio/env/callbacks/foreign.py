@@ -7,14 +7,11 @@ import io
 import logging
 import random
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
+from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, Sim, StepResult
 
 _PACKAGE = "minestudio."
 _TIME_LIMIT = "JudgeResetCallback"
@@ -69,7 +66,7 @@ def _defines(kind: type, hook: str) -> bool:
 def _contained(hook: Callable[..., Any]) -> Callable[..., Any]:
     """Return a reset hook without effects on the rest of the process."""
 
-    def contained(sim: MinecraftSim, *arguments: Any) -> Any:
+    def contained(sim: Sim, *arguments: Any) -> Any:
         printed = io.StringIO()
         with _seeded(sim.np_random), contextlib.redirect_stdout(printed):
             result = hook(sim, *arguments)
@@ -84,7 +81,7 @@ def _truncating(hook: Callable[..., StepResult]) -> Callable[..., StepResult]:
     """Return the hook of a time limit that truncates."""
 
     def truncating(
-        sim: MinecraftSim, obs: Obs, reward: float, terminated: bool, truncated: bool, info: Info
+        sim: Sim, obs: Obs, reward: float, terminated: bool, truncated: bool, info: Info
     ) -> StepResult:
         with contextlib.redirect_stdout(io.StringIO()):
             obs, reward, ended, truncated, info = hook(

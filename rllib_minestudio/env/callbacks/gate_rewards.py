@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.callbacks.voxels import DEFAULT_BOX, VOXELS
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _WIDTH, _HEIGHT = 4, 5
 """Blocks of a portal's frame, corners included."""
@@ -44,8 +41,8 @@ class GateRewardsCallback(MinecraftCallback):
         # # # #
 
     and at least 0. Scores and rewards are MineStudio's to the last bit, with two consequences:
-    the first step pays for obsidian that stood there before, and whoever walks away from a portal
-    pays back what leaves the box.
+    the first step pays for obsidian that stood there before, and an agent that walks away from a
+    portal pays back what leaves the box.
 
     Two things are different. The blocks are asked for here if no callback before this one asks for
     them (`Voxels` after it still chooses the box); MineStudio pays nothing without its `Voxels`.
@@ -56,18 +53,18 @@ class GateRewardsCallback(MinecraftCallback):
         """Begin with a score of zero."""
         self._score = 0.0
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Begin anew: no blocks are known before the first step."""
         self._score = 0.0
         return obs, info
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Ask for the blocks around the player."""
         return action if VOXELS in action else {**action, VOXELS: list(DEFAULT_BOX)}
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _FIELDS = ("seed", "position")
 _FARTHEST = 30_000_000
@@ -49,13 +46,13 @@ class HardResetCallback(MinecraftCallback):
         self.spawn_positions = [dict(spawn) for spawn in spawn_positions]
         self.position = self.spawn_positions[0]
 
-    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+    def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Draw an entry, and have the game reset with its seed."""
         self.position = self.spawn_positions[sim.np_random.integers(len(self.spawn_positions))]
         sim.env.seed(self.position["seed"])
         return True
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Teleport the player, and let it arrive: 51 ticks in all."""
         place = " ".join(map(_coordinate, self.position["position"]))
         raw_obs, _, _, raw_info = sim.env.execute_cmd(f"/tp @a {place}")

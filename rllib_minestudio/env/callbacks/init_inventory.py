@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
+from rllib_minestudio.env.backends.protocol import RawObs
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.callbacks.quantities import QUANTITY_RULE, RANDOM, allowed_quantities
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.errors import did_you_mean
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from rllib_minestudio.env.backends.protocol import RawObs
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _CARRIED_SLOTS = range(36)
 """Hotbar and inventory: where random slots are drawn from."""
@@ -99,7 +96,7 @@ class InitInventoryCallback(MinecraftCallback):
         )
         self._complaints: set[str] = set()
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Fill the slots, one tick each, and wait until they are filled."""
         stacks = self._draw(sim)
         if not stacks:
@@ -115,7 +112,7 @@ class InitInventoryCallback(MinecraftCallback):
             self._complain(slot, stacks[slot]["type"])
         return sim._wrap_obs_info(raw_obs, raw_info)
 
-    def _draw(self, sim: MinecraftSim) -> dict[int, Mapping[str, Any]]:
+    def _draw(self, sim: Sim) -> dict[int, Mapping[str, Any]]:
         """Decide what goes into which slot: fixed slots first, then random ones, distractions."""
         stacks: dict[int, Mapping[str, Any]] = {
             int(entry["slot"]): entry for entry in self.init_inventory if entry["slot"] != RANDOM

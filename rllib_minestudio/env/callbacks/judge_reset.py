@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.option_checks import Problems, is_integer
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
-
 
 _LONGEST = 10**9
 """Steps of an episode: a year and a half of play."""
@@ -38,14 +32,14 @@ class JudgeResetCallback(MinecraftCallback):
         self.time_limit = time_limit
         self.time_step = 0
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Start counting."""
         self.time_step = 0
         return obs, info
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,

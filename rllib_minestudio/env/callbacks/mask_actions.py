@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_minestudio.env.actions import KEYS, EnvAction, check_env_action
-from rllib_minestudio.env.callbacks.base import MinecraftCallback
+from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
 from rllib_minestudio.env.option_checks import Problems
 from rllib_minestudio.errors import InvalidActionError
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 
 class MaskActionsCallback(MinecraftCallback):
@@ -37,7 +34,7 @@ class MaskActionsCallback(MinecraftCallback):
         problems.raise_if_any()
         self.action_settings = action_settings
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Return the action with the overrides in place."""
         return {**action, **self.action_settings}
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, EnvAction
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 
 ENV_PREV_ACTION = "env_prev_action"
 """Key of the observation."""
@@ -34,19 +29,19 @@ class PrevActionCallback(MinecraftCallback):
         """Begin with no action."""
         self.prev_action: EnvAction = {}
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Tell that nothing was done."""
         self.prev_action = {}
         return {**obs, ENV_PREV_ACTION: _as_arrays({})}, info
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Remember the action."""
         self.prev_action = action
         return action
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,

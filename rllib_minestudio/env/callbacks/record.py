@@ -6,19 +6,16 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _FRAME_TYPES = ("pov", "obs")
 _SWITCHES = (
@@ -106,14 +103,14 @@ class RecordCallback(MinecraftCallback):
         self._frames = 0
         self._action: EnvAction = {}
 
-    def before_reset(self, sim: MinecraftSim, reset_flag: bool) -> bool:
+    def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Complete the episode's files."""
         self._finish()
         if self.recording:
             self.episode_id += 1
         return reset_flag
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Begin an episode's files with its first frame."""
         sim.callback_messages.add(_HELP)
         info = self._with_state(info)
@@ -123,14 +120,14 @@ class RecordCallback(MinecraftCallback):
             self._record(sim, obs, info, {})
         return obs, info
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Remember the action."""
         self._action = action
         return action
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,
@@ -152,30 +149,29 @@ class RecordCallback(MinecraftCallback):
             self._record(sim, obs, info, self._action)
         return obs, reward, terminated, truncated, info
 
-    def before_close(self, sim: MinecraftSim) -> None:
+    def before_close(self, sim: Sim) -> None:
         """Complete the last episode's files."""
         self._finish()
 
-    def _begin(self, sim: MinecraftSim) -> None:
+    def _begin(self, sim: Sim) -> None:
         """Open the files of an episode."""
-        options = sim.options
         name = "render_size" if self.frame_type == "pov" else "obs_size"
-        width, height = getattr(options, name)
+        width, height = getattr(sim, name)
         if width % 2 or height % 2:
             raise InvalidOptionsError(
                 f"Record: H.264 stores frames of even width and height only; got {width}x{height}. "
                 f"Change {name}."
             )
         folder = self.record_path
-        if options.worker_index or options.vector_index:
-            folder /= f"env-{options.worker_index}-{options.vector_index}"
+        if sim.worker_index or sim.vector_index:
+            folder /= f"env-{sim.worker_index}-{sim.vector_index}"
         try:
             self._writer = MineStudioPlayWriter(folder, self.episode_id, self.fps, self._contents)
             self.episode_id = self._writer.number
         except RecordingError as error:
             _logger.error("%s The episode goes on unrecorded.", error)
 
-    def _record(self, sim: MinecraftSim, obs: Obs, info: Info, action: Mapping[str, Any]) -> None:
+    def _record(self, sim: Sim, obs: Obs, info: Info, action: Mapping[str, Any]) -> None:
         """Write a frame, unless writing has failed before."""
         if self._writer is None:
             return
@@ -192,10 +188,10 @@ class RecordCallback(MinecraftCallback):
         state = f"Recording: {'On' if self.recording else 'Off'}, Recording Time: {self._frames}"
         return {**info, _MESSAGE: {**info.get(_MESSAGE, {}), "RecordCallback": state}}
 
-    def _frame(self, sim: MinecraftSim, obs: Obs) -> np.ndarray:
+    def _frame(self, sim: Sim, obs: Obs) -> np.ndarray:
         if self.frame_type == "obs":
             return obs["image"]
-        return sim.env.render(sim.options.render_size)
+        return sim.env.render(sim.render_size)
 
     def _finish(self) -> None:
         self._frames = 0

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 STATISTICS = (
     "use_item",
@@ -83,7 +80,7 @@ class RewardsCallback(MinecraftCallback):
         self._counts = [0.0] * len(self._rules)
         self._times_paid: Counter[str] = Counter()
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Take the present counts as zero: a fast reset does not clear the game's statistics."""
         self._counts = [rule.count(info) for rule in self._rules]
         self._times_paid.clear()
@@ -91,7 +88,7 @@ class RewardsCallback(MinecraftCallback):
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.option_checks import Problems, is_integer
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _LONGEST = 10**9
 
@@ -20,7 +16,7 @@ class SpeedTestCallback(MinecraftCallback):
 
     The time is that of the game's tick and of the callbacks that come after this one before the
     tick and before this one after it; resets and the policy are not in it. It is printed, not
-    logged: whoever asks for it wants to see it, and Ray shows what its workers print.
+    logged: a user who asks for it wants to see it, and Ray shows what its workers print.
 
     Attributes:
         num_steps: Steps so far, over all episodes.
@@ -45,14 +41,14 @@ class SpeedTestCallback(MinecraftCallback):
         self.total_times = 0.0
         self._begun = 0.0
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Start the clock."""
         self._begun = time.perf_counter()
         return action
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,

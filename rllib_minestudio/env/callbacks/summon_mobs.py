@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 _MOST_MOBS = 1000
 """Of one kind; each takes a tick to summon."""
@@ -43,7 +40,7 @@ class SummonMobsCallback(MinecraftCallback):
         problems.raise_if_any()
         self.mobs = [dict(mob) for mob in mobs]
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Summon all mobs, one game tick each."""
         for mob in self.mobs:
             name = (mob.get("name") or mob["mob_name"]).removeprefix("minecraft:")

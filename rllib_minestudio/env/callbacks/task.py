@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, StepResult
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.option_checks import Problems, is_list
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 TASK, TASK_TEXT = "task", "task_text"
 """Info keys that name the task and say it in words; `TASK` is also the key in `sim.obs`."""
@@ -48,7 +45,7 @@ class TaskCallback(MinecraftCallback):
         self.task_cfg = [dict(task) for task in task_cfg]
         self._told: Info = {}
 
-    def after_reset(self, sim: MinecraftSim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Draw the episode's task and name it."""
         task = self.task_cfg[sim.np_random.integers(len(self.task_cfg))]
         self._told = {TASK: task["name"], TASK_TEXT: task.get("text", "")}
@@ -56,7 +53,7 @@ class TaskCallback(MinecraftCallback):
 
     def after_step(
         self,
-        sim: MinecraftSim,
+        sim: Sim,
         obs: Obs,
         reward: float,
         terminated: bool,

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from rllib_minestudio.env.callbacks.base import MinecraftCallback
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
 from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.env.voxel.observed_boxes import voxels_box
-
-if TYPE_CHECKING:
-    from rllib_minestudio.env.actions import EnvAction
-    from rllib_minestudio.env.simulator import MinecraftSim
 
 VOXELS = "voxels"
 """Key of the request in an action, and of the answer in the info."""
@@ -52,7 +48,7 @@ class VoxelsCallback(MinecraftCallback):
         problems.raise_if_any()
         self.voxels_ins = list(voxels_ins)
 
-    def before_step(self, sim: MinecraftSim, action: EnvAction) -> EnvAction:
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Return the action with the request."""
         return {**action, VOXELS: list(self.voxels_ins)}
 

@@ -1,6 +1,6 @@
 """The embedded engine: a small voxel game after Minecraft Java 1.16, in numpy and numba.
 
-`engine.VoxelEngine` is the door. Below it, imports point downwards:
+`engine.VoxelEngine` is its interface. Below it, imports point downwards:
 
     engine         facade: reset, tick, execute, render, info
     commands/      chat commands

@@ -1,4 +1,4 @@
-"""The embedded engine's only door: everything above it uses `VoxelEngine` alone."""
+"""The embedded engine's interface: code outside `env/voxel` uses `VoxelEngine` alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
+from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.renderer import Renderer
@@ -120,17 +121,7 @@ class VoxelEngine:
         renderer = self._renderers.get(size)
         if renderer is None:
             renderer = self._renderers[size] = Renderer(size, *self._view)
-        state = self._game.state
-        return renderer.draw(
-            state.world,
-            state.player,
-            state.mobs,
-            state.items,
-            state.player.inventory,
-            state.daytime,
-            out,
-            state.falling,
-        )
+        return draw_view(self._game.state, renderer, out)
 
     def info(self, voxels: Box | None = None, mobs: Box | None = None) -> dict[str, Any]:
         """What MineStudio tells beside the frame, as fresh plain objects.

@@ -1,9 +1,9 @@
 """Compiles the engine's kernels once per machine, however many processes start together.
 
-The first process to come takes a lock, has a child play a short game that runs every kernel,
-and leaves a marker beside the machine code; the others wait for it. A child, because a process that
-compiles a kernel rounds a few pixels in millions otherwise than those that load it: this way all
-that play have loaded theirs, and the same seed gives the same frame in any of them.
+The first process to come takes a lock, has a child play a short game that runs every kernel, and
+leaves a marker beside the machine code; the others wait for it. A process that compiles a kernel
+rounds a few pixels in millions differently from those that load it. As a child compiles them, every
+process that plays has loaded its kernels, and the same seed gives the same frame in all of them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ _OUTDATED_AFTER = 30 * 24 * 3600.0
 _REPORT_SECONDS = 30.0
 
 _STAGE = "stage:"
-"""Begins the lines by which a child says how far it is."""
+"""Begins the lines in which the child reports its progress."""
+_PROGRAM = "rllib_minestudio.env.voxel.warmup_game"
 _LINES_OF_A_FAILURE = 20
 
 _in_process = threading.Lock()
-_rehearsing = False
-"""Whether this process is the child that compiles; its engines must not wait for itself."""
 
 
 def _marker() -> Path:
@@ -59,7 +58,7 @@ def warmup(progress: Callable[[str], None] | None = None) -> None:
     Raises:
         EngineError: If the cache folder cannot be written, or compiling fails.
     """
-    if is_warm() or _rehearsing:
+    if is_warm():
         return
     tell = progress or _logger.warning
     with _in_process, _machine_lock(tell):
@@ -73,7 +72,7 @@ def _compile(tell: Callable[[str], None]) -> None:
     package = str(Path(__file__).parents[3])
     search = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     child = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import rehearse; rehearse()"],
+        [sys.executable, "-m", _PROGRAM, _STAGE],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -98,18 +97,6 @@ def _told(child: subprocess.Popen[str], tell: Callable[[str], None]) -> Iterator
         if line.startswith(_STAGE):
             tell(line.removeprefix(_STAGE).rstrip())
         yield line
-
-
-def rehearse() -> None:
-    """Runs every kernel, which compiles those that are not compiled; prints the stages."""
-    # Imported late because it builds an engine, and the engine calls `warmup`.
-    from rllib_minestudio.env.voxel.warmup_game import STAGES
-
-    global _rehearsing
-    _rehearsing = True
-    for number, (name, stage) in enumerate(STAGES, 1):
-        print(f"{_STAGE}  {number}/{len(STAGES)} {name}", flush=True)
-        stage()
 
 
 @contextmanager

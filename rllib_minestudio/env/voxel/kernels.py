@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from numba.extending import register_jitable
+
 from rllib_minestudio import compilation_cache
 from rllib_minestudio.compilation_cache import CACHE_VARIABLE as CACHE_VARIABLE
 
@@ -40,6 +42,12 @@ _kernels: list[Any] = []
 def count_compiled() -> int:
     """How many kernels this process has compiled itself, instead of loading them."""
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in _kernels)
+
+
+def shared_with_kernels(function: _F) -> _F:
+    """Decorator of a small function that Python calls as it is, and kernels as a part of them."""
+    shared: _F = register_jitable(inline="always")(function)
+    return shared
 
 
 def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _F]:

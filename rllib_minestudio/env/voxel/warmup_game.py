@@ -1,14 +1,32 @@
-"""A short scripted game that runs every kernel once, so that all of them get compiled."""
+"""A short scripted game that runs every kernel once, so that all of them get compiled.
+
+`python -m rllib_minestudio.env.voxel.warmup_game PREFIX` plays it, and reports its progress in
+lines that begin with PREFIX.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
-from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.commands import execute
+from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.surroundings import location_stats
+from rllib_minestudio.env.voxel.game.view import draw_view
+from rllib_minestudio.env.voxel.render.renderer import Renderer
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
 """Frames of the environments and of videos."""
+
+_SCENE = (
+    "/give @p iron_sword",
+    "/give @p dirt 4",
+    "/summon cow ~ ~ ~2",
+    "/summon pig ~1 ~ ~2",
+    "/setblock ~ ~4 ~4 sand",
+    "/tp @p ~ ~ ~ 0 10",
+)
 
 
 def _terrain() -> None:
@@ -17,20 +35,16 @@ def _terrain() -> None:
     state.world.set_block(0, 100, 0, 1)
 
 
-def _engine() -> VoxelEngine:
-    engine = VoxelEngine(frame_size=_SIZES[0])
-    engine.reset(1, "plains")
-    engine.execute("/give @p iron_sword")
-    engine.execute("/give @p dirt 4")
-    engine.execute("/summon cow ~ ~ ~2")
-    engine.execute("/summon pig ~1 ~ ~2")
-    engine.execute("/setblock ~ ~4 ~4 sand")
-    engine.execute("/tp @p ~ ~ ~ 0 10")
-    return engine
+def _game() -> Game:
+    game = Game()
+    game.begin(1, "plains")
+    for command in _SCENE:
+        execute(game.state, command)
+    return game
 
 
 def _simulation() -> None:
-    engine = _engine()
+    game = _game()
     for tick in range(60):
         keys = {
             "attack": tick % 12 < 6,
@@ -38,23 +52,21 @@ def _simulation() -> None:
             "sneak": tick > 40,
             "drop": tick == 5,
         }
-        engine.tick({name: int(held) for name, held in keys.items()})
-    engine.tick({"hotbar.2": 1, "camera": (80.0, 0.0)})
-    engine.tick({"jump": 1, "use": 1})
-    engine.mobs_near(20.0)
-    engine.info()
-    engine.execute("/setblock ~ ~3 ~ stone")
-    engine.info()
-    engine.biome()
+        game.tick({name: int(held) for name, held in keys.items()})
+    game.tick({"hotbar.2": 1, "camera": (80.0, 0.0)})
+    game.tick({"jump": 1, "use": 1})
+    location_stats(game.state)
+    execute(game.state, "/setblock ~ ~3 ~ stone")
+    location_stats(game.state)
 
 
 def _frames() -> None:
-    engine = _engine()
+    game = _game()
     for size in _SIZES:
-        engine.tick({"attack": 1})
-        engine.render(frame_size=size)
-    engine.execute("/time set midnight")
-    engine.render()
+        game.tick({"attack": 1})
+        draw_view(game.state, Renderer(size))
+    execute(game.state, "/time set midnight")
+    draw_view(game.state, Renderer())
 
 
 STAGES: tuple[tuple[str, Callable[[], None]], ...] = (
@@ -63,3 +75,14 @@ STAGES: tuple[tuple[str, Callable[[], None]], ...] = (
     ("pictures", _frames),
 )
 """Parts of the game, with their names for progress messages."""
+
+
+def main(prefix: str) -> None:
+    """Plays the game, which compiles the kernels that are not compiled; prints the stages."""
+    for number, (name, stage) in enumerate(STAGES, 1):
+        print(f"{prefix}  {number}/{len(STAGES)} {name}", flush=True)
+        stage()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.env.option_checks import not_a_choice
+from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.filters.base import EpisodeFilter
 
@@ -52,9 +53,7 @@ class _Comparison(EpisodeFilter):
 
     def __init__(self, comparison: str, number: float) -> None:
         if comparison not in COMPARISONS:
-            raise InvalidOptionsError(
-                f"comparison is {comparison!r}: it must be one of {', '.join(COMPARISONS)}."
-            )
+            raise InvalidOptionsError(not_a_choice("comparison", comparison, COMPARISONS))
         self.comparison = comparison
         self.number = number
 
@@ -79,10 +78,7 @@ class Measure(_Comparison):
         """Compare `name`, one of `MEASURES`, with `number`."""
         super().__init__(comparison, number)
         if name not in MEASURES:
-            raise InvalidOptionsError(
-                f"measure is {name!r}: it must be one of {', '.join(MEASURES)}."
-                + did_you_mean(name, MEASURES)
-            )
+            raise InvalidOptionsError(not_a_choice("measure", name, MEASURES))
         self.subject = name
 
     def measured(self, episode: EvaluatedEpisode) -> float:
@@ -135,10 +131,7 @@ class Flag(EpisodeFilter):
     def __init__(self, name: str) -> None:
         """Ask for the flag called `name`."""
         if name not in FLAGS:
-            raise InvalidOptionsError(
-                f"flag is {name!r}: it must be one of {', '.join(FLAGS)}."
-                + did_you_mean(name, FLAGS)
-            )
+            raise InvalidOptionsError(not_a_choice("flag", name, FLAGS))
         self.name = name
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
 
-from rllib_minestudio.errors import did_you_mean
+from rllib_minestudio.env.option_checks import broken_rule, not_a_choice, unknown_name
 
 TRACKERS = ("tensorboard", "wandb", "mlflow")
 
@@ -54,15 +54,12 @@ def tracker_problems(options: Mapping[str, Any], path: str) -> list[str]:
     problems = []
     for name, value in options.items():
         if name not in TRACKERS:
-            problems.append(
-                f"{path}.{name}: unknown tracker; valid: {', '.join(TRACKERS)}."
-                f"{did_you_mean(name, TRACKERS)}"
-            )
+            problems.append(unknown_name("tracker", name, TRACKERS, path))
         elif name == "tensorboard":
             if not isinstance(value, bool):
-                problems.append(f"{path}.tensorboard: must be true or false, got {value!r}.")
+                problems.append(broken_rule(f"{path}.tensorboard", value, "must be true or false"))
         elif not isinstance(value, Mapping):
-            problems.append(f"{path}.{name}: must be a mapping, got {value!r}.")
+            problems.append(broken_rule(f"{path}.{name}", value, "must be a mapping"))
         elif name == "wandb":
             problems += _wandb_problems(value, f"{path}.wandb")
         else:
@@ -74,12 +71,9 @@ def _option_problems(options: Mapping[str, Any], valid: Mapping[str, type], path
     problems = []
     for key, value in options.items():
         if key not in valid:
-            problems.append(
-                f"{path}.{key}: unknown key; valid: {', '.join(sorted(valid))}."
-                f"{did_you_mean(key, valid)}"
-            )
+            problems.append(unknown_name("key", key, sorted(valid), path))
         elif not isinstance(value, valid[key]):
-            problems.append(f"{path}.{key}: must be {_KINDS[valid[key]]}, got {value!r}.")
+            problems.append(broken_rule(f"{path}.{key}", value, f"must be {_KINDS[valid[key]]}"))
     return problems
 
 
@@ -87,15 +81,10 @@ def _wandb_problems(options: Mapping[str, Any], path: str) -> list[str]:
     problems = _option_problems(options, WANDB_OPTIONS, path)
     mode = options.get("mode", "online")
     if isinstance(mode, str) and mode not in WANDB_MODES:
-        problems.append(
-            f"{path}.mode: must be one of {', '.join(WANDB_MODES)}, got {mode!r}."
-            f"{did_you_mean(mode, WANDB_MODES)}"
-        )
+        problems.append(not_a_choice(f"{path}.mode", mode, WANDB_MODES))
     if not options.get("project") and not os.environ.get("WANDB_PROJECT"):
         problems.append(f"{path}.project: is missing; name the W&B project the run belongs to.")
-    if find_spec("wandb") is None:
-        problems.append(f"{path}: wandb is not installed; pip install wandb")
-    elif not problems and not _is_offline(options) and not _is_logged_in():
+    if not problems and not _is_offline(options) and not _is_logged_in():
         problems.append(
             f"{path}: this machine is not logged in to Weights & Biases. Run `wandb login`, set "
             "WANDB_API_KEY, or set mode: offline and upload later with `wandb sync`."

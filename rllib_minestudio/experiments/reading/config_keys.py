@@ -12,6 +12,7 @@ from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
 
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
+from rllib_minestudio.env.option_checks import broken_rule, is_integer, unknown_name
 from rllib_minestudio.errors import did_you_mean
 
 ALIASES = {"callbacks": "callbacks_class", "framework": "framework_str", "lambda": "lambda_"}
@@ -47,8 +48,8 @@ def key_problems(config: Mapping[str, Any], default_config: Any, path: str) -> l
         elif key in own_attributes:
             problems.append(f"{path}.{key}: is deprecated in RLlib and has no effect.")
         else:
-            hint = did_you_mean(key, valid) or " No valid key is close to it."
-            problems.append(f"{path}.{key}: unknown key.{hint}")
+            hint = did_you_mean(key, valid) or " No valid key is close to it."  # they are hundreds
+            problems.append(unknown_name("key", key, (), path) + hint)
     return problems
 
 
@@ -69,12 +70,8 @@ def type_problems(config: Mapping[str, Any], default_config: Any, path: str) -> 
             default = float(default)
         rule = _broken_rule(value, default)
         if rule:
-            problems.append(f"{path}.{key}: must be {rule}, got {value!r}.")
+            problems.append(broken_rule(f"{path}.{key}", value, f"must be {rule}"))
     return problems
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
@@ -83,7 +80,7 @@ def _is_number(value: Any) -> bool:
 
 _RULES: tuple[tuple[Callable[[Any], bool], Callable[[Any], bool], str], ...] = (
     (lambda default: isinstance(default, bool), lambda v: isinstance(v, bool), "true or false"),
-    (_is_integer, lambda v: _is_integer(v) or v == "auto", "a whole number"),
+    (is_integer, lambda v: is_integer(v) or v == "auto", "a whole number"),
     (_is_number, lambda v: _is_number(v) or isinstance(v, list), "a number"),
     (
         lambda default: isinstance(default, Mapping),

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from rllib_minestudio.env.option_checks import unknown_name
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
-from rllib_minestudio.experiments.reading.named_objects import closest
 
 RLLIB_NAMES = {
     "interval": "evaluation_interval",
@@ -49,7 +49,7 @@ def with_evaluation(experiment: Experiment, problems: list[str]) -> dict[str, An
         elif key in own:
             options[key] = value
         else:
-            problems.append(closest(str(key), (*RLLIB_NAMES, *own), "key", f"{path}.{key}"))
+            problems.append(unknown_name("key", str(key), (*RLLIB_NAMES, *own), path))
     if experiment.evaluation and "interval" not in experiment.evaluation:
         problems.append(f"{path}.interval: say every how many iterations to evaluate, such as 50.")
     if options:

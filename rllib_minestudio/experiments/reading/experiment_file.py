@@ -30,6 +30,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import ScalarNode, YAMLError
 
+from rllib_minestudio.env.option_checks import broken_rule, unknown_name
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.experiments.reading.assignments import check_assignments, first_line
 from rllib_minestudio.small_files import check_interpolations, check_yaml, read_text
@@ -166,14 +167,11 @@ def _layout_problems(name: Any, body: Any) -> list[str]:
         if key in MOVED_KEYS:
             problems.append(f"{name}.{key}: no longer exists; use {MOVED_KEYS[key]}.")
         elif key not in EXPERIMENT_KEYS:
-            problems.append(
-                f"{name}.{key}: unknown key; an experiment has "
-                f"{', '.join(EXPERIMENT_KEYS)}.{did_you_mean(key, EXPERIMENT_KEYS)}"
-            )
+            problems.append(unknown_name("key", key, EXPERIMENT_KEYS, str(name)))
         elif key in SECTIONS and not isinstance(value, Mapping | None):
-            problems.append(f"{name}.{key}: must be a mapping, got {value!r}.")
+            problems.append(broken_rule(f"{name}.{key}", value, "must be a mapping"))
         elif key in ("run", "env") and not isinstance(value, str if key == "run" else str | None):
-            problems.append(f"{name}.{key}: must be a name, got {value!r}.")
+            problems.append(broken_rule(f"{name}.{key}", value, "must be a name"))
     return problems
 
 

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.env.option_checks import unknown_name
+from rllib_minestudio.errors import InvalidOptionsError
 
 
 def make_importable(folder: Path) -> None:
@@ -33,16 +34,11 @@ def load_object(name: str, known: Mapping[str, str], kind: str, path: str) -> An
     module, _, attribute = dotted.rpartition(".")
     if not module:
         raise InvalidOptionsError(
-            closest(name, known, kind, path) + " Anything else is named by its dotted import path."
+            unknown_name(kind, name, sorted(known), path)
+            + " Anything else is named by its dotted import path."
         )
     try:
         return getattr(import_module(module), attribute)
     # Importing runs the module, which may raise anything.
     except Exception as error:
         raise InvalidOptionsError(f"{path}: cannot import {kind} {name!r}: {error}.") from error
-
-
-def closest(name: str, valid: Iterable[str], kind: str, path: str) -> str:
-    """Say that `name` is no valid `kind`, which are valid, and which one was probably meant."""
-    names = sorted(valid)
-    return f"{path}: unknown {kind} {name!r}; valid: {', '.join(names)}.{did_you_mean(name, names)}"

@@ -11,9 +11,9 @@ from typing import Any
 
 from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule
 
+from rllib_minestudio.env.option_checks import broken_rule, unknown_name
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
-from rllib_minestudio.experiments.reading.named_objects import closest
 
 SCHEDULERS = {"asha": ASHAScheduler, "median_stopping_rule": MedianStoppingRule}
 """Those that only stop trials; none that pauses them or changes their options on the way."""
@@ -35,19 +35,21 @@ def scheduler_options(experiment: Experiment, problems: list[str]) -> dict[str, 
     if not section:
         return {}
     if len(section) > 1:
-        problems.append(f"{path}: must be one of {', '.join(SCHEDULERS)}; got {list(section)}.")
+        problems.append(broken_rule(path, list(section), f"must be one of {', '.join(SCHEDULERS)}"))
         return {}
     ((name, arguments),) = section.items()
     if name not in SCHEDULERS:
-        problems.append(closest(str(name), SCHEDULERS, "scheduler", path))
+        problems.append(unknown_name("scheduler", str(name), SCHEDULERS, path))
         return {}
     arguments = {} if arguments is None else arguments
     if not isinstance(arguments, dict):
-        problems.append(f"{path}.{name}: must be a mapping of its arguments, got {arguments!r}.")
+        problems.append(
+            broken_rule(f"{path}.{name}", arguments, "must be a mapping of its arguments")
+        )
         return {}
     valid = list(inspect.signature(SCHEDULERS[name]).parameters)
     unknown = [key for key in arguments if key not in valid]
-    problems += [closest(str(key), valid, "argument", f"{path}.{name}.{key}") for key in unknown]
+    problems += [unknown_name("argument", str(key), valid, f"{path}.{name}") for key in unknown]
     if unknown:
         return {}
     try:

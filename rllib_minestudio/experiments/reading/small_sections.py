@@ -10,9 +10,8 @@ from typing import Any
 
 from ray import tune
 
-from rllib_minestudio.env.option_checks import is_number, shown
+from rllib_minestudio.env.option_checks import broken_rule, is_integer, is_number, unknown_name
 from rllib_minestudio.experiments.reading.experiment_file import TUNES_SAVE_INTERVAL, Experiment
-from rllib_minestudio.experiments.reading.named_objects import closest
 
 STOP_METRICS = (
     "training_iteration",
@@ -93,11 +92,11 @@ def stop_criteria(experiment: Experiment, problems: list[str]) -> dict[str, floa
         if metric in DEAD_METRICS:
             problems.append(f"{path}: no longer reported; use {DEAD_METRICS[metric]}.")
         elif metric not in STOP_METRICS and (group == metric or group not in METRIC_GROUPS):
-            problems.append(closest(metric, STOP_METRICS, "metric", path))
+            problems.append(unknown_name("metric", metric, STOP_METRICS, path))
         elif not is_number(value):
-            problems.append(f"{path}: must be a finite number, got {shown(value)}.")
+            problems.append(broken_rule(path, value, "must be a finite number"))
         elif value <= 0 and metric in _COUNTS:
-            problems.append(f"{path}: must be positive, got {value!r}: it would end at once.")
+            problems.append(broken_rule(path, value, "must be positive, or it would end at once"))
         else:
             stop[metric] = value
     return stop
@@ -121,13 +120,13 @@ def checkpoint_options(experiment: Experiment, problems: list[str]) -> Checkpoin
     for key, value in experiment.checkpoint_config.items():
         name = "save_interval" if key == TUNES_SAVE_INTERVAL else key
         if name not in valid:
-            problems.append(closest(str(key), valid, "key", f"{path}.{key}"))
+            problems.append(unknown_name("key", str(key), valid, path))
         elif name in known:
             problems.append(
                 f"{path}: save_interval and {TUNES_SAVE_INTERVAL} are one; say it once."
             )
         elif rule := _broken_rule(name, value):
-            problems.append(f"{path}.{key}: must be {rule}, got {value!r}.")
+            problems.append(broken_rule(f"{path}.{key}", value, f"must be {rule}"))
         else:
             known[name] = value
     options = CheckpointOptions(**known)
@@ -153,7 +152,7 @@ def video_interval(
     if interval is None:
         return None
     if not is_count(interval, 1):
-        problems.append(f"{path}: must be a whole number of at least 1, got {interval!r}.")
+        problems.append(broken_rule(path, interval, "must be a whole number of at least 1"))
         return None
     problems += _multiple_problem(path, interval, checkpoints)
     return interval
@@ -164,10 +163,11 @@ def _multiple_problem(path: str, interval: int, checkpoints: CheckpointOptions) 
     save_interval = checkpoints.save_interval
     if save_interval and interval % save_interval == 0:
         return []
-    return [
-        f"{path}: must be a multiple of checkpoint_config.save_interval={save_interval}, since "
-        f"it is checkpoints that are taken; got {interval}."
-    ]
+    rule = (
+        f"must be a multiple of checkpoint_config.save_interval={save_interval}, since it is "
+        "checkpoints that are taken"
+    )
+    return [broken_rule(path, interval, rule)]
 
 
 def summary_options(experiment: Experiment, problems: list[str]) -> SummaryOptions:
@@ -176,15 +176,13 @@ def summary_options(experiment: Experiment, problems: list[str]) -> SummaryOptio
     valid = [field.name for field in dataclasses.fields(SummaryOptions)]
     for key, value in experiment.summary.items():
         if key not in valid:
-            problems.append(closest(str(key), valid, "key", f"{path}.{key}"))
+            problems.append(unknown_name("key", str(key), valid, path))
         elif not is_count(value, 0) or value > _MOST_EPISODES:
-            problems.append(
-                f"{path}.{key}: must be a whole number from 0 to {_MOST_EPISODES}, "
-                f"got {shown(value)}."
-            )
+            rule = f"must be a whole number from 0 to {_MOST_EPISODES}"
+            problems.append(broken_rule(f"{path}.{key}", value, rule))
     return SummaryOptions(**{k: v for k, v in experiment.summary.items() if k in valid})
 
 
 def is_count(value: Any, least: int) -> bool:
     """Return whether `value` is an int of at least `least`; a bool is not."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return is_integer(value) and value >= least

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rllib_minestudio.env.option_checks import shown
+from rllib_minestudio.env.option_checks import broken_rule
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.outputs.trackers import tracker_problems
 from rllib_minestudio.experiments.reading.config_section import (
@@ -75,10 +75,8 @@ def make_plan(experiment: Experiment) -> Plan:
     scheduler = scheduler_options(experiment, problems)
     problems += tracker_problems(experiment.trackers, f"{experiment.name}.trackers")
     if not is_count(experiment.num_samples, 1) or experiment.num_samples > _MOST_TRIALS:
-        problems.append(
-            f"{experiment.name}.num_samples: must be a whole number from 1 to {_MOST_TRIALS}, "
-            f"got {shown(experiment.num_samples)}."
-        )
+        rule = f"must be a whole number from 1 to {_MOST_TRIALS}"
+        problems.append(broken_rule(f"{experiment.name}.num_samples", experiment.num_samples, rule))
     experiment = replace(experiment, config=with_evaluation(experiment, problems))
     algorithm, default_config = algorithm_of(experiment, problems)
     space: dict[str, Any] = {}

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.option_fields import bounds_of, option, types_of
 
 ACTION_HEADS = ("joint", "factored")
 PRECISIONS = ("float32", "bfloat16")
 COMPUTE_FIELDS = ("precision", "compile")
 """Fields that say how a network is computed, not which network it is."""
-
-LARGEST: dict[str, float] = {
-    "hidsize": 16384,
-    "attention_heads": 1024,
-    "n_recurrence_layers": 128,
-    "attention_memory_size": 65536,
-    "timesteps": 65536,
-    "pointwise_ratio": 64,
-    "impala_width": 256,
-    "temperature": 1e6,
-}
-"""What no field exceeds in a network that anybody could train; VPT 3x is far below."""
 
 _LARGEST_SIDE, _LARGEST_CHANNELS, _MOST_STACKS = 4096, 8192, 10
 MOST_PARAMETERS = 20e9
@@ -44,46 +33,69 @@ class VPTConfig:
             every problem.
     """
 
-    img_shape: tuple[int, int, int] = (128, 128, 3)
-    """Height, width and channels of an observation; height and width are multiples of 8."""
-
-    impala_width: float = 4
-    """Multiplier of the channel counts in ``impala_chans``."""
-
-    impala_chans: tuple[int, ...] = (16, 32, 32)
-    """Base channel count of each convolution stack; each stack halves the image."""
-
-    hidsize: int = 1024
-    """Width of the transformer and of the latent that the heads read."""
-
-    attention_heads: int = 8
-    """Attention heads per layer; divides ``hidsize``."""
-
-    n_recurrence_layers: int = 4
-    """Number of transformer blocks."""
-
-    attention_memory_size: int = 256
-    """Frames in memory plus ``timesteps``, as MineStudio counts; see ``memory_length``."""
-
-    timesteps: int = 128
-    """Length of the training chunks that ``attention_memory_size`` was chosen for."""
-
-    pointwise_ratio: int = 4
-    """Width of the feed-forward layers as a multiple of ``hidsize``."""
-
-    temperature: float = 2.0
-    """The action heads' logits are divided by this; 2.0 in OpenAI's models."""
-
-    action_head: str = "joint"
-    """``joint``: a logit for each joint action, as in VPT. ``factored``: a logit for each key
-    group and camera bin, summed into the joint logits, for learning from few samples."""
-
-    precision: str = "float32"
-    """Of the trunk's arithmetic. ``bfloat16`` (autocast; weights, memory, heads and statistics stay
-    float32) is 2 to 3 times faster where the processor has it, and close rather than equal."""
-
-    compile: bool = False
-    """Put the image encoder through torch.compile; needs a C++ compiler on the CPU."""
+    img_shape: tuple[int, int, int] = option(
+        (128, 128, 3),
+        "An observation has this height, width and number of channels; height and width are "
+        "multiples of 8.",
+    )
+    impala_width: float = option(
+        4, "The channel counts in `impala_chans` are multiplied by this.", least=1e-12, most=256
+    )
+    impala_chans: tuple[int, ...] = option(
+        (16, 32, 32),
+        "Each convolution stack has this many channels before they are multiplied; each halves the "
+        "image.",
+    )
+    hidsize: int = option(
+        1024,
+        "The transformer, and the latent that the heads read, is this wide.",
+        least=1,
+        most=16384,
+    )
+    attention_heads: int = option(
+        8, "Each layer has this many attention heads; they divide `hidsize`.", least=1, most=1024
+    )
+    n_recurrence_layers: int = option(
+        4, "There are this many transformer blocks.", least=1, most=128
+    )
+    attention_memory_size: int = option(
+        256,
+        "This many frames are in memory and `timesteps` together, as MineStudio counts; the "
+        "memory is the difference.",
+        most=65536,
+    )
+    timesteps: int = option(
+        128,
+        "`attention_memory_size` was chosen for training chunks of this length.",
+        least=1,
+        most=65536,
+    )
+    pointwise_ratio: int = option(
+        4, "Feed-forward layers are this many times as wide as `hidsize`.", least=1, most=64
+    )
+    temperature: float = option(
+        2.0,
+        "The action heads' logits are divided by this; it is 2.0 in OpenAI's models.",
+        least=1e-300,
+        most=1e6,
+    )
+    action_head: str = option(
+        "joint",
+        "`joint` has a logit for each joint action, as in VPT; `factored` has a logit for each "
+        "key group and camera bin, summed into the joint logits, for learning from few samples.",
+        choices=ACTION_HEADS,
+    )
+    precision: str = option(
+        "float32",
+        "The trunk computes in this precision. `bfloat16` (autocast; weights, memory, heads and "
+        "statistics stay float32) is 2 to 3 times faster where the processor has it, and close "
+        "rather than equal.",
+        choices=PRECISIONS,
+    )
+    compile: bool = option(
+        False,
+        "The image encoder goes through torch.compile, which needs a C++ compiler on the CPU.",
+    )
 
     def __post_init__(self) -> None:
         """Coerces lists (YAML has no tuples) and validates."""
@@ -151,28 +163,32 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) or math.isfinite(value)
 
 
+def _is_integers(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(map(_is_integer, value))
+
+
+class _Type(NamedTuple):
+    """A type of fields, as messages call it."""
+
+    name: str
+    holds: Callable[[Any], bool]
+
+
+_TYPES = {
+    tuple: _Type("a list of integers", _is_integers),
+    bool: _Type("true or false", lambda value: isinstance(value, bool)),
+    float: _Type("a finite number", _is_number),
+    int: _Type("an integer", _is_integer),
+}
+
+
 def _type_problems(config: VPTConfig) -> list[str]:
     """Returns one sentence for each field whose value has the wrong type."""
     problems = []
-    for name in ("img_shape", "impala_chans"):
+    for name, (kind, _) in types_of(VPTConfig).items():
         value = getattr(config, name)
-        if not (isinstance(value, tuple) and value and all(map(_is_integer, value))):
-            problems.append(f"{name} must be a list of integers, but is {value!r}")
-    if not isinstance(config.compile, bool):
-        problems.append(f"compile must be true or false, but is {config.compile!r}")
-    for name in ("impala_width", "temperature"):
-        if not _is_number(getattr(config, name)):
-            problems.append(f"{name} must be a finite number, but is {getattr(config, name)!r}")
-    for name in (
-        "hidsize",
-        "attention_heads",
-        "n_recurrence_layers",
-        "attention_memory_size",
-        "timesteps",
-        "pointwise_ratio",
-    ):
-        if not _is_integer(getattr(config, name)):
-            problems.append(f"{name} must be an integer, but is {getattr(config, name)!r}")
+        if kind in _TYPES and not _TYPES[kind].holds(value):
+            problems.append(f"{name} must be {_TYPES[kind].name}, but is {value!r}")
     return problems
 
 
@@ -181,19 +197,16 @@ def _range_problems(config: VPTConfig) -> list[str]:
     problems = _extent_problems(config)
     if problems:
         return problems
-    for name in ("hidsize", "attention_heads", "n_recurrence_layers", "timesteps"):
-        if getattr(config, name) < 1:
-            problems.append(f"{name} must be at least 1, but is {getattr(config, name)}")
-    for name in ("impala_width", "temperature", "pointwise_ratio"):
-        if getattr(config, name) <= 0:
-            problems.append(f"{name} must be positive, but is {getattr(config, name)}")
-    for name, choices in (("action_head", ACTION_HEADS), ("precision", PRECISIONS)):
-        value = getattr(config, name)
-        if value not in choices:
+    for field in dataclasses.fields(config):
+        value, bounds = getattr(config, field.name), bounds_of(field)
+        if bounds.choices and value not in bounds.choices:
             problems.append(
-                f"{name} must be one of {', '.join(choices)}, but is {value!r}."
-                f"{did_you_mean(value, choices)}"
+                f"{field.name} must be one of {', '.join(bounds.choices)}, but is {value!r}."
+                f"{did_you_mean(value, bounds.choices)}"
             )
+        elif _is_number(value) and value < bounds.least:
+            rule = f"at least {bounds.least}" if bounds.least >= 1 else "positive"
+            problems.append(f"{field.name} must be {rule}, but is {value}")
     if config.memory_length < 1:
         problems.append(
             f"attention_memory_size must exceed timesteps (the difference is the memory), but "
@@ -220,9 +233,9 @@ def _range_problems(config: VPTConfig) -> list[str]:
 def _extent_problems(config: VPTConfig) -> list[str]:
     """Returns one sentence for each field that is beyond all bounds."""
     problems = [
-        f"{name} must be at most {largest:g}, but is {_shortly(getattr(config, name))}"
-        for name, largest in LARGEST.items()
-        if getattr(config, name) > largest
+        f"{field.name} must be at most {bounds_of(field).most:g}, but is {_shortly(value)}"
+        for field in dataclasses.fields(config)
+        if _is_number(value := getattr(config, field.name)) and value > bounds_of(field).most
     ]
     if len(config.impala_chans) > _MOST_STACKS:
         problems.append(f"impala_chans must have at most {_MOST_STACKS} stacks")

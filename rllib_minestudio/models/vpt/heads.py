@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.linalg import vecdot
 from torch.nn import functional as F
 
+from rllib_minestudio.buttons import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.layers import fan_in_linear
 
@@ -24,22 +25,6 @@ Logits = Mapping[str, Tensor]
 
 Actions = Mapping[str, Tensor]
 """Per head: [..., 1] tokens, int64."""
-
-BUTTON_GROUPS = {
-    "hotbar": 10,
-    "fore_back": 3,
-    "left_right": 3,
-    "sprint_sneak": 3,
-    "use": 2,
-    "drop": 2,
-    "attack": 2,
-    "jump": 2,
-    "camera": 2,
-}
-"""Choices of each key group; a buttons token counts through their product, last group fastest."""
-
-NUM_BUTTONS = 8641
-"""All combinations of the groups, and then the inventory key, which excludes every other."""
 
 CAMERA_BINS = 11
 NUM_CAMERA = CAMERA_BINS**2
@@ -135,7 +120,7 @@ def product_membership(sizes: list[int]) -> Tensor:
 
 def button_membership() -> Tensor:
     """Returns [8641, 30]: the groups' choices, and the inventory key as a component of its own."""
-    combinations = product_membership(list(BUTTON_GROUPS.values()))
+    combinations = product_membership([len(choices) for choices in BUTTON_GROUPS.values()])
     membership = torch.zeros(NUM_BUTTONS, combinations.shape[1] + 1)
     membership[:-1, :-1] = combinations
     membership[-1, -1] = 1.0

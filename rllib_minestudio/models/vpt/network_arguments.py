@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.attention import POSITION_BASES
 from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, VPTConfig
-from rllib_minestudio.models.vpt.heads import NUM_BUTTONS
 
 Shapes = Mapping[str, tuple[int, ...]]
 """State dict names to shapes."""

@@ -15,6 +15,7 @@ from rllib_minestudio.env.callbacks import (
     MaskActionsCallback,
     SummonMobsCallback,
     build_callbacks,
+    check_callbacks,
 )
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -123,6 +124,13 @@ def test_every_form_of_a_spec():
 def test_mistakes_are_named(spec, message):
     with pytest.raises(InvalidOptionsError, match=message):
         build_callbacks([spec])
+
+
+def test_a_check_calls_no_constructor_of_the_users():
+    explosive = "users_tasks.Explosive"
+    check_callbacks([explosive, {"Compose": {"callbacks": [explosive]}}])
+    with pytest.raises(InvalidOptionsError, match="argument 'goal' is missing"):
+        check_callbacks([{"Compose": {"callbacks": ["users_tasks.OnlyAfterReset"]}}])
 
 
 def test_all_mistakes_are_reported_together():

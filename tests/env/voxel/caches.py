@@ -14,8 +14,9 @@ from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.effects import apply_effects
 from rllib_minestudio.env.voxel.world import worldgen
+from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.box_field import MAX_RADIUS, MAX_RUN
-from rllib_minestudio.env.voxel.world.world import CHUNK, HEIGHT, LOAD_RADIUS, WINDOW, World
+from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 
 _MARGIN = MAX_RADIUS
 """Columns around the loaded ones whose blocks count for the layer radius of those."""

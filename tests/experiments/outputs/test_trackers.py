@@ -32,15 +32,15 @@ def test_the_default_and_an_offline_run_are_in_order():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wand": {}}, "x.trackers.wand: unknown tracker"),
+        ({"wand": {}}, "x.trackers: unknown tracker 'wand'"),
         ({"tensorbord": True}, "Did you mean 'tensorboard'?"),
-        ({"tensorboard": 1}, "x.trackers.tensorboard: must be true or false, got 1."),
-        ({"wandb": True}, "x.trackers.wandb: must be a mapping, got True."),
+        ({"tensorboard": 1}, "x.trackers.tensorboard must be true or false; got 1."),
+        ({"wandb": True}, "x.trackers.wandb must be a mapping; got True."),
         ({"wandb": {"projct": "a", "project": "b"}}, "Did you mean 'project'?"),
-        ({"wandb": {"project": 3}}, "x.trackers.wandb.project: must be a text, got 3."),
+        ({"wandb": {"project": 3}}, "x.trackers.wandb.project must be a text; got 3."),
         ({"wandb": {"project": "a", "mode": "ofline"}}, "Did you mean 'offline'?"),
         ({"wandb": {"mode": "offline"}}, "x.trackers.wandb.project: is missing"),
-        ({"mlflow": {"uri": "x"}}, "x.trackers.mlflow.uri: unknown key"),
+        ({"mlflow": {"uri": "x"}}, "x.trackers.mlflow: unknown key 'uri'"),
     ],
 )
 def test_each_mistake_gets_one_message(options, message):

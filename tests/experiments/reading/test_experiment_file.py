@@ -106,11 +106,11 @@ def test_the_layout_is_judged_as_a_whole(tmp_path):
     with pytest.raises(InvalidOptionsError) as caught:
         load_experiments(write(tmp_path, text))
     problems = "\n".join(caught.value.problems)
-    assert "cow.confg: unknown key" in problems
+    assert "cow: unknown key 'confg'" in problems
     assert "Did you mean 'config'?" in problems
-    assert "cow.stop: must be a mapping, got 3." in problems
+    assert "cow.stop must be a mapping; got 3." in problems
     assert "use checkpoint_config.save_interval" in problems
-    assert "cow.run: must be a name, got 7." in problems
+    assert "cow.run must be a name; got 7." in problems
     assert "The experiment's name is missing above it." in problems
 
 

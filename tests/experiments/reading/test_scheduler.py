@@ -41,9 +41,9 @@ def test_trials_are_compared_by_return_after_equal_steps_unless_said_otherwise()
     ("section", "message"),
     [
         ({"ahsa": {}}, "cow.scheduler: unknown scheduler 'ahsa'"),
-        ({"asha": {}, "median": {}}, "cow.scheduler: must be one of asha, median_stopping_rule"),
-        ({"asha": 3}, "cow.scheduler.asha: must be a mapping of its arguments, got 3"),
-        ({"asha": {"grace": 1}}, "cow.scheduler.asha.grace: unknown argument 'grace'"),
+        ({"asha": {}, "median": {}}, "cow.scheduler must be one of asha, median_stopping_rule"),
+        ({"asha": 3}, "cow.scheduler.asha must be a mapping of its arguments; got 3"),
+        ({"asha": {"grace": 1}}, "cow.scheduler.asha: unknown argument 'grace'"),
         ({"asha": {"max_t": -1}}, "cow.scheduler.asha: "),
         ({"asha": {"mode": "most"}}, "cow.scheduler.asha: "),
     ],

@@ -55,21 +55,21 @@ def test_a_grid_is_validated_member_by_member():
     problems = problems_of({"gamma": {"grid_search": [0.9, 1.5, "x"]}})
     assert len(problems) == 2
     assert "gamma is 1.5" in problems[0]
-    assert "cow.config.gamma: must be a number, got 'x'." in problems[1]
+    assert "cow.config.gamma must be a number; got 'x'." in problems[1]
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"lrr": 1}, "cow.config.lrr: unknown key. Did you mean 'lr'?"),
-        ({"clip_parm": 1}, "cow.config.clip_parm: unknown key. Did you mean 'clip_param'?"),
+        ({"lrr": 1}, "cow.config: unknown key 'lrr'. Did you mean 'lr'?"),
+        ({"clip_parm": 1}, "cow.config: unknown key 'clip_parm'. Did you mean 'clip_param'?"),
         ({"num_workers": 2}, "cow.config.num_workers: has no effect here; use num_env_runners."),
         ({"horizon": 2}, "JudgeReset callback's time_limit"),
         ({"buffer_size": 3}, "cow.config.buffer_size: is deprecated in RLlib"),
-        ({"lr": "high"}, "cow.config.lr: must be a number, got 'high'."),
-        ({"num_epochs": 1e0}, "cow.config.num_epochs: must be a whole number, got 1.0."),
-        ({"carry_prior_state": 1}, "cow.config.carry_prior_state: must be true or false, got 1."),
-        ({"env_config": 3}, "cow.config.env_config: must be a mapping, got 3."),
+        ({"lr": "high"}, "cow.config.lr must be a number; got 'high'."),
+        ({"num_epochs": 1e0}, "cow.config.num_epochs must be a whole number; got 1.0."),
+        ({"carry_prior_state": 1}, "cow.config.carry_prior_state must be true or false; got 1."),
+        ({"env_config": 3}, "cow.config.env_config must be a mapping; got 3."),
         ({"callbacks": "no.such.Class"}, "cannot import callbacks 'no.such.Class'"),
         ({"model": {"preset": "nan"}}, "cow.config.model: model preset is 'nan'"),
         ({"model": {"hidsze": 3}}, "Did you mean 'hidsize'?"),
@@ -99,23 +99,23 @@ def test_each_bad_option_gets_one_clear_message(config, message):
         ({"run": "pathlib.Path"}, "is not an RLlib Algorithm class"),
         ({"env": "MineStudoEnv"}, "Did you mean 'MineStudioEnv'?"),
         ({"env": "no.such.Env"}, "cow.env: cannot import environment 'no.such.Env'"),
-        ({"num_samples": 0}, "cow.num_samples: must be a whole number from 1 to 100000, got 0."),
+        ({"num_samples": 0}, "cow.num_samples must be a whole number from 1 to 100000; got 0."),
         ({"stop": {"trainin_iteration": 3}}, "Did you mean 'training_iteration'?"),
         ({"stop": {"episode_reward_mean": 3}}, "use env_runners/episode_return_mean"),
-        ({"stop": {"time_total_s": "long"}}, "must be a finite number, got 'long'"),
+        ({"stop": {"time_total_s": "long"}}, "must be a finite number; got 'long'"),
         ({"checkpoint_config": {"save_intervall": 3}}, "Did you mean 'save_interval'?"),
-        ({"checkpoint_config": {"save_interval": 1.5}}, "at least 0, got 1.5"),
+        ({"checkpoint_config": {"save_interval": 1.5}}, "at least 0; got 1.5"),
         (
             {"checkpoint_config": {"save_interval": 1, "checkpoint_frequency": 1}},
             "save_interval and checkpoint_frequency are one",
         ),
         ({"checkpoint_config": {"save_interval": 4, "keep_interval": 6}}, "a multiple of"),
         ({"record_video_interval": 15}, "multiple of checkpoint_config.save_interval=10"),
-        ({"record_video_interval": "often"}, "at least 1, got 'often'"),
-        ({"checkpoint_config": {"num_to_keep": 0}}, "at least 1, got 0"),
-        ({"trackers": {"wandbb": {}}}, "cow.trackers.wandbb: unknown tracker"),
-        ({"summary": {"video": 3}}, "cow.summary.video: unknown key 'video'"),
-        ({"summary": {"video_episodes": -1}}, "from 0 to 100000, got -1"),
+        ({"record_video_interval": "often"}, "at least 1; got 'often'"),
+        ({"checkpoint_config": {"num_to_keep": 0}}, "at least 1; got 0"),
+        ({"trackers": {"wandbb": {}}}, "cow.trackers: unknown tracker 'wandbb'"),
+        ({"summary": {"video": 3}}, "cow.summary: unknown key 'video'"),
+        ({"summary": {"video_episodes": -1}}, "from 0 to 100000; got -1"),
     ],
 )
 def test_each_bad_field_gets_one_clear_message(fields, message):

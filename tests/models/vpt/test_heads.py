@@ -6,10 +6,9 @@ import math
 import pytest
 import torch
 
+from rllib_minestudio.buttons import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.heads import (
-    BUTTON_GROUPS,
-    NUM_BUTTONS,
     button_membership,
     entropy,
     kl_divergence,

@@ -1,7 +1,7 @@
 """The real Minecraft behind our simulator, over the installed `minestudio` package.
 
 MineStudio's package brings the mission, the text of actions and the meaning of the game's answers.
-What it does with processes is replaced: its launcher may prompt, wait for ever, share ports and
+What it does with processes is replaced: its launcher may prompt, wait forever, share ports and
 leave processes behind. Below, imports point downwards:
 
     backend         the game as `sim.env`: reset, step, commands; launches when needed

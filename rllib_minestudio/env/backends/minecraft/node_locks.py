@@ -1,8 +1,8 @@
-"""What the processes of one node share: ports, and turns to start. All of it is file locks.
+"""File locks by which the processes of one node share ports, and take turns to start a game.
 
-A lock belongs to an open file (flock) and ends with the process, however that dies; so nothing
-here can be left locked by the dead. The files lie in the temporary folder, which is local to the
-node, unlike MineStudio's directory, which several nodes may share.
+A lock belongs to an open file (flock) and ends with the process, however that ends, so that no
+process can leave anything locked behind. The files lie in the temporary folder, which is local to
+the node, unlike MineStudio's directory, which several nodes may share.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.world.world import HEIGHT
+from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.errors import did_you_mean
 
 _FARTHEST_COLUMN = 30_000_000

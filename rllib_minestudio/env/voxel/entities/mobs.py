@@ -9,10 +9,10 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.entities.damage import hurt_mob
 from rllib_minestudio.env.voxel.entities.events import MOB_DIED, emit
 from rllib_minestudio.env.voxel.entities.records import DEATH_TICKS, MOB_KINDS
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player.combat import hurt_mob
 from rllib_minestudio.env.voxel.world import physics
 
 GOAL_NONE, GOAL_STROLL, GOAL_PANIC, GOAL_WATCH_PLAYER, GOAL_LOOK_ASIDE = range(5)

@@ -1,7 +1,7 @@
 """A whole game: its state, its course, and what keys, events and deaths do to it.
 
 game                   begin, tick
-surroundings           light, sky and biome where the player is
+surroundings view      light, sky and biome where the player is; what the player sees
 building               the use and drop keys
 event_handlers loot    what follows from the events of a tick
 spawning               beginning, dying and coming back

@@ -14,8 +14,8 @@ from rllib_minestudio.env.voxel.player.player import (
     WIDTH,
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, look_direction
+from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.env.voxel.world.blocks import AIR
-from rllib_minestudio.env.voxel.world.world import HEIGHT
 
 _THROW_SPEED = 0.3
 

@@ -1,8 +1,7 @@
 """Sand and gravel: how they fall, after Minecraft Java 1.16.
 
-Where a falling block would come to rest in the player or a mob it lies there as an item: Minecraft
-puts the block there, and whoever is in it suffocates or is pushed out, which this engine does not
-have.
+A block that would come to rest inside the player or a mob becomes an item there. Minecraft places
+the block, and the body inside suffocates or is pushed out; this engine does neither.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
 from rllib_minestudio.env.voxel.world import physics
-from rllib_minestudio.env.voxel.world.world import HEIGHT, World
+from rllib_minestudio.env.voxel.world.addressing import HEIGHT
+from rllib_minestudio.env.voxel.world.world import World
 
 DAY_TICKS = 24000
 GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false"}

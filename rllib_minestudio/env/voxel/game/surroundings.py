@@ -12,6 +12,7 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.render.sky import sun_angle
 from rllib_minestudio.env.voxel.world import blocks as b
+from rllib_minestudio.env.voxel.world.addressing import block_index, column_index
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 
 SEA_LEVEL = 63
@@ -106,9 +107,9 @@ def sky_light(blocks: NDArray[np.uint8], top: NDArray[np.uint8], x: int, y: int,
         y: Layer.
         z: Column.
     """
-    if y > top[((x & 255) << 8) | (z & 255)]:
+    if y > top[column_index(x, z)]:
         return FULL_LIGHT
-    if y < 0 or not _lets_light_pass(blocks[((x & 255) << 15) | ((z & 255) << 7) | y]):
+    if y < 0 or not _lets_light_pass(blocks[block_index(x, y, z)]):
         return 0
     seen = np.zeros(_SIDE**3, np.uint8)
     queue = np.empty(_SIDE**3, np.int32)
@@ -129,9 +130,9 @@ def sky_light(blocks: NDArray[np.uint8], top: NDArray[np.uint8], x: int, y: int,
                 i = x + near // (_SIDE * _SIDE) - _REACH
                 j = y + near // _SIDE % _SIDE - _REACH
                 k = z + near % _SIDE - _REACH
-                if j > top[((i & 255) << 8) | (k & 255)]:
+                if j > top[column_index(i, k)]:
                     return light
-                if j >= 0 and _lets_light_pass(blocks[((i & 255) << 15) | ((k & 255) << 7) | j]):
+                if j >= 0 and _lets_light_pass(blocks[block_index(i, j, k)]):
                     queue[end] = near
                     end += 1
     return 0

@@ -1,4 +1,4 @@
-"""Melee as in Minecraft Java 1.16: the attack key, damage, knockback, invulnerability.
+"""Melee as in Minecraft Java 1.16: the attack key, and how hard it hits.
 
 An attack happens on the *press* of the key. Held, the key does not hit again; it mines.
 """
@@ -9,6 +9,7 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.entities.damage import hurt_mob, knock_back, shielded
 from rllib_minestudio.env.voxel.entities.events import (
     MOB_DIED,
     MOB_HURT,
@@ -24,8 +25,6 @@ from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
 
 MISS_TICKS = 10
 """After a press into the air: ticks for which the key does nothing while it stays down."""
-PANIC_TICKS = 100
-"""How long a mob remembers who hit it."""
 KNOCKBACK = 0.4
 SPRINT_KNOCKBACK = 0.5
 CRITICAL = 1.5
@@ -58,51 +57,6 @@ def swing(player: np.void) -> None:
     player.attack_ticks = 0
     if player.swing_ticks == 0 or player.swing_ticks > SWING_TICKS // 2:
         player.swing_ticks = 1
-
-
-@kernel()
-def knock_back(body: np.void, strength: float, dx: float, dz: float) -> None:
-    """Pushes a body against the horizontal direction (dx, dz), from the attacker's side."""
-    length = np.sqrt(dx * dx + dz * dz)
-    if length < 1e-4:
-        return
-    velocity = body.velocity
-    velocity[0] = velocity[0] / 2.0 - dx / length * strength
-    velocity[2] = velocity[2] / 2.0 - dz / length * strength
-    if body.on_ground:
-        velocity[1] = min(0.4, velocity[1] / 2.0 + strength)
-
-
-@kernel()
-def shielded(body: np.void, amount: float) -> float:
-    """What is left of a hit after invulnerability: within 10 ticks, only what exceeds the last."""
-    if body.hurt_ticks > 0:
-        return max(amount - body.last_damage, 0.0)
-    return amount
-
-
-@kernel()
-def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bool]:
-    """Takes health from a mob.
-
-    Returns:
-        The health points lost, and whether it was a hit of its own (which knocks back and
-        starts the invulnerability), not the remainder of a stronger second one.
-    """
-    mob = mobs[row]
-    if mob.death_ticks > 0:
-        return 0.0, False
-    fresh = mob.hurt_ticks == 0
-    dealt = shielded(mob, amount)
-    if dealt <= 0.0:
-        return 0.0, False
-    mob.last_damage = amount
-    if fresh:
-        mob.hurt_ticks = HURT_TICKS
-    dealt = min(dealt, mob.health)
-    mob.health -= dealt
-    mob.panic_ticks = PANIC_TICKS
-    return dealt, fresh
 
 
 @kernel()

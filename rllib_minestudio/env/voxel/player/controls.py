@@ -54,7 +54,7 @@ def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
     """Turn of the head (pitch, yaw) in degrees; none when missing.
 
     Raises:
-        InvalidActionError: If it is not finite: whoever looks nowhere would soon be nowhere.
+        InvalidActionError: If it is not finite: the player's position would not stay finite either.
     """
     camera = action.get("camera")
     if camera is None:

@@ -11,6 +11,7 @@ from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player import hunger
 from rllib_minestudio.env.voxel.player.combat import swing
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
+from rllib_minestudio.env.voxel.world.addressing import block_index
 from rllib_minestudio.env.voxel.world.blocks import HARDNESS
 
 _PAUSE_TICKS = 5
@@ -43,7 +44,7 @@ def _break(
 @kernel()
 def _rate(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> tuple[int, float]:
     """Id of the target block, and the share of it that a tick mines (a float32)."""
-    block = int(blocks[((target.x & 255) << 15) | ((target.z & 255) << 7) | target.y])
+    block = int(blocks[block_index(target.x, target.y, target.z)])
     if HARDNESS[block] < 0.0:
         return block, np.float32(0.0)
     speed = player.mining_speed[block]

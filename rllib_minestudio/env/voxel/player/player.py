@@ -109,8 +109,7 @@ class Player:
     def revive(self) -> None:
         """Full health and food, no effects, at rest, looking south at the horizon.
 
-        Place and distances walked stay. In Minecraft, too, whoever comes back does not look where
-        they looked when they died.
+        Place and distances walked stay. As in Minecraft, the direction of view at death does not.
         """
         state = self.records[0]
         kept = {name: state[name].copy() for name in _KEPT_BY_REVIVAL}

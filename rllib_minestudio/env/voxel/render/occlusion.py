@@ -31,8 +31,8 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     POINT_Y,
     POINT_Z,
     ZERO,
-    moved,
 )
+from rllib_minestudio.env.voxel.world.addressing import neighbour_index
 
 # Share of the light that a neighbour takes right at its edge.
 STRENGTH = np.float32(0.36)
@@ -52,10 +52,10 @@ def _find_neighbours(s: Floats, n: Ints) -> None:
         # "Beside" lies along x, or y for a face across x; "beyond" along z, or y for one across z.
         beside_x, beside_y = (none if is_x else side_x), (side_y if is_x else none)
         beyond_y, beyond_z = (side_y if is_z else none), (none if is_z else side_z)
-        beside = moved(front, beside_x, beside_y, none)
+        beside = neighbour_index(front, beside_x, beside_y, none)
         n[BESIDE + i] = beside
-        n[BEYOND + i] = moved(front, none, beyond_y, beyond_z)
-        n[CORNER + i] = moved(beside, none, beyond_y, beyond_z)
+        n[BEYOND + i] = neighbour_index(front, none, beyond_y, beyond_z)
+        n[CORNER + i] = neighbour_index(beside, none, beyond_y, beyond_z)
 
 
 @render_kernel

@@ -22,6 +22,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     render_kernel,
 )
+from rllib_minestudio.env.voxel.world.addressing import column_index
 
 # Columns of an instance, float32.
 OFFSET = 0  # x, y, z of the feet relative to the eye, blocks
@@ -65,7 +66,7 @@ def _in_view(
 
 @render_kernel
 def _brightness(top: Bytes, x: float, y: float, z: float) -> float:
-    column = ((int64(math.floor(x)) & 255) << 8) | (int64(math.floor(z)) & 255)
+    column = column_index(int64(math.floor(x)), int64(math.floor(z)))
     return UNDER_ROOF if top[column] > y else 1.0
 
 

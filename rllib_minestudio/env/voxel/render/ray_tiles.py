@@ -7,9 +7,9 @@ array are what LLVM needs to see that the rows do not overlap, and so to vectori
 from __future__ import annotations
 
 import numpy as np
-from numba import int32
 
-from rllib_minestudio.env.voxel.render.camera import Floats, Ints, render_kernel
+from rllib_minestudio.env.voxel.render.camera import Floats, Ints
+from rllib_minestudio.env.voxel.world.addressing import WINDOW
 
 TILE = 8
 LANES = TILE * TILE
@@ -38,10 +38,8 @@ NUDGE = np.float32(2e-4)
 # Rays are never exactly parallel to an axis; spares the kernels every division by zero.
 SMALLEST_SLOPE = np.float32(1e-6)
 HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
-# The eye's column inside the kernels' window, and the window's mask.
-CENTRE, WINDOW = 128, 255
-# Where x, z and y are in the index of a block.
-X_BITS, Z_BITS, Y_BITS = np.int32(255 << 15), np.int32(255 << 7), np.int32(127)
+# The eye's column inside the kernels' window.
+CENTRE = WINDOW // 2
 
 
 def new_scratch() -> tuple[Floats, Ints]:
@@ -51,13 +49,3 @@ def new_scratch() -> tuple[Floats, Ints]:
     floats[TILE_X : TILE_X + LANES] = lanes % TILE
     floats[TILE_Y : TILE_Y + LANES] = lanes // TILE
     return floats, np.zeros(INT_SCRATCH, np.int32)
-
-
-@render_kernel
-def moved(index: int, x: int, y: int, z: int) -> int:
-    """Index of the block a few steps from another, on the world's torus."""
-    return (
-        ((index + int32(x << int32(15))) & X_BITS)
-        | ((index + int32(z << int32(7))) & Z_BITS)
-        | ((index + y) & Y_BITS)
-    )

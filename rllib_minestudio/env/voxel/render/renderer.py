@@ -42,8 +42,9 @@ from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
+from rllib_minestudio.env.voxel.world.addressing import CHUNK
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
-from rllib_minestudio.env.voxel.world.world import CHUNK, LOAD_RADIUS, World
+from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]

@@ -55,8 +55,8 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     T_NOW,
     TEXEL,
     ZERO,
-    moved,
 )
+from rllib_minestudio.env.voxel.world.addressing import column_of_block, neighbour_index
 
 # What remains of the light under a tree or a roof.
 SHADOW = np.float32(0.66)
@@ -101,7 +101,7 @@ def _step_out(index: int, face: int) -> int:
     axis = face >> int32(1)
     toward = int32(1) - int32((face & int32(1)) << int32(1))
     none = int32(0)
-    return moved(
+    return neighbour_index(
         index,
         toward if axis == int32(0) else none,
         toward if axis == int32(1) else none,
@@ -170,7 +170,7 @@ def choose_texels(camera: Floats, blocks: Bytes, s: Floats, n: Ints) -> None:
         block = n[TEXEL + i] if depth < SKY_DEPTH else int32(0)
         texture = int32((block * int32(6) + face) << int32(9))
         n[TEXEL + i] = texture + offset + int32(row * size) + int32(u * size)
-        n[COLUMN + i] = n[FRONT + i] >> int32(7)
+        n[COLUMN + i] = column_of_block(n[FRONT + i])
 
 
 @render_kernel

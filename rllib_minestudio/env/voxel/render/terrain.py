@@ -67,7 +67,6 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TILE,
     TILE_X,
     TILE_Y,
-    WINDOW,
     ZERO,
 )
 from rllib_minestudio.env.voxel.render.shading import (
@@ -76,6 +75,7 @@ from rllib_minestudio.env.voxel.render.shading import (
     locate_hits,
     shade_hits,
 )
+from rllib_minestudio.env.voxel.world.addressing import narrow_block_index
 
 MOST_LEAPS = 256
 """Leaps after which a ray ends. Each crosses a border between cells at least, and a ray as long as
@@ -139,11 +139,7 @@ def _enter_cells(box: NDArray[np.uint16], column_x: int, column_z: int, s: Float
         s[CELL_X + i] = float32(x)
         s[CELL_Y + i] = float32(y)
         s[CELL_Z + i] = float32(z)
-        n[BLOCK_INDEX + i] = (
-            int32(((x + shift_x) & int32(WINDOW)) << int32(15))
-            | int32(((z + shift_z) & int32(WINDOW)) << int32(7))
-            | int32(y & int32(127))
-        )
+        n[BLOCK_INDEX + i] = narrow_block_index(x + shift_x, y, z + shift_z)
     for i in range(LANES):
         n[FIELD + i] = int32(box[uint32(n[BLOCK_INDEX + i])])
 

@@ -7,7 +7,7 @@ MineStudio looks for its engine. Below, imports point downwards:
     __main__            the process: options, ready lines, end
     launcher            the files that make MineStudio start that process
     turns               one call at a time; who has to make room
-    service  owner      connections; noticing that whoever started the process is gone
+    service  owner      connections; noticing that the process's owner is gone
     session             one game, as the protocol sees it
     mission  step_text  what a mission and a step ask for
     wire                messages on a socket, with limits

@@ -28,7 +28,7 @@ when nobody reads its output any more, on SIGTERM, and when a client asks it to.
 
 
 def log(line: str) -> None:
-    """Write a line for whoever started the engine."""
+    """Write a line for the process that started the engine."""
     with contextlib.suppress(OSError):  # nobody reads: `Owner` will notice
         print(line, flush=True)
 

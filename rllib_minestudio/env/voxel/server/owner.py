@@ -1,4 +1,4 @@
-"""Noticing that whoever started the engine is gone, so that no engine is left over."""
+"""Notices that the process which started the engine is gone, so that no engine outlives it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Owner:
     """The process for which this one runs.
 
     MineStudio starts a shell script which starts us, and reads our output through a pipe. Killed
-    with SIGKILL it leaves the script waiting for us for ever.
+    with SIGKILL it leaves the script waiting for us forever.
     """
 
     def __init__(self, pid: int | None) -> None:
-        """Remember who is there now.
+        """Remember the parent process and the pipe's reader.
 
         Args:
             pid: The owner, if it is not this process's parent but the parent's parent.

@@ -31,12 +31,13 @@ _SECONDS_PER_MESSAGE = 30.0
 """For a message that has begun, in either direction."""
 
 SECONDS_PER_CALL = 120.0
-"""That the engine may take over one message. Then it counts as hanging: it is left to itself, with
-the thread that waits for it, and a new one takes its place."""
+"""The longest that the engine may take to answer one message. An engine that takes longer is
+abandoned, with the thread that waits for it, and replaced by a new one."""
 
 SECONDS_IDLE = 3600.0
-"""Between two messages: a learner may update for minutes. When all places are taken, whoever has
-done nothing yet makes room at once, and whoever has been silent for `_SECONDS_SPARED` does."""
+"""The longest pause between two messages of a client, whose learner may update for minutes. When
+all places are taken, a client that has done nothing yet is disconnected at once for a new one, and
+so is one that has been silent for `_SECONDS_SPARED`."""
 
 _SECONDS_SPARED = 300.0
 
@@ -47,7 +48,7 @@ _NO_REWARD = 0.0
 
 
 class Service:
-    """Serves one session to whoever connects.
+    """Serves one session to each client that connects.
 
     MineStudio opens a new connection for each reset, so the game belongs to no connection.
 

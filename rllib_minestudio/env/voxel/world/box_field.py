@@ -12,6 +12,7 @@ from numba import uint8, uint16, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.addressing import block_index
 
 MAX_RADIUS = 15
 """Largest radius that is stored, in columns."""
@@ -20,11 +21,6 @@ MAX_RUN = 15
 
 _SOLID = uint8(0)
 _STEP = uint8(1)
-
-
-@kernel(inline="always")
-def _column(x: int, z: int, y: int) -> int:
-    return (((x & 255) << 15) | ((z & 255) << 7)) + y
 
 
 @kernel()
@@ -49,7 +45,7 @@ def update_layer_radius(
     for x in range(x0, x1):
         for z in range(z0, z1):
             _pull(layer_radius, x, z, -1, y0, radius)
-            here = _column(x, z, y0)
+            here = block_index(x, y0, z)
             blocks_here = blocks[here : here + n]
             out = layer_radius[here : here + n]
             for y in range(n):
@@ -57,7 +53,7 @@ def update_layer_radius(
     for x in range(x1 - 1, x0 - 1, -1):
         for z in range(z1 - 1, z0 - 1, -1):
             _pull(layer_radius, x, z, 1, y0, radius)
-            here = _column(x, z, y0)
+            here = block_index(x, y0, z)
             out = layer_radius[here : here + n]
             for y in range(n):
                 value = out[y]
@@ -75,10 +71,10 @@ def _pull(
     """
     n = len(out)
     limit = uint8(MAX_RADIUS)
-    straight = _column(x + side, z, y0)
-    before = _column(x + side, z - 1, y0)
-    after = _column(x + side, z + 1, y0)
-    beside = _column(x, z + side, y0)
+    straight = block_index(x + side, y0, z)
+    before = block_index(x + side, y0, z - 1)
+    after = block_index(x + side, y0, z + 1)
+    beside = block_index(x, y0, z + side)
     a = layer_radius[straight : straight + n]
     b = layer_radius[before : before + n]
     c = layer_radius[after : after + n]
@@ -116,7 +112,7 @@ def update_boxes(
     smaller = np.zeros(n, np.int32)
     for x in range(x0, x1):
         for z in range(z0, z1):
-            here = _column(x, z, y0)
+            here = block_index(x, y0, z)
             radius = layer_radius[here : here + n]
             out = box[here : here + n]
             for y in range(n):

@@ -11,6 +11,7 @@ from numba import int64, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.addressing import HEIGHT, narrow_block_index
 
 GRAVITY = 0.08
 """Downward acceleration of the player and of mobs, blocks per tick squared."""
@@ -50,9 +51,8 @@ _EDGE = 1e-7
 @kernel(inline="always")
 def is_solid(blocks: NDArray[np.uint8], x: int, y: int, z: int) -> bool:
     """Whether there is a block at (x, y, z); there is none above or below the world."""
-    inside = uint32(y) < uint32(128)
-    cell = (uint32(x & 255) << uint32(15)) | (uint32(z & 255) << uint32(7)) | uint32(y & 127)
-    return inside and blocks[cell] != 0
+    inside = uint32(y) < uint32(HEIGHT)
+    return inside and blocks[uint32(narrow_block_index(x, y, z))] != 0
 
 
 @kernel()

@@ -1,7 +1,7 @@
 """The block world: a window of columns that follows the player, and its acceleration structures.
 
-Columns are addressed on a torus, `(x & 255, z & 255)`, so the window moves by loading the chunks
-that come into reach over those that went out of it. `World.set_block` and `World.fill` are the
+Columns are addressed on a torus, so the window moves by loading the chunks that come into reach
+over those that went out of it. `World.set_block` and `World.fill` are the
 only ways to change a block: they keep blocks, column tops and box field in agreement and remember
 the change, so that a chunk that was left and is entered again looks as it was left.
 """
@@ -9,16 +9,19 @@ the change, so that a chunk that was left and is entered again looks as it was l
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.world import box_field, worldgen
+from rllib_minestudio.env.voxel.world.addressing import (
+    CHUNK,
+    HEIGHT,
+    WINDOW,
+    block_index,
+    column_index,
+    place_in_window,
+)
 from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
-WINDOW = 256
-"""Columns along each side of the window."""
-HEIGHT = 128
-"""Layers; blocks exist for 0 <= y < HEIGHT."""
-CHUNK = 16
-"""Columns along each side of a chunk."""
 CHUNKS = WINDOW // CHUNK
 LOAD_RADIUS = 5
 """Chunks that are always loaded in each direction from the player's."""
@@ -26,27 +29,23 @@ _BAND_STEP = 8
 """Floor and ceiling move in steps, so that digging down or building up rarely moves them."""
 
 
-def index(x: int, y: int, z: int) -> int:
-    """Index of block (x, y, z) in the flat arrays of a `World`."""
-    return (x & 255) << 15 | (z & 255) << 7 | y
-
-
 class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Block ids, uint8 [256 * 256 * 128]; see `index`.
+        blocks: Block ids, uint8 [256 * 256 * 128]; see `addressing`.
         layer_radius: Horizontal Chebyshev distance to the nearest block in the same layer, at
             most 15; 0 in a block. uint8, indexed as `blocks`; exact below `ceiling`.
         box: The box field, uint16, indexed as `blocks`; valid below `ceiling`. 0 in a block,
             otherwise bits 0-4 hold the layer radius r (no block within r - 1 columns), bits 5-9
             and 10-14 for how many layers up and down the radius is at least r too (at most 15).
-        top: y of the highest block of a column, uint8 [65536], index `(x & 255) << 8 | (z & 255)`.
+        top: y of the highest block of a column, uint8 [256 * 256]; see
+            `addressing`.
         ceiling: No block of the window is at or above this y.
         floor: Below this y the loaded chunks are solid as generated; a lower bound for kernels.
         seed: What the terrain is made from.
-        unsupported: Places (x, y, z) where a change left a block that falls above nothing; whoever
-            lets blocks fall takes them out.
+        unsupported: Places (x, y, z) where a change left sand or gravel above air; `Falling` lets
+            them fall and empties the list.
     """
 
     def __init__(self) -> None:
@@ -108,11 +107,11 @@ class World:
         """Block id at (x, y, z); air outside of the world's height and of the loaded chunks."""
         if not 0 <= y < HEIGHT or not self.is_loaded(x, z):
             return 0
-        return int(self.blocks[index(x, y, z)])
+        return int(self.blocks[block_index(x, y, z)])
 
     def surface(self, x: float, z: float) -> int:
         """The y on which something stands on the column at (x, z): its top block's y + 1."""
-        return int(self.top[(int(x // 1) & 255) << 8 | (int(z // 1) & 255)]) + 1
+        return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:
         """Puts block id `block` at (x, y, z).
@@ -180,10 +179,14 @@ class World:
         """Blocks that differ, or did once, from the terrain as generated."""
         return sum(map(len, self._edits.values()))
 
+    def _column(self, x: int, z: int) -> NDArray[np.uint8]:
+        start = block_index(x, 0, z)
+        return self.blocks[start : start + HEIGHT]
+
     def _set_column(
         self, x: int, z: int, y0: int, y1: int, block: int, only: int | None = None
     ) -> int:
-        column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]
+        column = self._column(x, z)
         old = column[y0:y1]
         changed = np.flatnonzero(old != block if only is None else old == only) + y0
         if len(changed) == 0:
@@ -191,31 +194,31 @@ class World:
         column[changed] = block
         edits = self._edits.setdefault((x // CHUNK, z // CHUNK), {})
         for y in changed.tolist():
-            edits[index(x, y, z)] = block
+            edits[block_index(x, y, z)] = block
         self._note_unsupported(x, z, y0, min(y1 + 1, HEIGHT))
         self._update_top(x, z)
         return len(changed)
 
     def _note_unsupported(self, x: int, z: int, y0: int, y1: int) -> None:
         """Notes the blocks of a column, in the layers [y0, y1), that have nothing to rest on."""
-        column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]
+        column = self._column(x, z)
         for y in (np.flatnonzero(FALLS[column[y0:y1]]) + y0).tolist():
             if y == 0 or column[y - 1] == AIR:
                 self.unsupported.append((x, y, z))
 
     def _update_top(self, x: int, z: int) -> None:
-        column = self.blocks[index(x, 0, z) : index(x, 0, z) + HEIGHT]
+        column = self._column(x, z)
         solid = np.flatnonzero(column)
-        self.top[(x & 255) << 8 | (z & 255)] = solid[-1] if len(solid) else 0
+        self.top[column_index(x, z)] = solid[-1] if len(solid) else 0
 
     def _load(self, chunk: tuple[int, int]) -> tuple[int, int]:
         """Writes a chunk's blocks; returns its lowest layer with air and highest with a block."""
         low, high = worldgen.generate_chunk(self.blocks, self.top, *chunk, self.seed)
         for cell, block in self._edits.get(chunk, {}).items():
             self.blocks[cell] = block
-            y = cell & (HEIGHT - 1)
+            x, y, z = place_in_window(cell)
             low, high = min(low, y), max(high, y)
-            self._update_top(cell >> 15, cell >> 7 & 255)
+            self._update_top(x, z)
         x, z = chunk[0] % CHUNKS * CHUNK, chunk[1] % CHUNKS * CHUNK
         layers = self.layer_radius.reshape(WINDOW, WINDOW, HEIGHT)
         layers[x : x + CHUNK, z : z + CHUNK, :low] = 0

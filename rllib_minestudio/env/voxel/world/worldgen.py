@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
+from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, block_index, column_index
 
 BIOMES: tuple[str, ...] = ("plains", "forest", "desert")
 """Names of all biomes; kernels know them by index."""
@@ -137,14 +138,14 @@ def generate_chunk(
     Returns:
         The lowest layer that is not all solid, and the highest with a block in it.
     """
-    lowest = 127
+    lowest = HEIGHT - 1
     highest = 0
-    for x in range(chunk_x * 16, chunk_x * 16 + 16):
-        for z in range(chunk_z * 16, chunk_z * 16 + 16):
+    for x in range(chunk_x * CHUNK, (chunk_x + 1) * CHUNK):
+        for z in range(chunk_z * CHUNK, (chunk_z + 1) * CHUNK):
             height = ground_height(x, z, seed)
-            start = ((x & 255) << 15) | ((z & 255) << 7)
-            _fill_column(blocks[start : start + 128], x, z, height, seed)
-            top[((x & 255) << 8) | (z & 255)] = height
+            start = block_index(x, 0, z)
+            _fill_column(blocks[start : start + HEIGHT], x, z, height, seed)
+            top[column_index(x, z)] = height
             lowest = min(lowest, height + 1)
             highest = max(highest, height)
     first_x = (chunk_x * 16 - _CANOPY) // _TREE_CELL
@@ -197,12 +198,12 @@ def _grow_plant(
         return 0
     ground = ground_height(x, z, seed)
     if biome == DESERT:
-        if x >> 4 != chunk_x or z >> 4 != chunk_z:
+        if x // CHUNK != chunk_x or z // CHUNK != chunk_z:
             return 0
         tip = ground + 1 + (dice >> 24) % 3
-        start = ((x & 255) << 15) | ((z & 255) << 7)
+        start = block_index(x, 0, z)
         blocks[start + ground + 1 : start + tip + 1] = b.CACTUS
-        column = ((x & 255) << 8) | (z & 255)
+        column = column_index(x, z)
         top[column] = max(int64(top[column]), tip)  # a tree beside it may be higher
         return tip
     birch = biome == FOREST and (dice >> 28) % 4 == 0
@@ -211,7 +212,7 @@ def _grow_plant(
     trunk = 4 + (dice >> 24 & 15) % 3 + (1 if birch else 0)
     for i in range(x - _CANOPY, x + _CANOPY + 1):
         for k in range(z - _CANOPY, z + _CANOPY + 1):
-            if i >> 4 == chunk_x and k >> 4 == chunk_z:
+            if i // CHUNK == chunk_x and k // CHUNK == chunk_z:
                 _grow_tree_column(blocks, top, i, k, x, z, ground, trunk, log, leaves, seed)
     return ground + trunk + 1
 
@@ -231,7 +232,7 @@ def _grow_tree_column(
     seed: int,
 ) -> None:
     """Column (i, k) of the tree at (x, z): two wide layers of leaves under two narrow ones."""
-    start = ((i & 255) << 15) | ((k & 255) << 7)
+    start = block_index(i, 0, k)
     tip = 0
     for layer in range(-2, 2):
         reach = _CANOPY if layer < 0 else 1
@@ -247,5 +248,5 @@ def _grow_tree_column(
         blocks[start + ground + 1 : start + ground + trunk + 1] = log
         blocks[start + ground + trunk + 1] = leaves
         tip = ground + trunk + 1
-    column = ((i & 255) << 8) | (k & 255)
+    column = column_index(i, k)
     top[column] = max(int64(top[column]), tip)

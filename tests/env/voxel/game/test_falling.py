@@ -5,8 +5,9 @@ import pytest
 
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.world.addressing import block_index
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, SAND, STONE
-from rllib_minestudio.env.voxel.world.world import World, index
+from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 
 GRAVEL = BLOCK_ID["gravel"]
@@ -103,7 +104,7 @@ def test_sand_over_the_void_is_gone():
     world.fill((8, 9), (0, FLOOR), (8, 9), AIR)
     world.set_block(8, 3, 8, SAND)
     ticks(engine, 40)
-    assert not world.blocks[index(8, 0, 8) : index(8, FLOOR, 8)].any()
+    assert not world.blocks[block_index(8, 0, 8) : block_index(8, FLOOR, 8)].any()
     assert state(engine).falling.count == state(engine).items.count == 0
 
 

@@ -17,7 +17,8 @@ from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_e
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder
+from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.env.voxel.server import launcher
 

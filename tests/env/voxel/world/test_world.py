@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rllib_minestudio.env.voxel.world.addressing import HEIGHT, WINDOW, block_index
 from rllib_minestudio.env.voxel.world.blocks import STONE
-from rllib_minestudio.env.voxel.world.world import HEIGHT, WINDOW, World, index
+from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.caches import check_world
 
 
@@ -56,7 +57,7 @@ def test_no_box_contains_a_block():
     for _ in range(300):
         x, z = rng.integers(-60, 60, 2)
         y = int(rng.integers(world.floor, world.ceiling))
-        cell = int(world.box[index(int(x), y, int(z))])
+        cell = int(world.box[block_index(int(x), y, int(z))])
         radius, up, down = (cell & 31) - 1, cell >> 5 & 31, cell >> 10 & 31
         if cell == 0:
             assert blocks[x & 255, z & 255, y] != 0
@@ -74,7 +75,7 @@ def test_terrain_is_the_same_whatever_was_loaded_before(place):
     wandering.load_around(*place)
     for dx in range(-80, 80, 3):
         for dz in range(-80, 80, 3):
-            column = index(place[0] + dx, 0, place[1] + dz)
+            column = block_index(place[0] + dx, 0, place[1] + dz)
             assert np.array_equal(
                 direct.blocks[column : column + HEIGHT], wandering.blocks[column : column + HEIGHT]
             )
