@@ -129,8 +129,7 @@ def test_a_recording_by_minestudios_own_code_is_learnt_by_heart(local_ray, make_
     """Twelve steps of a policy with random weights: chance explains them with 13.9 nats a step."""
     recorded = Path(__file__).parents[2] / "demonstrations" / "minestudio"
     config = make_config(windows_per_batch=2, validation_fraction=0.0)
-    # Eight times, since Ray Data takes longer to begin an epoch than to read this recording.
-    config.offline_data(input_=[str(recorded)] * 8, dataset_num_iters_per_learner=40)
+    config.offline_data(input_=str(recorded), dataset_num_iters_per_learner=40)
     config.evaluation(evaluation_interval=None)
     algorithm = config.build_algo()
     losses = [algorithm.train()["learners"]["default_policy"]["loss"] for _ in range(3)]

@@ -62,7 +62,7 @@ def test_a_frozen_game_is_killed_too(engine, make_env):
 def test_a_reset_that_fails_is_tried_again_with_a_new_game(engine, make_env, at, kind):
     engine.fail(at, kind, **FIRST)
     launch_timeout_s = 20.0 if (at, kind) == ("launch", "hang") else 60.0
-    env = make_env(**engine.with_limits(launch_timeout_s=launch_timeout_s, reset_timeout_s=8.0))
+    env = make_env(**engine.with_limits(launch_timeout_s=launch_timeout_s, reset_timeout_s=15.0))
     env.reset()
     assert not env.step(IDLE)[3]
     assert len(engine.launches) == 2
