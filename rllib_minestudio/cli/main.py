@@ -84,13 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
-        sys.stdout.flush()  # here, where a full disk behind it is still somebody's to report
+        sys.stdout.flush()  # here, where a full disk can still be reported
         return status
     except KeyboardInterrupt:
         stderr.print("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = None  # whoever read has gone; Python would complain at the very end
+        sys.stdout = None  # the reader has gone; Python would complain at exit
         return BAD_INPUT
     except Exception as error:
         for sentence in _sentences(error):

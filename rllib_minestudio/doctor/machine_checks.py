@@ -241,7 +241,7 @@ def downloads() -> Health:
 
 
 def wandb_login() -> Health:
-    """Whether Weights & Biases knows who we are; asks nobody."""
+    """Whether this machine is logged in to Weights & Biases; never prompts."""
     if os.environ.get("WANDB_MODE") in ("offline", "disabled"):
         return Health(True, f"not needed: WANDB_MODE={os.environ['WANDB_MODE']}")
     if os.environ.get("WANDB_API_KEY"):

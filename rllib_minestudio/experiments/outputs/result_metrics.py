@@ -27,7 +27,7 @@ def metric(result: Mapping[str, Any], path: str) -> float | None:
 class StopAt(tune.Stopper):
     """Ends a trial at the first criterion that it reaches.
 
-    Unlike a plain dict of criteria, it puts up with a metric that early results lack, such as
+    Unlike a plain dict of criteria, it accepts a metric that early results lack, such as
     the episode return before any episode has ended.
     """
 

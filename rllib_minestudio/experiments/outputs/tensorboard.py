@@ -34,7 +34,7 @@ class TensorBoard(TBXLoggerCallback):
         super().log_trial_start(trial)
 
     def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
-        """Write a result, and the videos that were finished meanwhile."""
+        """Write a result, and the videos finished since the last result."""
         super().log_trial_result(iteration, trial, result)
         self._write_videos(trial)
 

@@ -177,7 +177,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 
 def _point(link: Path, target: Path) -> None:
-    """Make `link` point to `target`, at one stroke."""
+    """Make `link` point to `target`, atomically."""
     new = Unfinished(link)
     new.remove_abandoned()
     new.partial.symlink_to(target)

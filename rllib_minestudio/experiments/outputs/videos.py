@@ -107,7 +107,7 @@ class RecordVideos(tune.Callback):
         self._finish(trial, wait=0.0)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Tune calls this at a trial's end: wait for its last film, lest trackers miss it."""
+        """Tune calls this at a trial's end: wait for its last film, so that trackers get it."""
         self._finish(trial, wait=SECONDS_FOR_THE_LAST)
         if trial.trial_id in self._under_way:
             reference, weights = self._under_way.pop(trial.trial_id)

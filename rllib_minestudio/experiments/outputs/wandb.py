@@ -43,7 +43,7 @@ class WeightsAndBiases(WandbLoggerCallback):
         super().log_trial_start(trial)
 
     def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
-        """Log a result, and the videos that were finished meanwhile."""
+        """Log a result, and the videos finished since the last result."""
         super().log_trial_result(iteration, trial, {**result, **self._new_videos(trial)})
 
     def log_trial_end(self, trial: Any, failed: bool = False) -> None:

@@ -67,7 +67,7 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
 
     Args:
         num_cpus: CPUs a trial needs. Where the machine has fewer, Ray is told it has these
-            many, so that the trial runs slowly rather than waits for ever.
+            many, so that the trial runs slowly rather than waits without end.
         verbose: Show what Ray and its workers print.
 
     Yields:

@@ -1,4 +1,4 @@
-"""Whether what a trial asks for exists, before it waits for it for ever.
+"""Whether what a trial asks for exists, since it would wait for it without end.
 
 A trial's processes are bundles of CPUs and GPUs; Ray starts them together once every bundle has
 found a node. One that never can leaves the trial pending without a word.

@@ -1,7 +1,7 @@
 """`--resume`: what a run goes on with, and what changed since it was started.
 
 A resumed run keeps what it was started with; only the command line changes it. So an experiment
-file that was edited meanwhile is reported, and not applied, whereas `--set` and `--stop` are
+file edited since then is reported, and not applied, whereas `--set` and `--stop` are
 applied, and reported too. What cannot change without breaking the saved state is refused.
 """
 

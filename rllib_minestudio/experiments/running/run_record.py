@@ -66,7 +66,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 
 def write_run_record(folder: Path, record: RunRecord) -> None:
-    """Save a record in a run's folder, in the place of an older one at one stroke."""
+    """Save a record in a run's folder, replacing an older one atomically."""
     text = yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True)
     write_whole(folder / RUN_RECORD_FILE, text)
 

@@ -63,7 +63,7 @@ def _run(
 
 
 def require_resources(plan: Any, nodes: Sequence[Mapping[str, float]], where: str) -> None:
-    """Refuse a plan whose trials would wait for ever for what is not there.
+    """Refuse a plan whose trials would wait without end for resources that do not exist.
 
     Args:
         plan: What to run.

@@ -60,7 +60,7 @@ def can_resume(run_folder: Path) -> bool:
 
 
 def back_up_state(run_folder: Path) -> None:
-    """Copy Tune's notes if they are whole, file by file and each at one stroke."""
+    """Copy Tune's notes if they are whole, each file atomically."""
     files = _notes(run_folder)
     if not any(file.match(STATE_PATTERN) for file in files) or not all(map(_is_whole, files)):
         return
