@@ -1,8 +1,10 @@
 """What has moved is found under its old path: pickles of earlier versions name it."""
 
 import pickle
+import re
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,12 @@ def test_an_old_path_leads_to_the_module_that_there_is(old):
         former_paths._FormerPath().exec_module(type(pickle)(f"{PACKAGE}.{old}"))
     assert import_module(f"{PACKAGE}.{old}") is import_module(new)
     assert MOVED[old] not in MOVED
+
+
+def test_the_changelog_shows_the_table():
+    changelog = (Path(__file__).parents[1] / "CHANGELOG.md").read_text()
+    rows = re.findall(r"^\| `([\w.]+)` \| `([\w.]+)` \|$", changelog, re.MULTILINE)
+    assert dict(rows) == MOVED
 
 
 def test_a_pickle_of_an_old_path_is_read(monkeypatch):
