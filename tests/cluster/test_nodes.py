@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.algorithms.test_remote import accounted_for
+from tests.algorithms.training_loop.test_remote import accounted_for
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import ray
 
 from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.training_loop.experience import LocalExperience
-from tests.algorithms.test_loading import Owner, make_fragment, wait_until_lost
+from tests.algorithms.learner.test_loading import Owner, make_fragment, wait_until_lost
 
 LIMITS = ReplayBufferOptions(max_fragments=8, max_reuse=1, max_staleness=0)
 

@@ -22,7 +22,7 @@ from rllib_minestudio.algorithms.training_loop import weights
 from tests.algorithms import leaks
 from tests.algorithms.actors import freeze, is_running, kill, wait_until
 from tests.algorithms.conftest import quick_config
-from tests.algorithms.test_remote import accounted_for
+from tests.algorithms.training_loop.test_remote import accounted_for
 
 MARKS = {
     "env runner": "MineStudioEnvRunner",

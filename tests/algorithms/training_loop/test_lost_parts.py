@@ -9,7 +9,7 @@ import pytest
 from tests.algorithms import leaks
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
 from tests.algorithms.conftest import quick_config
-from tests.algorithms.test_remote import accounted_for
+from tests.algorithms.training_loop.test_remote import accounted_for
 
 
 def find_runner(algorithm):
