@@ -57,7 +57,7 @@ AGENTS: dict[str, Callable[[Sequence[str], int], Agent]] = {
 
 
 @dataclass(frozen=True)
-class Order:
+class RecordingOrder:
     """What to record.
 
     Attributes:
@@ -93,7 +93,7 @@ class Recorded(NamedTuple):
     length: int
 
 
-def missing(order: Order, folder: Path, episodes: int) -> list[int]:
+def missing(order: RecordingOrder, folder: Path, episodes: int) -> list[int]:
     """Return which of the first `episodes` episodes are not in `folder` yet.
 
     Raises:
@@ -116,7 +116,9 @@ def missing(order: Order, folder: Path, episodes: int) -> list[int]:
     return [index for index in range(episodes) if not (done / _name(index)).is_dir()]
 
 
-def record(order: Order, folder: Path, episodes: int, workers: int = 1) -> Iterator[Recorded]:
+def record(
+    order: RecordingOrder, folder: Path, episodes: int, workers: int = 1
+) -> Iterator[Recorded]:
     """Record what is missing of the first `episodes` episodes, and yield each when it is on disk.
 
     Args:
@@ -154,7 +156,7 @@ def record(order: Order, folder: Path, episodes: int, workers: int = 1) -> Itera
             pool.shutdown(cancel_futures=True)
 
 
-def _check(order: Order) -> None:
+def _check(order: RecordingOrder) -> None:
     problems = []
     if order.agent not in AGENTS:
         problems.append(
@@ -177,10 +179,10 @@ def _name(index: int) -> str:
 
 # ---------------------------------------------------------------- in the processes that play
 
-_given: tuple[Order, Path]
+_given: tuple[RecordingOrder, Path]
 
 
-def _open(order: Order, folder: Path) -> None:
+def _open(order: RecordingOrder, folder: Path) -> None:
     """Remember what is to be played; an error in here would only break the pool."""
     global _given
     _given = order, folder
@@ -199,7 +201,7 @@ def _environment() -> EpisodeRecorder:
     return EpisodeRecorder(order.make_env(order.env_config), options)
 
 
-def play_episode(env: EpisodeRecorder, order: Order, index: int) -> Recorded:
+def play_episode(env: EpisodeRecorder, order: RecordingOrder, index: int) -> Recorded:
     """Play and record one episode.
 
     Raises:

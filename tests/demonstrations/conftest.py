@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rllib_minestudio.demonstrations.recording import Order, record
+from rllib_minestudio.demonstrations.recording import RecordingOrder, record
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.recordings import Recording, find_recordings
 
@@ -31,13 +31,13 @@ TASK: dict[str, Any] = {
 
 
 @pytest.fixture(scope="session")
-def order() -> Order:
+def order() -> RecordingOrder:
     """Cows, hunted by the human-like hunter."""
-    return Order("cows", MineStudioEnv, TASK, prey=("cow",), seed=7)
+    return RecordingOrder("cows", MineStudioEnv, TASK, prey=("cow",), seed=7)
 
 
 @pytest.fixture(scope="session")
-def recordings(order: Order, tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
+def recordings(order: RecordingOrder, tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
     """Three recorded episodes of 100 steps."""
     folder: Path = tmp_path_factory.mktemp("demonstrations")
     list(record(order, folder, 3))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.algorithms.envs import resolve_env
-from rllib_minestudio.demonstrations.recording import Order
+from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.errors import InvalidOptionsError
@@ -22,7 +22,7 @@ def recording_order(
     prey: Sequence[str] | None,
     seed: int,
     crf: int,
-) -> Order:
+) -> RecordingOrder:
     """Read the task out of its file, and judge its environment's options.
 
     Args:
@@ -53,7 +53,7 @@ def recording_order(
         MineStudioEnv.check_options(options)
         if options.get("engine", "voxel") == "voxel":
             compile_kernels()
-    return Order(
+    return RecordingOrder(
         task=experiment.name,
         make_env=make_env,
         env_config=options,

@@ -6,27 +6,19 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from rllib_minestudio.plain_values import plain
+
 _OF_ARRAYS = ("equipped_items", "location_stats")
 """What MineStudio's handlers tell in arrays without dimensions; the rest is as JSON gave it."""
 
 
-def plain(info: Mapping[str, Any]) -> dict[str, Any]:
+def plain_info(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the handlers read, in plain objects; shares nothing that they keep."""
     told = {}
     for key, value in info.items():
         if key in _OF_ARRAYS:
-            value = _numbers(value)
+            value = plain(value)
         elif isinstance(value, defaultdict):  # statistics
             value = dict(value)
         told[key] = value
     return told
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a nested mapping with numbers in the place of arrays."""
-    return {
-        key: _numbers(value)
-        if isinstance(value, dict)
-        else (value.item() if hasattr(value, "item") else value)
-        for key, value in values.items()
-    }

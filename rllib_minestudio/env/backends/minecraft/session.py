@@ -19,7 +19,7 @@ from minestudio.simulator.minerl.env._singleagent import _SingleAgentEnv
 from minestudio.simulator.minerl.herobraine.env_specs.human_survival_specs import HumanSurvival
 
 from rllib_minestudio.env.backends.minecraft.connection import Connection
-from rllib_minestudio.env.backends.minecraft.info import plain
+from rllib_minestudio.env.backends.minecraft.info import plain_info
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.option_checks import is_number
 from rllib_minestudio.errors import EngineError
@@ -157,7 +157,7 @@ class Session(_SingleAgentEnv):
             raise EngineError(
                 f"The game's info cannot be read ({type(error).__name__}: {error}): {text[:200]!r}"
             ) from error
-        return plain(seen), plain(monitored)
+        return plain_info(seen), plain_info(monitored)
 
 
 def _refuse_nonsense(told: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.whole_file import write_whole
 
 DIRECTORY_VARIABLE = "MINESTUDIO_DIR"
 JAR = Path("engine/build/libs/mcprec-6.13.jar")
@@ -107,22 +108,21 @@ def install(directory: Path, start: Sequence[str] | None = None) -> Path:
         )
     command = _COMMAND_TEXT.replace("{start}", shlex.join(start or (sys.executable, "-m", _MODULE)))
     try:
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        commands.mkdir(parents=True, exist_ok=True)
         for name in ("java", "xvfb-run", "vglrun"):
             file = commands / name
-            file.write_text(command)
+            write_whole(file, command)
             file.chmod(0o755)
-        activate.write_text(
+        write_whole(
+            activate,
             _ACTIVATE_TEXT.format(
                 file=shlex.quote(str(activate)),
                 variable=DIRECTORY_VARIABLE,
                 directory=shlex.quote(str(directory)),
                 commands=shlex.quote(str(commands)),
                 startup=shlex.quote(str(STARTUP)),
-            )
+            ),
         )
-        jar.write_text(_JAR_TEXT)  # last: a jar without commands would start Java
+        write_whole(jar, _JAR_TEXT)  # last: a jar without commands would start Java
     except OSError as error:
         raise EngineError(f"The engine cannot be installed in {directory}: {error}.") from error
     return activate
