@@ -57,7 +57,7 @@ MOVED: dict[str, str] = {
     "cli.train": "experiments.train",
     "cli.warmup": "cli.warmup_command",
     "env.backend": "env.backends.protocol",
-    "env.checks": "env.option_checks",
+    "env.checks": "option_checks",
     "env.minecraft": "env.backends.minecraft",
     "env.minecraft.backend": "env.backends.minecraft.backend",
     "env.minecraft.claims": "env.backends.minecraft.node_locks",

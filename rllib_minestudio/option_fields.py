@@ -18,7 +18,12 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from functools import cache
 from typing import Any, Concatenate, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from rllib_minestudio.errors import did_you_mean
+from rllib_minestudio.option_checks import (
+    broken_rule,
+    is_integer,
+    not_a_choice,
+    unknown_name,
+)
 
 MANY, EVER = 10**6, 10**12
 """More than anybody has of things held at once, and of what is only ever counted."""
@@ -148,11 +153,7 @@ def option_problems(options: type, values: Mapping[str, Any], prefix: str = "") 
 def group_problems(options: type, values: Mapping[str, Any], name: str) -> list[str]:
     """Say what is wrong with a mapping of options, unknown keys included."""
     known = [option.name for option in fields(options)]
-    unknown = [
-        f"{name}.{key} is unknown.{did_you_mean(key, known)} The options are {', '.join(known)}."
-        for key in values
-        if key not in known
-    ]
+    unknown = [unknown_name("option", key, known, name) for key in values if key not in known]
     return [*unknown, *option_problems(options, values, f"{name}.")]
 
 
@@ -162,11 +163,12 @@ def value_problems(name: str, value: Any, kind: type, nullable: bool, bounds: Bo
         return []
     if bounds.check is not None:
         return bounds.check(name, value)
+    if bounds.choices and not bounds.wording:
+        return [not_a_choice(name, value, bounds.choices)]
     rule = bounds.wording or _rule(value, kind, bounds)
     if nullable and bounds.wording:
         rule += ", or null"
-    hint = did_you_mean(value, bounds.choices) if bounds.choices else ""
-    return [f"{name} is {shown(value)}: it must be {rule}.{hint}"]
+    return [broken_rule(name, value, f"must be {rule}")]
 
 
 def _is_within(value: Any, kind: type, bounds: Bounds) -> bool:
@@ -189,23 +191,14 @@ def _rule(value: Any, kind: type, bounds: Bounds) -> str:
     """Word the rule that a value breaks."""
     least, most = bounds.least, _most(kind, bounds)
     if kind is int:
-        is_integer = isinstance(value, int) and not isinstance(value, bool)
-        if is_integer and value > most:
+        if is_integer(value) and value > most:
             return f"an integer, at most {most}"
         return f"an integer, at least {least}"
     if kind is float:
         if most == math.inf:
             return "a number, at least 0" if least == 0 else "a number, positive"
         return f"a number, between {least:g} and {most:g}"
-    if bounds.choices:
-        return f"one of {', '.join(bounds.choices)}"
     return {bool: "true or false", dict: "a mapping"}.get(kind, "text")
-
-
-def shown(value: Any) -> str:
-    """Return a value as a message shows it: numbers of a thousand digits are cut."""
-    text = "a very large number" if isinstance(value, int) and value > 10**300 else repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 # ---------------------------------------------------------------- keyword arguments

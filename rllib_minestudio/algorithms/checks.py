@@ -8,6 +8,7 @@ from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
 from rllib_minestudio.algorithms.ranges import range_problems
 from rllib_minestudio.demonstrations import find_episodes, open_episode
 from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.option_checks import broken_rule
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig
@@ -71,8 +72,11 @@ def _size_problems(config: MineStudioPPOConfig) -> list[str]:
     num_envs, batch = config.num_envs_per_env_runner, config.env_pool["inference_batch_size"]
     if batch > num_envs:
         problems.append(
-            f"env_pool.inference_batch_size is {batch}: it must be an integer from 1 to "
-            f"num_envs_per_env_runner={num_envs}."
+            broken_rule(
+                "env_pool.inference_batch_size",
+                batch,
+                f"must be an integer from 1 to num_envs_per_env_runner={num_envs}",
+            )
         )
     num_envs *= max(1, config.num_env_runners)
     collected = num_envs * config.fragments_per_sequence
@@ -94,16 +98,23 @@ def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
     least = config.fragments_per_minibatch * join * learners
     if config.fragments_per_iteration % (learners * join):
         problems.append(
-            f"fragments_per_iteration is {config.fragments_per_iteration}: it must be a multiple "
-            f"of num_learners={learners} times replay_buffer.fragments_per_chunk={join}, so that "
-            "all learners get equally many, such as "
-            f"{_next(config.fragments_per_iteration, learners * join)}."
+            broken_rule(
+                "fragments_per_iteration",
+                config.fragments_per_iteration,
+                f"must be a multiple of num_learners={learners} times "
+                f"replay_buffer.fragments_per_chunk={join}, so that all learners get equally "
+                f"many, such as {_next(config.fragments_per_iteration, learners * join)}",
+            )
         )
     if config.gradient_accumulation % learners:
         problems.append(
-            f"gradient_accumulation is {config.gradient_accumulation}: it counts the minibatches "
-            f"of all learners in one optimizer step and must be a multiple of "
-            f"num_learners={learners}, such as {_next(config.gradient_accumulation, learners)}."
+            broken_rule(
+                "gradient_accumulation",
+                config.gradient_accumulation,
+                "must, as it counts the minibatches of all learners in one optimizer step, be a "
+                f"multiple of num_learners={learners}, such as "
+                f"{_next(config.gradient_accumulation, learners)}",
+            )
         )
     if least > config.fragments_per_iteration:
         problems.append(

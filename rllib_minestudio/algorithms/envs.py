@@ -17,6 +17,7 @@ from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
 from rllib_minestudio.algorithms.options.env_pool import AUTO, INLINE, PROCESS
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import broken_rule
 
 ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
@@ -59,8 +60,12 @@ def resolve_env(env: Any) -> EnvMaker:
             raise InvalidOptionsError(f"env is {env!r}, which is no class of environments.")
         return found
     raise InvalidOptionsError(
-        f"env is {env!r}: it must be {ENV_NAME!r}, a class, a dotted path to a class, or a name "
-        "registered with ray.tune.register_env."
+        broken_rule(
+            "env",
+            env,
+            f"must be {ENV_NAME!r}, a class, a dotted path to a class, or a name registered with "
+            "ray.tune.register_env",
+        )
     )
 
 

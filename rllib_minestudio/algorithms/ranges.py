@@ -12,6 +12,7 @@ from typing import Any
 
 from rllib_minestudio.algorithms.options.former import former_option_problems
 from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
+from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.option_fields import (
     EVER,
     MANY,
@@ -87,7 +88,7 @@ def numbers_of(options: type) -> set[str]:
 def _nan_problems(options: Mapping[str, Any], judged: set[str]) -> list[str]:
     """Find NaN in what has no bounds, below any mapping or list."""
     return [
-        f"{path} is nan: it must be a number."
+        broken_rule(path, math.nan, "must be a number")
         for name, value in options.items()
         if not name.startswith("_") and name not in judged
         for path in _paths_of_nan(name, value)

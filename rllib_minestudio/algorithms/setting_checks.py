@@ -14,6 +14,7 @@ from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.option_checks import broken_rule, shown, unknown_name
 
 _ATTRIBUTES = {
     "framework": "framework_str",
@@ -59,10 +60,10 @@ def setting_problems(
         if name == "policies":  # Tune and checkpoints know the default by another notation
             default, value = list(default), list(value)
         if not _equal(value, default) and not _is_ours(value):
-            problems.append(f"{name} is {_shown(value)}: {rule}.")
+            problems.append(f"{name} is {shown(value)}: {rule}.")
         if attribute in overrides and not _equal(overrides[attribute], default):
-            shown = _shown(overrides[attribute])
-            problems.append(f"evaluation_config.{name} is {shown}: {rule}.")
+            override = shown(overrides[attribute])
+            problems.append(f"evaluation_config.{name} is {override}: {rule}.")
     return [*problems, *_class_problems(config, refused)]
 
 
@@ -85,7 +86,7 @@ def _class_problems(config: AlgorithmConfig, refused: Mapping[str, str]) -> list
         if name in refused:
             continue
         if given is not None and not (isinstance(given, type) and issubclass(given, base)):
-            problems.append(f"{name} is {_shown(given)}: it must be a subclass of {base.__name__}.")
+            problems.append(broken_rule(name, given, f"must be a subclass of {base.__name__}"))
     return [*problems, *_module_problems(config._rl_module_spec)]
 
 
@@ -98,8 +99,12 @@ def _module_problems(spec: Any) -> list[str]:
     found = spec.module_class
     if found is not None and not (isinstance(found, type) and issubclass(found, VPTRLModule)):
         problems.append(
-            f"rl_module_spec.module_class is {_shown(found)}: env runner and learner carry VPT's "
-            "memory, so it must be VPTRLModule or a subclass of it."
+            broken_rule(
+                "rl_module_spec.module_class",
+                found,
+                "must be VPTRLModule or a subclass of it, since env runner and learner carry VPT's "
+                "memory",
+            )
         )
     if spec.model_config is not None:
         problems.append("rl_module_spec.model_config is set: use training(model=...).")
@@ -118,7 +123,7 @@ def unknown_key_problems(keys: Iterable[str], config: AlgorithmConfig) -> list[s
             hint = did_you_mean(key, names)
             if key in OTHER_NAMES:
                 hint = f" {OTHER_NAMES[key][0].upper()}{OTHER_NAMES[key][1:]}."
-            problems.append(f"{key} is no setting of {type(config).__name__}.{hint}")
+            problems.append(unknown_name(f"setting of {type(config).__name__}", key, ()) + hint)
     return problems
 
 
@@ -132,8 +137,3 @@ def _equal(a: Any, b: Any) -> bool:
         return bool(a == b) or a is b
     except Exception:  # an array has no single answer; nor is it a default
         return a is b
-
-
-def _shown(value: Any) -> str:
-    text = value.__qualname__ if isinstance(value, type) else repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -26,7 +26,8 @@ from rllib_minestudio.env.recorder import (
     EpisodeRecorder,
     RecorderOptions,
 )
-from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.option_checks import not_a_choice
 from rllib_minestudio.plain_values import plain
 from rllib_minestudio.recordings.video import LOSSLESS
 from rllib_minestudio.small_files import read_json
@@ -159,16 +160,8 @@ def record(
 def _check(order: RecordingOrder) -> None:
     problems = []
     if order.agent not in AGENTS:
-        problems.append(
-            f"agent is {order.agent!r}: it must be one of {', '.join(AGENTS)}."
-            f"{did_you_mean(order.agent, AGENTS)}"
-        )
-    for name in order.prey:
-        if name not in BODIES:
-            problems.append(
-                f"prey is {name!r}: it must be one of {', '.join(BODIES)}."
-                f"{did_you_mean(name, BODIES)}"
-            )
+        problems.append(not_a_choice("agent", order.agent, AGENTS))
+    problems += [not_a_choice("prey", name, BODIES) for name in order.prey if name not in BODIES]
     if problems:
         raise InvalidOptionsError(problems)
 

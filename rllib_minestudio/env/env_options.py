@@ -7,8 +7,8 @@ from typing import Any
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.callbacks import check_callbacks
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
 ENGINES = ("voxel", "minecraft")
 ACTION_TYPES = ("agent", "env")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import Problems, is_integer
 from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE
 from rllib_minestudio.recordings.writer import MEDIA, VideoOptions
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter
 from rllib_minestudio.evaluation.request import PlaySettings
+from rllib_minestudio.option_checks import Problems, is_integer
 
 ONLY = ("all", "success", "failure")
 PRIOR = "prior"

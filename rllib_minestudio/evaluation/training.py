@@ -22,6 +22,7 @@ from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, playing_config
 from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
 from rllib_minestudio.evaluation.report.page import write_page
+from rllib_minestudio.option_checks import shown
 
 FOLDER = "evaluation"
 """Below a trial's folder, or an algorithm's `logdir` where no experiment runs it: summaries and
@@ -56,9 +57,10 @@ def install(config: Any) -> None:
     problems = []
     if config.evaluation_duration_unit != "episodes" or config.evaluation_duration == "auto":
         problems.append(
-            f"evaluation_duration is {config.evaluation_duration!r} "
-            f"{config.evaluation_duration_unit}: it must be a number of episodes. Which episodes "
-            "end within a given time depends on their lengths, and so would the success rate."
+            "evaluation_duration must be a number of episodes; got "
+            f"{shown(config.evaluation_duration)} {config.evaluation_duration_unit}. Which "
+            "episodes end within a given time depends on their lengths, and so would the success "
+            "rate."
         )
     if config.evaluation_parallel_to_training and config.num_learners == 0:
         problems.append(

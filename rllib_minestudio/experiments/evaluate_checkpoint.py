@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.console import phase, stderr, stdout
-from rllib_minestudio.env.option_checks import broken_rule
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.reading.named_objects import make_importable
+from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:

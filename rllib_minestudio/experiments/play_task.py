@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.console import phase
-from rllib_minestudio.env.option_checks import broken_rule
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.experiments.running.ray_session import quieten, set_environment
+from rllib_minestudio.option_checks import broken_rule
 
 if TYPE_CHECKING:
     import gymnasium as gym

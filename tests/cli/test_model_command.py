@@ -131,8 +131,8 @@ def test_a_copy_may_remember_less(network, tmp_path, capsys, memory):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--own", "--memory", "0"], "memory is 0: it must be between 1 and the"),
-        (["--own", "--memory", "999"], "memory is 999: it must be between 1 and the"),
+        (["--own", "--memory", "0"], "memory must be from 1 to the 6 frames; got 0."),
+        (["--own", "--memory", "999"], "memory must be from 1 to the 6 frames; got 999."),
         (["--memory", "1"], "add --own"),
     ],
 )

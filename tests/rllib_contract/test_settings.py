@@ -144,7 +144,7 @@ class WithCreated(RLlibCallback):
         (lambda c: c.callbacks(WithCreated), "callbacks_class has on_episode_created"),
         (
             lambda c: c.rl_module(rl_module_spec=RLModuleSpec(module_class=Foreign)),
-            "rl_module_spec.module_class is Foreign",
+            "rl_module_spec.module_class must be VPTRLModule or a subclass of it",
         ),
         (
             lambda c: c.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={})),
@@ -166,7 +166,7 @@ def test_what_is_set_through_rllibs_methods_is_refused_too(make_config, change, 
     [
         ("rollout_fragment_lenght", "Did you mean 'rollout_fragment_length'?"),
         ("num_sgd_iter", "Use num_epochs."),
-        ("nonsense", "nonsense is no setting of MineStudioPPOConfig."),
+        ("nonsense", "unknown setting of MineStudioPPOConfig 'nonsense'."),
     ],
 )
 def test_an_unknown_key_of_a_mapping_is_refused(key, said):

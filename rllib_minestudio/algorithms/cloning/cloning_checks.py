@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
 from rllib_minestudio.algorithms.ranges import range_problems
+from rllib_minestudio.option_checks import broken_rule
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
@@ -25,7 +26,9 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
 def _number_problems(config: MineStudioBCConfig) -> list[str]:
     problems = range_problems(config)
     if config.dataset_num_iters_per_learner is None:
-        problems.append("dataset_num_iters_per_learner is None: it must be an integer, at least 1.")
+        problems.append(
+            broken_rule("dataset_num_iters_per_learner", None, "must be an integer, at least 1")
+        )
     if config.validation_fraction == 1:
         problems.append("validation_fraction is 1: nothing would be left to learn from.")
     if config.num_learners:
@@ -41,8 +44,8 @@ def _data_problems(config: MineStudioBCConfig) -> list[str]:
     folders = given if isinstance(given, list) else [given]
     if given == "sampler" or not folders or not all(isinstance(f, str) and f for f in folders):
         return [
-            f"input_ is {given!r}: it must be a folder of recordings, or a list of such; "
-            "`rllib record` makes some."
+            broken_rule("input_", given, "must be a folder of recordings, or a list of such")
+            + " `rllib record` makes some."
         ]
     return [
         f"input_ is {given!r}, but there is no folder {folder!r}; `rllib record` makes "

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
+from rllib_minestudio.option_checks import broken_rule
 
 IMAGE = "image"
 """Key of the frame in an observation."""
@@ -152,8 +153,12 @@ def image_space(space: gym.Space) -> gym.spaces.Box:
     image = space.get(IMAGE) if isinstance(space, gym.spaces.Dict) else None
     if not isinstance(image, gym.spaces.Box) or image.dtype != np.uint8:
         raise InvalidOptionsError(
-            f"The environment's observation space is {space}: it must be a Dict with an 'image' "
-            "of Box(0, 255, (height, width, 3), uint8), as MineStudioEnv's is."
+            broken_rule(
+                "The environment's observation space",
+                space,
+                "must be a Dict with an 'image' of Box(0, 255, (height, width, 3), uint8), as "
+                "MineStudioEnv's is",
+            )
         )
     return image
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rllib_minestudio.option_fields import shown
+from rllib_minestudio.option_checks import shown
 
 
 class FormerOption(NamedTuple):

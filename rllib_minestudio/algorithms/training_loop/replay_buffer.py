@@ -18,6 +18,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from rllib_minestudio.algorithms.training_loop.bucket_queue import BucketQueue
 from rllib_minestudio.errors import ReplayBufferError
+from rllib_minestudio.option_checks import broken_rule
 
 Payload = TypeVar("Payload")
 
@@ -127,12 +128,11 @@ class ReplayBuffer(Generic[Payload]):
             ("fragments_per_sequence", fragments_per_sequence, 1),
         ):
             if limit < least:
-                raise ReplayBufferError(f"replay_buffer.{name} is {limit}: it must be >= {least}")
+                rule = f"must be at least {least}"
+                raise ReplayBufferError(broken_rule(f"replay_buffer.{name}", limit, rule))
         if max_fragments < fragments_per_sequence:
-            raise ReplayBufferError(
-                f"replay_buffer.max_fragments is {max_fragments}: it must hold one sequence of "
-                f"fragments_per_sequence={fragments_per_sequence}"
-            )
+            rule = f"must hold one sequence of fragments_per_sequence={fragments_per_sequence}"
+            raise ReplayBufferError(broken_rule("replay_buffer.max_fragments", max_fragments, rule))
         self.max_fragments = max_fragments
         self.max_reuse = max_reuse
         self.max_staleness = max_staleness

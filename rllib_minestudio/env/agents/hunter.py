@@ -15,7 +15,7 @@ import gymnasium as gym
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
-from rllib_minestudio.env.option_checks import Problems
+from rllib_minestudio.option_checks import Problems
 
 EYE_HEIGHT = 1.62
 """Of a standing player above its feet, in blocks."""

@@ -25,8 +25,8 @@ from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
 from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
-from rllib_minestudio.env.option_checks import Problems, is_list
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.option_checks import Problems, is_list
 
 _SUFFIX = "Callback"
 

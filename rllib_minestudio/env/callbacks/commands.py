@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
-from rllib_minestudio.env.option_checks import Problems, is_list
+from rllib_minestudio.option_checks import Problems, is_list
 
 _LONGEST = 32500
 """Characters, as in Minecraft's command blocks."""

@@ -16,7 +16,7 @@ from rllib_minestudio.env.callbacks.base import (
     StepResult,
     bound_hooks,
 )
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
+from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
 ALL = -1
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
+from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
 _WEATHERS = ("clear", "rain", "thunder")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
+from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
 _FIELDS = ("seed", "position")
 _FARTHEST = 30_000_000

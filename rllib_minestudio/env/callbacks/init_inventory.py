@@ -12,8 +12,8 @@ from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.protocol import RawObs
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.callbacks.quantities import QUANTITY_RULE, RANDOM, allowed_quantities
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.errors import did_you_mean
+from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
 _CARRIED_SLOTS = range(36)
 """Hotbar and inventory: where random slots are drawn from."""

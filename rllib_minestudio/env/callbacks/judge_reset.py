@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.option_checks import Problems, is_integer
+from rllib_minestudio.option_checks import Problems, is_integer
 
 _LONGEST = 10**9
 """Steps of an episode: a year and a half of play."""

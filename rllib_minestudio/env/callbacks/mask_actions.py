@@ -6,8 +6,8 @@ from typing import Any
 
 from rllib_minestudio.env.actions import KEYS, EnvAction, check_env_action
 from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
-from rllib_minestudio.env.option_checks import Problems
 from rllib_minestudio.errors import InvalidActionError
+from rllib_minestudio.option_checks import Problems
 
 
 class MaskActionsCallback(MinecraftCallback):

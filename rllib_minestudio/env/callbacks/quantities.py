@@ -6,7 +6,7 @@ import operator
 import re
 from typing import Any
 
-from rllib_minestudio.env.option_checks import is_integer
+from rllib_minestudio.option_checks import is_integer
 
 RANDOM = "random"
 _LARGEST = 64

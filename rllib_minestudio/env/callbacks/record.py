@@ -12,8 +12,8 @@ import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.option_checks import Problems, is_integer
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.option_checks import Problems, is_integer
 from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid
 

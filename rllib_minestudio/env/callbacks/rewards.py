@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
+from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
 STATISTICS = (
     "use_item",

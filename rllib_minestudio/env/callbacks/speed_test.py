@@ -6,7 +6,7 @@ import time
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.option_checks import Problems, is_integer
+from rllib_minestudio.option_checks import Problems, is_integer
 
 _LONGEST = 10**9
 

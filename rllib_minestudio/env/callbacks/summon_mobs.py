@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list, is_number
+from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
 _MOST_MOBS = 1000
 """Of one kind; each takes a tick to summon."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.option_checks import Problems, is_list
+from rllib_minestudio.option_checks import Problems, is_list
 
 TASK, TASK_TEXT = "task", "task_text"
 """Info keys that name the task and say it in words; `TASK` is also the key in `sim.obs`."""

@@ -18,8 +18,8 @@ from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 from rllib_minestudio.env.callbacks.task import TaskCallback
-from rllib_minestudio.env.option_checks import Problems, shown
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import Problems, shown
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 
 _SHIPPED = "minestudio:"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
-from rllib_minestudio.env.option_checks import Problems, is_integer, is_list
 from rllib_minestudio.env.voxel.observed_boxes import voxels_box
+from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
 VOXELS = "voxels"
 """Key of the request in an action, and of the answer in the info."""

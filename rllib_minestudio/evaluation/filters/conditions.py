@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from rllib_minestudio.env.option_checks import not_a_choice
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.filters.base import EpisodeFilter
+from rllib_minestudio.option_checks import not_a_choice
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

@@ -16,7 +16,7 @@ from typing import Any
 
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
 
-from rllib_minestudio.env.option_checks import broken_rule, not_a_choice, unknown_name
+from rllib_minestudio.option_checks import broken_rule, not_a_choice, unknown_name
 
 TRACKERS = ("tensorboard", "wandb", "mlflow")
 

@@ -12,8 +12,8 @@ from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
 
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
-from rllib_minestudio.env.option_checks import broken_rule, is_integer, unknown_name
 from rllib_minestudio.errors import did_you_mean
+from rllib_minestudio.option_checks import broken_rule, is_integer, unknown_name
 
 ALIASES = {"callbacks": "callbacks_class", "framework": "framework_str", "lambda": "lambda_"}
 """Names RLlib's setters use -> attribute of the config object."""

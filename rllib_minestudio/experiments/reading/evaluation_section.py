@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from rllib_minestudio.env.option_checks import unknown_name
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
+from rllib_minestudio.option_checks import unknown_name
 
 RLLIB_NAMES = {
     "interval": "evaluation_interval",

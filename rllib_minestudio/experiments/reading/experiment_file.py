@@ -30,9 +30,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import ScalarNode, YAMLError
 
-from rllib_minestudio.env.option_checks import broken_rule, unknown_name
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.experiments.reading.assignments import check_assignments, first_line
+from rllib_minestudio.option_checks import broken_rule, unknown_name
 from rllib_minestudio.small_files import check_interpolations, check_yaml, read_text
 
 DEFAULT_ALGORITHM = "MineStudioPPO"

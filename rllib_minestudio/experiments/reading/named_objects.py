@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.env.option_checks import unknown_name
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import unknown_name
 
 
 def make_importable(folder: Path) -> None:

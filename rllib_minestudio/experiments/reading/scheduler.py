@@ -11,9 +11,9 @@ from typing import Any
 
 from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule
 
-from rllib_minestudio.env.option_checks import broken_rule, unknown_name
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
+from rllib_minestudio.option_checks import broken_rule, unknown_name
 
 SCHEDULERS = {"asha": ASHAScheduler, "median_stopping_rule": MedianStoppingRule}
 """Those that only stop trials; none that pauses them or changes their options on the way."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from ray import tune
 
-from rllib_minestudio.env.option_checks import broken_rule, is_integer, is_number, unknown_name
 from rllib_minestudio.experiments.reading.experiment_file import TUNES_SAVE_INTERVAL, Experiment
+from rllib_minestudio.option_checks import broken_rule, is_integer, is_number, unknown_name
 
 STOP_METRICS = (
     "training_iteration",

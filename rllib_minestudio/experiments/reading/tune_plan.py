@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rllib_minestudio.env.option_checks import broken_rule
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.outputs.trackers import tracker_problems
 from rllib_minestudio.experiments.reading.config_section import (
@@ -24,6 +23,7 @@ from rllib_minestudio.experiments.reading.small_sections import (
     summary_options,
     video_interval,
 )
+from rllib_minestudio.option_checks import broken_rule
 
 _MOST_TRIALS = 100_000
 

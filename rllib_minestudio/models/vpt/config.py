@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.option_checks import broken_rule, not_a_choice
 from rllib_minestudio.option_fields import bounds_of, option, types_of
 
 ACTION_HEADS = ("joint", "factored")
@@ -188,7 +189,7 @@ def _type_problems(config: VPTConfig) -> list[str]:
     for name, (kind, _) in types_of(VPTConfig).items():
         value = getattr(config, name)
         if kind in _TYPES and not _TYPES[kind].holds(value):
-            problems.append(f"{name} must be {_TYPES[kind].name}, but is {value!r}")
+            problems.append(broken_rule(name, value, f"must be {_TYPES[kind].name}"))
     return problems
 
 
@@ -200,13 +201,10 @@ def _range_problems(config: VPTConfig) -> list[str]:
     for field in dataclasses.fields(config):
         value, bounds = getattr(config, field.name), bounds_of(field)
         if bounds.choices and value not in bounds.choices:
-            problems.append(
-                f"{field.name} must be one of {', '.join(bounds.choices)}, but is {value!r}."
-                f"{did_you_mean(value, bounds.choices)}"
-            )
+            problems.append(not_a_choice(field.name, value, bounds.choices))
         elif _is_number(value) and value < bounds.least:
             rule = f"at least {bounds.least}" if bounds.least >= 1 else "positive"
-            problems.append(f"{field.name} must be {rule}, but is {value}")
+            problems.append(broken_rule(field.name, value, f"must be {rule}"))
     if config.memory_length < 1:
         problems.append(
             f"attention_memory_size must exceed timesteps (the difference is the memory), but "
@@ -233,7 +231,7 @@ def _range_problems(config: VPTConfig) -> list[str]:
 def _extent_problems(config: VPTConfig) -> list[str]:
     """Returns one sentence for each field that is beyond all bounds."""
     problems = [
-        f"{field.name} must be at most {bounds_of(field).most:g}, but is {_shortly(value)}"
+        broken_rule(field.name, value, f"must be at most {bounds_of(field).most:g}")
         for field in dataclasses.fields(config)
         if _is_number(value := getattr(config, field.name)) and value > bounds_of(field).most
     ]
@@ -244,11 +242,6 @@ def _extent_problems(config: VPTConfig) -> list[str]:
     if any(side > _LARGEST_SIDE for side in config.img_shape):
         problems.append(f"img_shape must be at most {_LARGEST_SIDE} pixels high and wide")
     return problems
-
-
-def _shortly(number: float) -> str:
-    """A number that may have too many digits to be written out."""
-    return f"{number:g}" if abs(number) < 1e300 else "far more"
 
 
 def _parameters(config: VPTConfig) -> float:
@@ -262,7 +255,7 @@ def _parameters(config: VPTConfig) -> float:
 def _image_problems(config: VPTConfig) -> list[str]:
     """Returns one sentence for each way in which ``img_shape`` cannot be an image here."""
     if len(config.img_shape) != 3 or config.img_shape[2] != 3:
-        return [f"img_shape must be (height, width, 3), but is {config.img_shape}"]
+        return [broken_rule("img_shape", config.img_shape, "must be (height, width, 3)")]
     shrink = 2 ** len(config.impala_chans)
     if any(size < shrink or size % shrink for size in config.img_shape[:2]):
         return [

@@ -23,6 +23,7 @@ from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_network
+from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 
@@ -118,7 +119,7 @@ def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:
     config = network.config
     if not 1 <= memory <= config.memory_length:
         raise InvalidOptionsError(
-            [f"memory is {memory}: it must be between 1 and the {config.memory_length} frames."]
+            broken_rule("memory", memory, f"must be from 1 to the {config.memory_length} frames")
         )
     shorter = VPTNetwork(
         dataclasses.replace(config, attention_memory_size=config.timesteps + memory)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.option_checks import broken_rule
 
 HEADS_ONLY = ("net.img_process.*", "net.recurrent_layer.*", "net.lastlayer.*", "net.final_ln.*")
 """Freezes everything between image and heads: only the action and value heads learn."""
@@ -52,7 +53,7 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
         InvalidOptionsError: A pattern picks nothing, or nothing is left to learn.
     """
     if isinstance(patterns, str):
-        raise InvalidOptionsError(f"freeze is {patterns!r}: it must be a list of patterns.")
+        raise InvalidOptionsError(broken_rule("freeze", patterns, "must be a list of patterns"))
     frozen = {name for pattern in patterns for name in matching(network, pattern)}
     parameters = dict(network.named_parameters())
     if frozen and frozen == set(parameters):
@@ -88,8 +89,10 @@ def parameter_groups(
         is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
         if not is_number or factor <= 0:
             raise InvalidOptionsError(
-                f"the learning rate factor of {pattern!r} is {factor!r}: it must be a positive "
-                f"number; to stop parameters from learning, freeze them."
+                broken_rule(
+                    f"the learning rate factor of {pattern!r}", factor, "must be a positive number"
+                )
+                + " To stop parameters from learning, freeze them."
             )
     groups: dict[float, list[tuple[str, nn.Parameter]]] = {}
     for name, parameter in network.named_parameters():
@@ -118,7 +121,9 @@ class WeightAverage:
         """
         if isinstance(decay, bool) or not isinstance(decay, (int, float)) or not 0 <= decay < 1:
             raise InvalidOptionsError(
-                f"the decay of the weight average is {decay!r}: it must be at least 0 and below 1."
+                broken_rule(
+                    "the decay of the weight average", decay, "must be at least 0 and below 1"
+                )
             )
         self._decay = decay
         self._updates = 0

@@ -77,9 +77,9 @@ def test_bad_options_are_refused(make_config, tmp_path):
     cases = [
         ({"recordings": "nowhere"}, r"recordings is 'nowhere': There is no folder"),
         ({"recordings": str(tmp_path)}, r"no recorded episode"),
-        ({"coef": 1.0}, r"behaviour_cloning.coef is unknown. Did you mean 'coeff'"),
-        ({"coeff": -1}, r"coeff is -1: it must be a number, at least 0"),
-        ({"fragment_length": 0}, r"fragment_length is 0: it must be an integer, at least 1"),
+        ({"coef": 1.0}, r"behaviour_cloning: unknown option 'coef'. Did you mean 'coeff'"),
+        ({"coeff": -1}, r"coeff must be a number, at least 0; got -1\."),
+        ({"fragment_length": 0}, r"fragment_length must be an integer, at least 1; got 0\."),
     ]
     for options, message in cases:
         with pytest.raises(InvalidOptionsError, match=message):

@@ -188,5 +188,5 @@ def test_parts_of_sequences_are_not_sampled_alone():
 @pytest.mark.parametrize("option", ["max_fragments", "max_reuse"])
 def test_impossible_limits_are_named(option):
     limits = {"max_fragments": 2, "max_reuse": 1, "max_staleness": 0, option: 0}
-    with pytest.raises(ReplayBufferError, match=rf"replay_buffer\.{option} is 0"):
+    with pytest.raises(ReplayBufferError, match=rf"replay_buffer\.{option} must .*; got 0\."):
         ReplayBuffer(**limits)

@@ -41,17 +41,17 @@ def test_overrides_replace_the_presets_fields():
     [
         ({"preset": "nanno"}, "'nanno', which does not exist.*Did you mean 'nano'"),
         ({"hidsizes": 1}, "'hidsizes' does not exist.*Did you mean 'hidsize'"),
-        ({"hidsize": "big"}, "hidsize must be an integer, but is 'big'"),
+        ({"hidsize": "big"}, "hidsize must be an integer; got 'big'"),
         ({"hidsize": 100}, "multiple of attention_heads, but 100 is not one of 8"),
         ({"img_shape": [130, 128, 3]}, "multiples of 8.*are 130 and 128"),
-        ({"img_shape": [128, 128]}, r"must be \(height, width, 3\), but is \(128, 128\)"),
-        ({"img_shape": 128}, "img_shape must be a list of integers, but is 128"),
+        ({"img_shape": [128, 128]}, r"must be \(height, width, 3\); got \(128, 128\)"),
+        ({"img_shape": 128}, "img_shape must be a list of integers; got 128"),
         ({"timesteps": 256}, "must exceed timesteps.*attention_memory_size=256.*timesteps=256"),
         ({"impala_width": 0.01}, r"at least 1, but gives \(0, 0, 0\)"),
-        ({"temperature": 0}, "temperature must be positive, but is 0"),
+        ({"temperature": 0}, "temperature must be positive; got 0"),
         ({"action_head": "factorred"}, "Did you mean 'factored'"),
-        ({"attention_heads": 0}, "attention_heads must be at least 1, but is 0"),
-        ({"impala_chans": []}, r"impala_chans must be a list of integers, but is \(\)"),
+        ({"attention_heads": 0}, "attention_heads must be at least 1; got 0"),
+        ({"impala_chans": []}, r"impala_chans must be a list of integers; got \(\)"),
     ],
 )
 def test_wrong_options_are_refused(options, message):

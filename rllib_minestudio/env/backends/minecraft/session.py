@@ -21,8 +21,8 @@ from minestudio.simulator.minerl.herobraine.env_specs.human_survival_specs impor
 from rllib_minestudio.env.backends.minecraft.connection import Connection
 from rllib_minestudio.env.backends.minecraft.info import plain_info
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.option_checks import is_number
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.option_checks import is_number
 
 _OK = struct.Struct("!I")
 _STEP_REPLY = struct.Struct("!dbb")

@@ -1,7 +1,7 @@
 """Small checks of options, and the sentences that say what is wrong with one.
 
-The environment, evaluations and experiments share them, so that a wrong option reads alike
-wherever it is written: the field, the rule, the value received, and the nearest valid name.
+All layers share them, so that a wrong option reads alike wherever it is written: the field, the
+rule, the value received, and the nearest valid name.
 """
 
 import math
@@ -31,7 +31,7 @@ def is_list(value: Any) -> bool:
 def shown(value: Any) -> str:
     """Return a value as messages show it, cut where it is long."""
     try:
-        text = repr(value)
+        text = value.__qualname__ if isinstance(value, type) else repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits; a list of itself
         return f"a {type(value).__name__} too large to be shown"
     return text if len(text) <= 300 else f"{text[:300]}..."
