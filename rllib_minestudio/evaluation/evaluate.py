@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
@@ -17,6 +17,9 @@ from rllib_minestudio.evaluation.evaluation_summary import Summary, digest
 from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
 from rllib_minestudio.evaluation.workers import play_episodes
 from rllib_minestudio.plain_values import plain
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 OnEpisode = Callable[[EvaluatedEpisode], None]
 
@@ -67,7 +70,7 @@ def evaluate(
     )
 
 
-def environment_identity(config: Any, options: EvaluationOptions) -> dict[str, Any]:
+def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) -> dict[str, Any]:
     """Describe what decides which worlds an evaluation meets, with a digest of it.
 
     Args:

@@ -6,7 +6,7 @@ import copy
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -27,11 +27,14 @@ from rllib_minestudio.models.vpt.weight_loading import (
 )
 from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
 LEARNER_STATE = Path("learner_group", "learner", "state.pkl")
 """Where a checkpoint keeps a prior that no other file holds."""
 
 
-def prior_file(config: Any, kl_to: str) -> str | None:
+def prior_file(config: AlgorithmConfig, kl_to: str) -> str | None:
     """Find the file with the weights that `kl_to` means.
 
     Args:
@@ -60,7 +63,9 @@ def prior_file(config: Any, kl_to: str) -> str | None:
     return kl_to
 
 
-def load_prior(config: Any, checkpoint: Path | None, kl_to: str | None) -> dict[str, Any] | None:
+def load_prior(
+    config: AlgorithmConfig, checkpoint: Path | None, kl_to: str | None
+) -> dict[str, Any] | None:
     """Load the frozen policy that `kl_to` means.
 
     Args:
@@ -100,7 +105,7 @@ def _kept(checkpoint: Path | None) -> dict[str, Any]:
         ) from error
 
 
-def _sizes(config: Any) -> VPTConfig:
+def _sizes(config: AlgorithmConfig) -> VPTConfig:
     return config_from_options(config.model_config, MODULE_OPTIONS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -24,6 +24,9 @@ from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.option_checks import shown
 
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
 FOLDER = "evaluation"
 """Below a trial's folder, or an algorithm's `logdir` where no experiment runs it: summaries and
 recordings, one folder per evaluation."""
@@ -39,7 +42,7 @@ NO_FILE = (
 _logger = logging.getLogger(__name__)
 
 
-def install(config: Any) -> None:
+def install(config: AlgorithmConfig) -> None:
     """Have a training config evaluate on our env runners.
 
     Args:
@@ -82,7 +85,7 @@ def install(config: Any) -> None:
     _use_our_runners(config)
 
 
-def _install_users(config: Any) -> None:
+def _install_users(config: AlgorithmConfig) -> None:
     """Have a user's function evaluate, on our env runners.
 
     Raises:
@@ -96,7 +99,7 @@ def _install_users(config: Any) -> None:
     _use_our_runners(config)
 
 
-def _use_our_runners(config: Any) -> None:
+def _use_our_runners(config: AlgorithmConfig) -> None:
     config.evaluation_config = {
         **(config.evaluation_config or {}),
         "env_runner_cls": EvaluationEnvRunner,
@@ -200,7 +203,7 @@ def reported(summary: Summary) -> dict[str, float]:
     return {name: float(value) for name, value in numbers.items()}
 
 
-def _options(config: Any, folder: Path) -> EvaluationOptions:
+def _options(config: AlgorithmConfig, folder: Path) -> EvaluationOptions:
     """Put together what RLlib's options and ours say."""
     given = dict(config.evaluation_options)
     record = given.pop("record", None)

@@ -15,6 +15,8 @@ from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
     from rllib_minestudio.evaluation.compare import Comparison
     from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
     from rllib_minestudio.evaluation.evaluation_summary import Summary
@@ -217,7 +219,9 @@ def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str
     return merged
 
 
-def _evaluate(policy: LoadedPolicy, config: Any, options: EvaluationOptions, prior: Any) -> Summary:
+def _evaluate(
+    policy: LoadedPolicy, config: AlgorithmConfig, options: EvaluationOptions, prior: Any
+) -> Summary:
     """Evaluate one policy, showing how far it is."""
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 

@@ -5,8 +5,10 @@ for hours. The truth about keys is the algorithm's default config object; this m
 the aliases that RLlib translates and the keys that look alive but do nothing.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
 
@@ -15,11 +17,14 @@ from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.option_checks import broken_rule, is_integer, unknown_name
 
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
 ALIASES = {"callbacks": "callbacks_class", "framework": "framework_str", "lambda": "lambda_"}
 """Names RLlib's setters use -> attribute of the config object."""
 
 
-def valid_keys(default_config: Any) -> list[str]:
+def valid_keys(default_config: AlgorithmConfig) -> list[str]:
     """List the keys that `config:` may hold for an algorithm.
 
     Args:
@@ -33,7 +38,9 @@ def valid_keys(default_config: Any) -> list[str]:
     return sorted({*alive, *ALIASES} - set(OTHER_NAMES))
 
 
-def key_problems(config: Mapping[str, Any], default_config: Any, path: str) -> list[str]:
+def key_problems(
+    config: Mapping[str, Any], default_config: AlgorithmConfig, path: str
+) -> list[str]:
     """Return one sentence per key of `config` that the algorithm does not have or not heed."""
     valid = valid_keys(default_config)
     own_attributes = vars(default_config)
@@ -57,7 +64,9 @@ _SHARES = ("num_cpus_per_env_runner", "num_gpus_per_env_runner", "num_gpus_per_l
 """Resources of which Ray gives out fractions; their defaults are whole numbers all the same."""
 
 
-def type_problems(config: Mapping[str, Any], default_config: Any, path: str) -> list[str]:
+def type_problems(
+    config: Mapping[str, Any], default_config: AlgorithmConfig, path: str
+) -> list[str]:
     """Return one sentence per value whose type differs from its default's.
 
     A default of None says nothing about the type, and None ("switched off") is accepted

@@ -1,8 +1,10 @@
 """Judges an experiment's `config` section: keys, types, each part, and the whole."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -12,6 +14,9 @@ from rllib_minestudio.experiments.reading.config_keys import key_problems, type_
 from rllib_minestudio.experiments.reading.experiment_file import DEFAULT_ALGORITHM, Experiment
 from rllib_minestudio.experiments.reading.named_objects import load_object
 from rllib_minestudio.experiments.reading.search_space import parse_search_space, variants
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 ALGORITHMS = {
     DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO",
@@ -40,7 +45,7 @@ def algorithm_of(experiment: Experiment, problems: list[str]) -> tuple[type | No
 
 
 def search_space(
-    experiment: Experiment, default_config: Any, problems: list[str]
+    experiment: Experiment, default_config: AlgorithmConfig, problems: list[str]
 ) -> dict[str, Any]:
     """Build Tune's parameter space out of the options that the author wrote.
 
@@ -74,7 +79,10 @@ def search_space(
 
 
 def check_variants(
-    experiment: Experiment, space: dict[str, Any], default_config: Any, problems: list[str]
+    experiment: Experiment,
+    space: dict[str, Any],
+    default_config: AlgorithmConfig,
+    problems: list[str],
 ) -> Any:
     """Judge every concrete config of a space.
 
@@ -122,7 +130,7 @@ def _is_class_of(found: Any, base: type) -> bool:
     return isinstance(found, type) and issubclass(found, base)
 
 
-def _as_options(config: Any) -> dict[str, Any]:
+def _as_options(config: AlgorithmConfig) -> dict[str, Any]:
     """Turn an AlgorithmConfig into options that a YAML file could have given."""
     options = config.to_dict()
     if _is_ours(config):
@@ -144,7 +152,7 @@ def _merged(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _part_problems(
-    experiment: Experiment, variant: dict[str, Any], default_config: Any
+    experiment: Experiment, variant: dict[str, Any], default_config: AlgorithmConfig
 ) -> list[str]:
     """Judge the parts of one concrete config that can be judged on their own."""
     path = f"{experiment.name}.config"
@@ -167,7 +175,7 @@ def _check_model(options: Mapping[str, Any]) -> None:
     VPTConfig.from_options(sizes, other_names=MODULE_OPTIONS)
 
 
-def _whole_problems(config: Any, variant: dict[str, Any], name: str) -> list[str]:
+def _whole_problems(config: AlgorithmConfig, variant: dict[str, Any], name: str) -> list[str]:
     """Fill a whole AlgorithmConfig and let it judge what only the whole can tell."""
 
     def build() -> None:
@@ -177,7 +185,7 @@ def _whole_problems(config: Any, variant: dict[str, Any], name: str) -> list[str
     return _problems_of(build, f"{name}.config")
 
 
-def _is_ours(config: Any) -> bool:
+def _is_ours(config: AlgorithmConfig) -> bool:
     """Return whether an AlgorithmConfig (a default or a concrete one) is of this package."""
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
@@ -185,12 +193,12 @@ def _is_ours(config: Any) -> bool:
     return isinstance(config, MineStudioPPOConfig | MineStudioBCConfig)
 
 
-def _shape(config: Any) -> str:
+def _shape(config: AlgorithmConfig) -> str:
     """Return what decides whether environment and model fit each other, as a key."""
     return repr([config.env, config.env_config, config.model_config, _prior(config)])
 
 
-def _check_fit(config: Any) -> None:
+def _check_fit(config: AlgorithmConfig) -> None:
     """Build the environment and the model once, which shows whether they fit each other.
 
     It takes seconds for the largest models, and saves starting Ray only to fail: images of the
@@ -215,7 +223,7 @@ def _check_fit(config: Any) -> None:
         load_weights(module.network, prior)
 
 
-def _prior(config: Any) -> str | None:
+def _prior(config: AlgorithmConfig) -> str | None:
     """Return what the agent is held to; clones are held to nothing."""
     return getattr(config, "prior", None)
 

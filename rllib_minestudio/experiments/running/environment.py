@@ -1,7 +1,9 @@
 """Builds, in this process, the environment that an AlgorithmConfig describes."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from ray.rllib.env.env_context import EnvContext
@@ -10,8 +12,11 @@ from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.experiments.running.kernels import compile_kernels
 
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-def make_env(config: Any) -> gym.Env:
+
+def make_env(config: AlgorithmConfig) -> gym.Env:
     """Build the environment as an env runner does, compiling the engine first if need be.
 
     Args:

@@ -4,8 +4,13 @@ A trial's processes are bundles of CPUs and GPUs; Ray starts them together once 
 found a node. One that never can leaves the trial pending without a word.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 Bundle = Mapping[str, float]
 
@@ -44,7 +49,7 @@ def _fits(bundle: Bundle, node: Bundle) -> bool:
 
 
 def resource_problems(
-    config: Any, bundles: Sequence[Bundle], nodes: Sequence[Bundle], where: str
+    config: AlgorithmConfig, bundles: Sequence[Bundle], nodes: Sequence[Bundle], where: str
 ) -> list[str]:
     """Return one sentence per kind of resource that a trial asks for and cannot have.
 
@@ -83,7 +88,7 @@ def _as_text(bundle: Bundle) -> str:
     return " + ".join(f"{amount:g} {name}" for name, amount in bundle.items())
 
 
-def _options(config: Any, name: str) -> str:
+def _options(config: AlgorithmConfig, name: str) -> str:
     """Name the options that ask for a resource, with their values, and say what to do."""
     if name not in ("CPU", "GPU"):
         return f"It is asked for by custom_resources_per_env_runner; start nodes with {name}."
