@@ -59,7 +59,9 @@ _GROUPS = {
     ),
     f"{_ALGORITHMS}/learner/test_restored_options.py"
     "::test_a_restored_learner_takes_its_steps_with_the_configs_options": "lr",
-    f"{_ALGORITHMS}/test_lost_parts.py::test_training_goes_on_without": "sample_timeout_s",
+    f"{_ALGORITHMS}/training_loop/test_lost_parts.py::test_training_goes_on_without": (
+        "sample_timeout_s"
+    ),
     f"{_HERE}/test_honoured.py::test_a_runner_that_does_not_come_back_in_time_ends_the_run": (
         "env_runner_restore_timeout_s"
     ),

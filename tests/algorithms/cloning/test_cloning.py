@@ -156,5 +156,9 @@ def test_all_problems_are_told_at_once(make_config):
     config.learners(num_learners=2)
     with pytest.raises(InvalidOptionsError) as caught:
         config.validate()
-    for name in ("window_length", "validation_fraction", "burn_in", "input_", "num_learners"):
-        assert any(problem.startswith(f"{name} is") for problem in caught.value.problems), name
+    wrong = [
+        *("window_length must be", "validation_fraction must be", "burn_in must be"),
+        *("input_ must be", "num_learners is 2"),
+    ]
+    for beginning in wrong:
+        assert any(problem.startswith(beginning) for problem in caught.value.problems), beginning

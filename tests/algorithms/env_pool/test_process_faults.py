@@ -163,7 +163,7 @@ def test_closing_leaves_nothing_behind(tmp_path):
         game = tmp_path / f"{attempt}"
         pool = ProcessEnvs([partial(EnvWithGame, game), CountingEnv], gamma=1.0, options=SHORT)
         pool.reset()
-        list(play(pool, 20))
+        list(play(pool, 20, min_ready=2))  # the game has started, too
         os.kill(pool.pids[1], signal.SIGKILL)
         list(play(pool, 20))
         pids = [*pool.pids, *map(int, game.read_text().split())]

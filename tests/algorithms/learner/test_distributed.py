@@ -146,5 +146,6 @@ def test_what_does_not_divide_is_refused(make_config):
         config.validate()
     assert len(caught.value.problems) == 2
     message = str(caught.value)
-    assert "fragments_per_iteration is 9" in message and "such as 10" in message
-    assert "gradient_accumulation is 1" in message and "such as 2" in message
+    assert "fragments_per_iteration must be a multiple of num_learners=2" in message
+    assert "such as 10; got 9." in message
+    assert "gradient_accumulation must" in message and "such as 2; got 1." in message

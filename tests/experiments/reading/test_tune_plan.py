@@ -54,7 +54,7 @@ def test_a_grid_is_validated_member_by_member():
     assert plan.searched == [("lr",)]
     problems = problems_of({"gamma": {"grid_search": [0.9, 1.5, "x"]}})
     assert len(problems) == 2
-    assert "gamma is 1.5" in problems[0]
+    assert "gamma must be a number, between 0 and 1; got 1.5." in problems[0]
     assert "cow.config.gamma must be a number; got 'x'." in problems[1]
 
 
