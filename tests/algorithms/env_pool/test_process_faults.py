@@ -163,9 +163,10 @@ def test_closing_leaves_nothing_behind(tmp_path):
         game = tmp_path / f"{attempt}"
         pool = ProcessEnvs([partial(EnvWithGame, game), CountingEnv], gamma=1.0, options=SHORT)
         pool.reset()
-        list(play(pool, 20, min_ready=2))  # the game has started, too
+        list(play(pool, 20))
         os.kill(pool.pids[1], signal.SIGKILL)
         list(play(pool, 20))
+        wait_until(lambda game=game: game.exists() and len(game.read_text().split()) == 2)
         pids = [*pool.pids, *map(int, game.read_text().split())]
         pool.close()
         wait_until(lambda pids=pids: not any(map(exists, pids)))
