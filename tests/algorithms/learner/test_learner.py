@@ -8,14 +8,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.forward import evaluate
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
+from tests.correctness.harness import Harness
+
+
+class Rounds(Harness):
+    """Plays, learns and publishes, as the training loop does in one process."""
+
+    def iterate(self):
+        metrics = self.update(self.play())
+        self.publish()
+        return metrics
+
+
+@pytest.fixture
+def make_harness(make_config):
+    """Builds a learner and an env runner, without an algorithm around them."""
+    made = []
+
+    def make(*args, **options):
+        config = make_config(*args, **options)
+        config.validate()
+        made.append(Rounds(config))
+        return made[-1]
+
+    yield make
+    for harness in made:
+        harness.close()
 
 
 def learner_of(algorithm):
@@ -42,60 +66,55 @@ def test_warmup_trains_the_value_function_and_publishes_nothing(local_ray, make_
     algorithm.stop()
 
 
-def test_a_warmup_of_the_head_leaves_the_policy_as_it_is(local_ray, make_config):
-    config = make_config(vf_warmup_iterations=1, vf_warmup_head_only=True)
-    algorithm = config.build_algo()
-    before = weights_of(learner_of(algorithm).vpt)
+def test_a_warmup_of_the_head_leaves_the_policy_as_it_is(make_harness):
+    harness = make_harness(vf_warmup_iterations=1, vf_warmup_head_only=True)
+    before = weights_of(harness.learner.vpt)
 
     def moved():
-        after = weights_of(learner_of(algorithm).vpt)
+        after = weights_of(harness.learner.vpt)
         return {name.split(".")[0] for name in after if np.any(after[name] != before[name])}
 
-    metrics = algorithm.train()["learners"]["default_policy"]
+    metrics = harness.iterate()
     assert metrics["value_loss"] > 0
     assert moved() == {"value_head"}
-    algorithm.train()
+    harness.iterate()
     assert moved() == {"net", "pi_head", "value_head"}
-    algorithm.stop()
 
 
-def test_nan_rewards_are_left_out_counted_and_leave_no_trace(local_ray, make_config):
+def test_nan_rewards_are_left_out_counted_and_leave_no_trace(make_harness):
     """Every fragment of the first iteration holds one."""
-    algorithm = make_config({"nan_reward_at": 3}).build_algo()
-    before = weights_of(learner_of(algorithm).vpt)
-    metrics = algorithm.train()["learners"]["default_policy"]
+    harness = make_harness({"nan_reward_at": 3})
+    before = weights_of(harness.learner.vpt)
+    metrics = harness.iterate()
     assert metrics["dropped_nonfinite"] == 8
     assert metrics["skipped_minibatches"] == 4
-    for name, array in weights_of(learner_of(algorithm).vpt).items():
+    for name, array in weights_of(harness.learner.vpt).items():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
-    metrics = algorithm.train()["learners"]["default_policy"]
+    metrics = harness.iterate()
     assert metrics["dropped_nonfinite"] == 0
     assert math.isfinite(metrics["policy_loss"])
-    algorithm.stop()
 
 
-def test_persistent_nans_end_the_run(local_ray, make_config):
-    algorithm = make_config({"nan_reward_at": -1}, max_nonfinite_minibatches=3).build_algo()
+def test_persistent_nans_end_the_run(make_harness):
+    harness = make_harness({"nan_reward_at": -1}, max_nonfinite_minibatches=3)
     with pytest.raises(NonFiniteLossError, match="4 minibatches in a row"):
-        algorithm.train()
-    algorithm.stop()
+        harness.iterate()
 
 
 @pytest.mark.parametrize("number", [np.nan, 1e30], ids=["NaN", "too large to square"])
-def test_a_spoilt_gradient_costs_one_step(local_ray, make_config, number):
+def test_a_spoilt_gradient_costs_one_step(make_harness, number):
     """Neither weights nor the optimizer's moments notice."""
-    algorithm = make_config(grad_clip=None).build_algo()
-    learner = learner_of(algorithm)
+    harness = make_harness(grad_clip=None)
+    learner = harness.learner
     spoil = iter([number])
     weight = learner.vpt.network.net.lastlayer.layer.weight
     weight.register_hook(lambda gradient: gradient * next(spoil, 1.0))
-    metrics = algorithm.train()["learners"]["default_policy"]
+    metrics = harness.iterate()
     assert metrics["skipped_minibatches"] == 1
     assert all(math.isfinite(metrics[name]) for name in ("policy_loss", "gradient_norm"))
     moments = learner.get_optimizer("default_policy").state[weight]
     assert moments["step"] == 3, "of the iteration's four"
     assert all(moment.isfinite().all() for moment in moments.values())
-    algorithm.stop()
 
 
 def test_weights_that_are_not_finite_are_neither_published_nor_saved(
@@ -123,45 +142,42 @@ def test_moments_that_are_not_finite_are_not_saved(local_ray, make_config, tmp_p
     algorithm.stop()
 
 
-def test_the_rate_is_annealed_over_iterations(local_ray, make_config):
-    algorithm = make_config(lr=1e-3, lr_annealing_iterations=2).build_algo()
+def test_the_rate_is_annealed_over_iterations(make_harness):
+    harness = make_harness(lr=1e-3, lr_annealing_iterations=2)
     rates, moved = [], []
     for _ in range(3):
-        before = weights_of(learner_of(algorithm).vpt)
-        metrics = algorithm.train()["learners"]["default_policy"]
+        before = weights_of(harness.learner.vpt)
+        metrics = harness.iterate()
         rates.append(metrics["default_optimizer_learning_rate"])
-        after = weights_of(learner_of(algorithm).vpt)
+        after = weights_of(harness.learner.vpt)
         # The value head's statistics have no rate.
         moved.append(any((before[name] != after[name]).any() for name in after if "net." in name))
     assert rates == pytest.approx([1e-3, 0.5e-3, 0.0])
     assert moved == [True, True, False]
-    algorithm.stop()
 
 
-def test_the_prior_stays_frozen(local_ray, make_config):
-    algorithm = make_config().build_algo()
-    prior = learner_of(algorithm)._prior.network
+def test_the_prior_stays_frozen(make_harness):
+    harness = make_harness()
+    prior = harness.learner._prior.network
     before = {name: tensor.clone() for name, tensor in prior.state_dict().items()}
-    algorithm.train()
+    harness.iterate()
     for name, tensor in prior.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
     assert np.any(
-        weights_of(learner_of(algorithm).vpt)["pi_head.buttons.linear_layer.weight"]
+        weights_of(harness.learner.vpt)["pi_head.buttons.linear_layer.weight"]
         != before["pi_head.buttons.linear_layer.weight"].numpy()
     )
-    algorithm.stop()
 
 
-def test_the_prior_can_follow_the_policy(local_ray, make_config):
-    algorithm = make_config(prior_update_interval=2).build_algo()
-    learner = learner_of(algorithm)
-    algorithm.train()
+def test_the_prior_can_follow_the_policy(make_harness):
+    harness = make_harness(prior_update_interval=2)
+    learner = harness.learner
+    harness.iterate()
     assert weights_differ(learner), "not yet"
-    algorithm.train()
+    harness.iterate()
     assert not weights_differ(learner)
-    algorithm.train()
+    harness.iterate()
     assert weights_differ(learner), "it stands still in between"
-    algorithm.stop()
 
 
 def weights_differ(learner):
@@ -169,16 +185,16 @@ def weights_differ(learner):
     return any(not t.equal(prior[name]) for name, t in learner.vpt.network.named_parameters())
 
 
-def test_reduced_precision_is_for_the_network_only(local_ray, make_config):
+def test_reduced_precision_is_for_the_network_only(make_harness):
     """Weights, moments, statistics and losses stay in float32, and it learns."""
-    algorithm = make_config(model=tiny_model(precision="bfloat16")).build_algo()
-    learner = learner_of(algorithm)
+    harness = make_harness(model=tiny_model(precision="bfloat16"))
+    learner = harness.learner
     dtypes = set()
     learner.vpt.network.net.lastlayer.layer.register_forward_hook(
         lambda module, inputs, output: dtypes.add(output.dtype)
     )
     before = weights_of(learner.vpt)
-    metrics = algorithm.train()["learners"]["default_policy"]
+    metrics = harness.iterate()
     assert dtypes == {torch.bfloat16}
     assert math.isfinite(metrics["policy_loss"])
     after = weights_of(learner.vpt)
@@ -186,48 +202,42 @@ def test_reduced_precision_is_for_the_network_only(local_ray, make_config):
     assert all(np.any(after[name] != array) for name, array in before.items() if "r_layer" in name)
     moments = learner.get_optimizer("default_policy").state.values()
     assert {m.dtype for state in moments for m in state.values()} == {torch.float32}
-    algorithm.stop()
 
 
-def test_a_strong_kl_term_holds_the_policy_to_the_prior(local_ray, make_config):
+def test_a_strong_kl_term_holds_the_policy_to_the_prior(make_harness):
     distances = []
     for kl_coeff in (0.0, 30.0):
-        algorithm = make_config(kl_coeff=kl_coeff).build_algo()
+        harness = make_harness(kl_coeff=kl_coeff)
         for _ in range(4):
-            metrics = algorithm.train()["learners"]["default_policy"]
+            metrics = harness.iterate()
         distances.append(metrics["kl_to_prior"])
-        algorithm.stop()
     free, held = distances
     assert held < 0.2 * free
 
 
-def test_what_a_fragment_that_became_too_stale_holds_does_not_matter(local_ray, make_config):
+def test_what_a_fragment_that_became_too_stale_holds_does_not_matter(make_harness):
     """It takes part in no loss, no statistic and no mean: the weights after are the same."""
     outcomes = []
     for garbage in (0, 200):
-        algorithm = make_config(fragments_per_minibatch=8).build_algo()
-        first, *rest = algorithm.env_runner.sample().fragments
+        harness = make_harness(fragments_per_minibatch=8)
+        first, *rest = harness.runner.sample().fragments
         reward = np.full_like(first.reward, 1e4 * garbage)
         obs = np.full_like(first.obs, garbage)
         stale = replace(first, weights_version_min=-3, obs=obs, reward=reward)
-        (metrics,) = algorithm.learner_group.update(
-            training_data=TrainingData(episodes=[stale, *rest]), timesteps={ITERATION: 0}
-        )
-        assert metrics["default_policy"]["dropped_stale"] == 1
-        outcomes.append(weights_of(learner_of(algorithm).vpt))
-        algorithm.stop()
+        assert harness.update([stale, *rest])["dropped_stale"] == 1
+        outcomes.append(weights_of(harness.learner.vpt))
     for name, array in outcomes[0].items():
         np.testing.assert_array_equal(outcomes[1][name], array, err_msg=name)
 
 
-def test_joined_fragments_are_evaluated_as_they_were_played(local_ray, make_config):
+def test_joined_fragments_are_evaluated_as_they_were_played(make_harness):
     """Memory runs through their border, episodes' ends included, without being stored there."""
-    algorithm = make_config().build_algo()
-    played = [*algorithm.env_runner.sample().fragments, *algorithm.env_runner.sample().fragments]
+    harness = make_harness()
+    played = [*harness.runner.sample().fragments, *harness.runner.sample().fragments]
     fragments = sorted(played, key=lambda fragment: fragment.key)
     last = fragments[1::2]
     evaluation = evaluate(
-        learner_of(algorithm).vpt,
+        harness.learner.vpt,
         sequences_of(fragments, join=2),
         stream=MinibatchStream(torch.device("cpu")),
         context_length=16,
@@ -239,4 +249,3 @@ def test_joined_fragments_are_evaluated_as_they_were_played(local_ray, make_conf
         np.testing.assert_allclose(actual, expected, atol=2e-5, err_msg=name)
     assert np.isfinite(evaluation.bootstrap_value_bt).sum() == 8 * 3, "episodes of 20 steps"
     np.testing.assert_allclose(evaluation.last_value_b, [f.last_value for f in last], atol=2e-5)
-    algorithm.stop()
