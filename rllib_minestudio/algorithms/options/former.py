@@ -39,7 +39,7 @@ def former_option_problems(options: Mapping[str, Any], *, listed: bool = False) 
 
     Args:
         options: Value by name.
-        listed: Whether this is everything that a config holds, rather than what somebody wrote:
+        listed: Whether this is everything that a config holds, rather than what a user wrote:
             then an option that asks for what is now always done passes.
     """
     return [

@@ -113,7 +113,7 @@ def _values(options: type, option: Field) -> str:
 
 
 def _range(least: float, most: float) -> str:
-    """Word the bounds that somebody could meet; those against slips of the finger go unsaid."""
+    """Word the bounds that a user could meet; those that only catch typing errors go unsaid."""
     if most == 1:
         return f" from {least:g} to 1"
     if least == 0:
