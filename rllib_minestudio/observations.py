@@ -1,0 +1,119 @@
+"""Observations of several parts: what their space promises, and arrays that keep the promise.
+
+A part is named by its keys, joined with dots: `image`, `env_prev_action.camera`. Environments and
+policies know observations as nested mappings; on the way from one to the other they are flat, a
+mapping from names to arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import broken_rule
+
+IMAGE = "image"
+"""Name of the frame, (H, W, 3) uint8."""
+
+SEPARATOR = "."
+
+Value = TypeVar("Value")
+
+
+class Part(NamedTuple):
+    """What a space promises of one part."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def zeros(self, *leading: int) -> NDArray:
+        """Return zeros, with leading axes."""
+        return np.zeros((*leading, *self.shape), self.dtype)
+
+
+def parts_of(space: gym.Space) -> dict[str, Part]:
+    """Return every part of an observation space by name.
+
+    Args:
+        space: A `Dict`, perhaps nested, of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary`.
+
+    Raises:
+        InvalidOptionsError: It is another space, or one of its keys holds a dot.
+    """
+    if not isinstance(space, gym.spaces.Dict) or not space.spaces:
+        raise InvalidOptionsError(
+            broken_rule(
+                "The environment's observation space",
+                space,
+                "must be a Dict, such as Dict(image=Box(0, 255, (height, width, 3), uint8))",
+            )
+        )
+    parts: dict[str, Part] = {}
+    for name, inner in flattened(space.spaces).items():
+        if inner.dtype is None or inner.shape is None or inner.dtype.kind not in "biuf":
+            raise InvalidOptionsError(
+                broken_rule(
+                    f"{name!r} of the environment's observation space",
+                    inner,
+                    "must be a Box, Discrete, MultiDiscrete or MultiBinary: numbers of one shape",
+                )
+            )
+        parts[name] = Part(tuple(inner.shape), np.dtype(inner.dtype))
+    return parts
+
+
+def flattened(nested_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of nested mappings by name."""
+    flat: dict[str, Any] = {}
+    for key, value in nested_values.items():
+        if not isinstance(key, str) or SEPARATOR in key:
+            raise InvalidOptionsError(
+                broken_rule("A key of an observation", key, "must be a text without dots")
+            )
+        inner = value.spaces if isinstance(value, gym.spaces.Dict) else value
+        if isinstance(inner, Mapping):
+            for name, part in flattened(inner).items():
+                flat[f"{key}{SEPARATOR}{name}"] = part
+        else:
+            flat[key] = value
+    return flat
+
+
+def nested(flat: Mapping[str, Value]) -> dict[str, Any]:
+    """Return what `flattened` was given."""
+    result: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, last = name.split(SEPARATOR)
+        inner = result
+        for key in path:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return result
+
+
+def write_observation(slots: Mapping[str, NDArray], obs: Mapping[str, Any]) -> None:
+    """Copy the parts of one observation to where they are read from.
+
+    Args:
+        slots: Name to an array of the part's shape and dtype.
+        obs: As the environment gave it, nested.
+
+    Raises:
+        TypeError: It is not what the observation space promises; NumPy would broadcast or cast it.
+    """
+    for name, slot in slots.items():
+        value: Any = obs
+        for key in name.split(SEPARATOR):
+            value = value[key] if isinstance(value, Mapping) and key in value else None
+        found = np.asarray(value)
+        if found.shape != slot.shape or found.dtype != slot.dtype:
+            raise TypeError(
+                f"The environment's observation space promises {name!r} as {slot.dtype} "
+                f"{slot.shape}, but the environment gave {found.dtype} {found.shape}."
+            )
+        slot[...] = found
