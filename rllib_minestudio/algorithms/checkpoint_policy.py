@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,17 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
+from rllib_minestudio.models.policies import name_of_policy
+from rllib_minestudio.models.policy_weights import copy_policy
 from rllib_minestudio.models.vpt.export import copy_plain
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 from rllib_minestudio.plain_values import recordable
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import write_whole
 
 PLAYING_FILE = "playing.yaml"
+
+_logger = logging.getLogger(__name__)
 
 _END = "whole"
 """Key of the last line, true: a file that was cut short lacks it, and options with it."""
@@ -44,13 +50,31 @@ _OPTIONS = (
 
 
 def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
-    """Copy the policy of a checkpoint that RLlib has just written; nothing if it is not VPT's."""
+    """Copy the policy of a checkpoint that RLlib has just written.
+
+    Left out where nothing could load it: where its class, or an option of it, has no name.
+    """
     found = [checkpoint / part for part in MODULE_FOLDERS if (checkpoint / part).is_dir()]
     modules = [folder for folder in found if (folder / MODULE_STATE).is_file()]
     if not modules:
         return
     folder = checkpoint / POLICY_FOLDER
-    copy_plain(modules[0], folder)
+    policy = config.policy_class
+    if issubclass(policy, VPTRLModule):
+        copy_plain(modules[0], folder)
+    else:
+        name, model = name_of_policy(policy), dict(config.model_config)
+        model.pop("weights", None)
+        if name is None or not _is_plain(model):
+            _logger.warning(
+                "%s has no policy/ for evaluation: %s or an option in model=%s cannot be named in "
+                "a file. Put the class into a module of its own, and give plain options.",
+                checkpoint,
+                policy.__qualname__,
+                model,
+            )
+            return
+        copy_policy(modules[0], folder, name, recordable(model))
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
     # Where the prior came from, if it is the network that training started with.
     options["weights"] = config.model_config.get("weights")

@@ -20,12 +20,7 @@ def problems_of(config: MineStudioPPOConfig) -> list[str]:
         *range_problems(config),
         *_recordings_problems(config.behaviour_cloning.get("recordings")),
         *_contradictions(config),
-        *model_problems(
-            config.model_config,
-            config.lr_factors,
-            prior=config.prior,
-            ema_decay=config.ema_decay,
-        ),
+        *model_problems(config, prior=config.prior, ema_decay=config.ema_decay),
         *env_problems(config.env, config.env_config),
     ]
     return problems or _size_problems(config)

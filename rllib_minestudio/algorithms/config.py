@@ -10,13 +10,13 @@ from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
 from rllib_minestudio.algorithms.options.ppo import PPOOptions, PPOTraining
+from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
 from rllib_minestudio.algorithms.rllib_settings import REFUSED
-from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_fields import takes
 
 
-class MineStudioPPOConfig(VPTAlgorithmConfig, EvaluatedConfig, PPOOptions):
+class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
     """Configuration of MineStudioPPO.
 
     Its options are the fields of `PPOOptions`, which `training` takes and docs/options.md lists,

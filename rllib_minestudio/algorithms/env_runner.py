@@ -136,8 +136,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     def set_prior(self, weights: PriorWeights) -> None:
         """Load the prior's weights; without any, fragments carry no latents of it."""
         if self._prior is None:
-            network = copy.deepcopy(self.module.network)
-            self._prior = build_prior_latents(self.config, network, self.num_envs, weights)
+            module = copy.deepcopy(self.module)
+            self._prior = build_prior_latents(self.config, module, self.num_envs, weights)
         else:
             self._prior.load(weights)
 
@@ -149,6 +149,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         collector = FragmentCollector(
             self.env,
             self.module.make_rollout_session(self.num_envs),
+            parts=self.module.observation_parts,
             env_ids=[f"{worker}-{i}{self._instance_id}" for i in range(self.num_envs)],
             fragment_length=config.rollout_fragment_length,
             min_ready=self._min_ready,

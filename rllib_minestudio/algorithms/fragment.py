@@ -2,18 +2,22 @@
 
 A fragment is T consecutive steps of one environment. Episodes may begin and end inside it; the
 `first` flags tell the network where its memory starts anew. Entry t of every array belongs to
-step t: `obs[t]` is what the agent saw, `action[t]` what it then did, `reward[t]`,
-`terminated[t]` and `truncated[t]` what came of it.
+step t: what the agent saw (`obs`), what it then did (`action`), and what came of it (`reward`,
+`terminated`, `truncated`).
+
+Observations are flat here: the parts that the policy reads, by name (`observations.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rllib_minestudio.observations import Part
 
 Arrays = dict[str, NDArray]
 
@@ -28,8 +32,8 @@ class Fragment:
     Not a dict, list or tuple on purpose: RLlib flattens those when it resolves references.
 
     Attributes:
-        obs: Images, (T, H, W, 3) uint8.
-        action: {"buttons": (T,) int64, "camera": (T,) int64} tokens.
+        obs: (T, ...) each part, such as {"image": (T, H, W, 3) uint8}.
+        action: (T,) int64 tokens per head, {"buttons", "camera"}.
         reward: (T,) float32.
         first: (T,) bool, whether the step begins an episode.
         terminated: (T,) bool.
@@ -39,22 +43,22 @@ class Fragment:
         bootstrap_value: (T,) float32, the behaviour policy's value of the observation that followed
             a truncated step (the next step begins another episode, with another observation); NaN
             elsewhere.
-        final_obs: Those observations themselves, (N, H, W, 3) uint8, one for each of the N steps
+        final_obs: Those observations themselves, (N, ...) each part, one for each of the N steps
             that were truncated and did not terminate, in their order.
         state_in: The network's memory before the first step, arrays without a batch axis.
-        last_obs: The observation after the last step, (H, W, 3) uint8.
+        last_obs: The observation after the last step, each part without a time axis.
         last_first: Whether `last_obs` begins an episode.
         last_value: The behaviour policy's value of `last_obs`.
         weights_version_min: Oldest version of the weights that acted in this fragment.
         weights_version_max: Newest one.
         env_id: Names the environment, unique in a run.
         index: Counts the fragments of that environment from 0; consecutive ones are contiguous.
-        prior_latent: The frozen prior's features of `obs`, (T, hidsize) float32, computed with a
+        prior_latent: The frozen prior's features of `obs`, (T, E) float32, computed with a
             memory of its own; None if there is no prior.
         prior_version: Of the prior's weights that computed them.
     """
 
-    obs: NDArray[np.uint8]
+    obs: Arrays
     action: Arrays
     reward: NDArray[np.float32]
     first: NDArray[np.bool_]
@@ -63,9 +67,9 @@ class Fragment:
     logp: NDArray[np.float32]
     value: NDArray[np.float32]
     bootstrap_value: NDArray[np.float32]
-    final_obs: NDArray[np.uint8]
+    final_obs: Arrays
     state_in: Arrays
-    last_obs: NDArray[np.uint8]
+    last_obs: Arrays
     last_first: bool
     last_value: float
     weights_version_min: int
@@ -110,27 +114,30 @@ class FragmentBuilder:
     Args:
         num_envs: n.
         length: T.
-        obs_shape: (H, W, 3).
+        parts: Of observations.
+        heads: Names of the action's heads.
     """
 
-    def __init__(self, num_envs: int, length: int, obs_shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, num_envs: int, length: int, parts: Mapping[str, Part], heads: Sequence[str]
+    ) -> None:
         """Allocate their arrays."""
         shape = (num_envs, length)
         self._length = length
-        self._obs_shape = obs_shape
+        self._parts = parts
         self._next = np.zeros(num_envs, np.int64)
         self._obs = [self._new_obs() for _ in range(num_envs)]
-        self._action = {name: np.full(shape, -1, np.int64) for name in ("buttons", "camera")}
+        self._action = {name: np.full(shape, -1, np.int64) for name in heads}
         self._floats = {name: np.full(shape, np.nan, np.float32) for name in _FLOATS}
         self._flags = {name: np.zeros(shape, np.bool_) for name in _FLAGS}
-        self._final_obs: list[list[NDArray[np.uint8]]] = [[] for _ in range(num_envs)]
+        self._final_obs: list[list[Arrays]] = [[] for _ in range(num_envs)]
         self._version = np.zeros((2, num_envs), np.int64)  # oldest and newest
 
     def write_decision(
         self,
         rows: NDArray[np.int64],
         *,
-        obs: NDArray,
+        obs: Mapping[str, NDArray],
         first: NDArray,
         action: Mapping[str, NDArray],
         logp: NDArray,
@@ -141,7 +148,7 @@ class FragmentBuilder:
 
         Args:
             rows: (k,) which environments; the other arrays have a leading axis of k.
-            obs: Images.
+            obs: Each part; others than those of the builder are passed over.
             first: Whether they begin an episode.
             action: Tokens.
             logp: Of the action.
@@ -149,8 +156,11 @@ class FragmentBuilder:
             weights_version: Of the weights that decided.
         """
         t = self._next[rows]
-        for k, (row, step) in enumerate(zip(rows.tolist(), t.tolist(), strict=True)):
-            self._obs[row][step] = obs[k]
+        places = list(zip(rows.tolist(), t.tolist(), strict=True))
+        for name in self._parts:
+            part = obs[name]
+            for k, (row, step) in enumerate(places):
+                self._obs[row][name][step] = part[k]
         for name, tokens in self._action.items():
             tokens[rows, t] = action[name]
         self._flags["first"][rows, t] = first
@@ -167,7 +177,7 @@ class FragmentBuilder:
         reward: NDArray,
         terminated: NDArray,
         truncated: NDArray,
-        final_obs: Mapping[int, NDArray[np.uint8]],
+        final_obs: Mapping[int, Arrays],
         bootstrap_value: Mapping[int, float],
     ) -> NDArray[np.bool_]:
         """Write what came of the last decisions in k environments.
@@ -199,7 +209,7 @@ class FragmentBuilder:
         row: int,
         *,
         state_in: Arrays,
-        last_obs: NDArray,
+        last_obs: Mapping[str, NDArray],
         last_first: bool,
         last_value: float,
         env_id: str,
@@ -222,9 +232,14 @@ class FragmentBuilder:
             action={name: tokens[row].copy() for name, tokens in self._action.items()},
             **{name: numbers[row].copy() for name, numbers in self._floats.items()},
             **{name: flags[row].copy() for name, flags in self._flags.items()},
-            final_obs=np.array(self._final_obs[row], np.uint8).reshape(-1, *self._obs_shape),
+            final_obs={
+                name: np.array([obs[name] for obs in self._final_obs[row]], part.dtype).reshape(
+                    -1, *part.shape
+                )
+                for name, part in self._parts.items()
+            },
             state_in=state_in,
-            last_obs=last_obs.copy(),
+            last_obs={name: last_obs[name].copy() for name in self._parts},
             last_first=last_first,
             last_value=last_value,
             weights_version_min=oldest,
@@ -239,5 +254,8 @@ class FragmentBuilder:
             numbers[row] = np.nan
         return fragment
 
-    def _new_obs(self) -> NDArray[np.uint8]:
-        return np.empty((self._length, *self._obs_shape), np.uint8)
+    def _new_obs(self) -> Arrays:
+        return {
+            name: np.empty((self._length, *part.shape), part.dtype)
+            for name, part in self._parts.items()
+        }

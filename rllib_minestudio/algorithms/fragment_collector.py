@@ -11,7 +11,7 @@ Each environment is at its own step of its own fragment; the policy acts for whi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rllib_minestudio.algorithms.env_pool import EnvPool, Episode, PoolStep
-from rllib_minestudio.algorithms.env_pool.base import IMAGE
+from rllib_minestudio.algorithms.env_pool.base import Observations, copied
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentBuilder
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from rllib_minestudio.algorithms.rollout_report import INFERENCE, PRIOR, WAITING, StageTimes
+from rllib_minestudio.models.rollout import RolloutSession
+from rllib_minestudio.observations import Part, nested
 
 
 class _Observed(NamedTuple):
@@ -32,24 +34,28 @@ class _Observed(NamedTuple):
 
     Attributes:
         rows: (k,) int64, which environments.
-        obs: (k, H, W, 3) uint8.
+        obs: (k, ...) each part.
         first: (k,) bool, whether it begins an episode.
     """
 
     rows: NDArray[np.int64]
-    obs: NDArray[np.uint8]
+    obs: Observations
     first: NDArray[np.bool_]
 
     def select(self, which: NDArray[np.bool_]) -> _Observed:
         """A copy of those where `which` (k,) is true."""
-        return _Observed(self.rows[which], self.obs[which], self.first[which])
+        obs = {name: part[which] for name, part in self.obs.items()}
+        return _Observed(self.rows[which], obs, self.first[which])
 
     @staticmethod
     def join(parts: list[_Observed]) -> _Observed:
         """All of several, by environment."""
-        rows, obs, first = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(rows)
-        return _Observed(rows[order], obs[order], first[order])
+        obs = {
+            name: np.concatenate([part.obs[name] for part in parts])[order] for name in parts[0].obs
+        }
+        return _Observed(rows[order], obs, np.concatenate([part.first for part in parts])[order])
 
 
 class FragmentCollector:
@@ -57,7 +63,8 @@ class FragmentCollector:
 
     Args:
         env: The environments; they are reset.
-        session: A `RolloutSession` of the policy for all of them.
+        session: Of the policy, for all of them.
+        parts: What the policy reads of observations; only these are recorded.
         env_ids: Name each of them, unique in a run.
         fragment_length: Steps of a fragment.
         min_ready: How many environments must be ready before the policy acts.
@@ -76,8 +83,9 @@ class FragmentCollector:
     def __init__(
         self,
         env: EnvPool,
-        session: Any,
+        session: RolloutSession,
         *,
+        parts: Mapping[str, Part],
         env_ids: list[str],
         fragment_length: int,
         min_ready: int,
@@ -98,8 +106,9 @@ class FragmentCollector:
         self._explore = explore
         self._device = device
         self._on_step = on_step
-        shape = env.single_observation_space[IMAGE].shape
-        self._builder = FragmentBuilder(self._num_envs, fragment_length, shape)
+        self._parts = parts
+        heads = list(env.single_action_space)  # type: ignore[call-overload]
+        self._builder = FragmentBuilder(self._num_envs, fragment_length, parts, heads)
         self._indices = [0] * self._num_envs
         self._held: list[_Observed] = []
         self._without_prior: dict[int, Fragment] = {}
@@ -166,23 +175,24 @@ class FragmentCollector:
             self._on_step(step)
         self.episodes += step.episodes
         ended = step.terminated | step.truncated
-        return _Observed(step.rows, step.obs, ended | ~step.answered)
+        obs = {name: step.obs[name] for name in self._parts}
+        return _Observed(step.rows, obs, ended | ~step.answered)
 
     def _hold(self, seen: _Observed) -> None:
         """Keep what environments see until the next call; `recv` will overwrite it."""
         if len(seen.rows):
-            self._held.append(seen._replace(obs=seen.obs.copy()))
+            self._held.append(seen._replace(obs=copied(seen.obs)))
 
     def _act(self, seen: _Observed) -> None:
         """One forward pass; moves the environments' memories on and sends them the actions."""
         with self.times.measure(INFERENCE):
             decision = self._session.act(
-                self._on_device(seen.obs),
+                self._seen_on_device(seen.obs),
                 self._on_device(seen.first),
                 rows=self._which(seen.rows),
                 explore=self._explore,
             )
-            action = {name: tokens[:, 0].cpu().numpy() for name, tokens in decision.actions.items()}
+            action = {name: tokens.cpu().numpy() for name, tokens in decision.actions.items()}
             logp, value = decision.log_prob_b.cpu().numpy(), decision.value_b.cpu().numpy()
         self._env.send(seen.rows, action)
         self._builder.write_decision(
@@ -219,14 +229,15 @@ class FragmentCollector:
 
     def _take_fragments(self, step: PoolStep, positions: NDArray[np.int64]) -> None:
         """Hand out complete fragments; `positions` are those of their environments in `step`."""
-        rows, obs = step.rows[positions], step.obs[positions]
+        rows = step.rows[positions]
+        obs = {name: step.obs[name][positions] for name in self._parts}
         first = (step.terminated | step.truncated)[positions]
         values, states = self._values(rows, obs, first), self._states(rows)
         for k, row in enumerate(rows.tolist()):
             fragment = self._builder.take(
                 row,
                 state_in=self._state_in[row],
-                last_obs=obs[k],
+                last_obs={name: part[k] for name, part in obs.items()},
                 last_first=bool(first[k]),
                 last_value=float(values[k]),
                 env_id=self.env_ids[row],
@@ -254,32 +265,38 @@ class FragmentCollector:
 
     # ---------------------------------------------------------------- the policy
 
-    def _final_values(self, final_obs: dict[int, NDArray[np.uint8]]) -> dict[int, float]:
+    def _final_values(self, final_obs: Mapping[int, Observations]) -> dict[int, float]:
         """Values of the observations that truncated episodes ended with."""
         if not final_obs:
             return {}
         rows = np.array(sorted(final_obs), np.int64)
-        obs = np.stack([final_obs[row] for row in rows.tolist()])
+        obs = {
+            name: np.stack([final_obs[row][name] for row in rows.tolist()]) for name in self._parts
+        }
         values = self._values(rows, obs, np.zeros(len(rows), np.bool_))
         return dict(zip(rows.tolist(), values.tolist(), strict=True))
 
-    def _values(self, rows: NDArray, obs: NDArray, first: NDArray) -> NDArray[np.float32]:
+    def _values(self, rows: NDArray, obs: Observations, first: NDArray) -> NDArray[np.float32]:
         """Values (k,) of observations; memories stay as they are."""
         with self.times.measure(INFERENCE):
             values = self._session.value(
-                self._on_device(obs), self._on_device(first), rows=self._which(rows)
+                self._seen_on_device(obs), self._on_device(first), rows=self._which(rows)
             )
             return values.cpu().numpy()
 
     def _states(self, rows: NDArray[np.int64]) -> list[dict[str, NDArray]]:
         """Copies of the memories of k environments, each without a batch axis."""
-        state = self._session.state(self._which(rows))._asdict()
+        state = self._session.state(self._which(rows))
         arrays = {name: tensor.cpu().numpy() for name, tensor in state.items()}
         return [{name: array[k] for name, array in arrays.items()} for k in range(len(rows))]
 
     def _which(self, rows: NDArray[np.int64]) -> Tensor | None:
         """The environments as the rollout session wants them: all is faster than some."""
         return None if len(rows) == self._num_envs else self._on_device(rows)
+
+    def _seen_on_device(self, obs: Observations) -> dict[str, Any]:
+        """Observations as the policy takes them."""
+        return nested({name: self._on_device(part) for name, part in obs.items()})
 
     def _on_device(self, array: NDArray) -> Tensor:
         return torch.from_numpy(array).to(self._device)

@@ -3,54 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.models.vpt.fine_tuning import WeightAverage, freeze, parameter_groups
-from rllib_minestudio.models.vpt.weight_loading import (
-    blank_network,
-    config_from_options,
-    weights_problems,
-)
-from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
+from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
+
+if TYPE_CHECKING:
+    from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
 
 
 def model_problems(
-    options: Mapping[str, Any],
-    lr_factors: Mapping[str, float],
+    config: PolicyAlgorithmConfig,
     *,
     prior: str | None = None,
     ema_decay: float | None = None,
 ) -> list[str]:
-    """Say what is wrong with the network's options, and what does not fit the network.
+    """Say what is wrong with the policy's options, and what does not fit the policy.
 
     Args:
-        options: The config's `model_config`.
-        lr_factors: Patterns on the names of parameters.
+        config: Names the policy, its options, and the learning rates of its parts.
         prior: What stands in the option of that name.
         ema_decay: Of the moving average of the weights; None: there is none.
 
     Returns:
         One sentence per problem.
     """
+    options = config.model_config
     try:
-        network_config = config_from_options(options, MODULE_OPTIONS)
+        policy = config.policy_class
+        blank = policy.blank(options, config.known_spaces())
     except InvalidOptionsError as error:
         return error.problems
     except MineStudioError as error:
         return [str(error)]
+    if blank is None:
+        return []
+    network = blank.network
     problems = []
     for weights in (options.get("weights"), prior):
         if weights not in (None, INITIAL_PRIOR):
-            problems += weights_problems(network_config, weights)
-    network = blank_network(network_config)
+            problems += policy.weights_problems(network, weights)
     if ema_decay is not None:
         problems += _problems_of(lambda: WeightAverage(network, ema_decay))
     problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
-    problems += _problems_of(lambda: parameter_groups(network, lr_factors))
+    problems += _problems_of(lambda: parameter_groups(network, config.lr_factors))
     return problems
 
 

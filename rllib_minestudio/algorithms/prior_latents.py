@@ -4,13 +4,13 @@ The KL term compares policy and prior step by step, and both remember what came 
 memory at a step must not depend on what the step is trained on with, in which order, by how many
 learners or how often. The runner that plays an environment is the one place that sees its frames
 whole and in order, so the prior looks at them there: once per fragment, when it is complete, T
-frames in one pass. The fragment takes the latents along (hidsize * 4 bytes a frame: 2 MB for 256
-frames of VPT 2x), from which a learner's copy of the prior's heads makes log-probabilities.
+frames in one pass. The fragment takes the latents along (E * 4 bytes a frame: 2 MB for 256
+frames of VPT 2x), from which a learner's copy of the prior's heads makes its distributions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.models.vpt import VPTNetwork, VPTState
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.observations import nested
 
 
 class PriorWeights(NamedTuple):
@@ -27,7 +28,7 @@ class PriorWeights(NamedTuple):
 
     Attributes:
         version: Differs between weights; 0 are those that training started with.
-        state: `VPTNetwork.state_dict()` as arrays.
+        state: As `RecurrentRLModule.get_state` returns it.
     """
 
     version: int
@@ -38,7 +39,7 @@ class PriorLatents:
     """Computes the prior's latents, with one memory per environment.
 
     Args:
-        network: Taken over: set to evaluation mode, its parameters frozen.
+        module: Taken over: set to evaluation mode, its parameters frozen.
         num_envs: Environments, each with a memory.
         context_length: Frames per forward pass of an environment.
         batch_size: Environments side by side in a forward pass, at most.
@@ -50,7 +51,7 @@ class PriorLatents:
 
     def __init__(
         self,
-        network: VPTNetwork,
+        module: RecurrentRLModule,
         *,
         num_envs: int,
         context_length: int,
@@ -59,81 +60,77 @@ class PriorLatents:
     ) -> None:
         """Begin with empty memories."""
         self.version = 0
-        self._network = network.eval().requires_grad_(False)
+        self._module = module.eval().requires_grad_(False)
         self._context_length = context_length
         self._batch_size = batch_size
         self._carry_state = carry_state
-        self._memory = network.initial_state(num_envs)
+        self._memory = module.initial_state(num_envs)
 
     def load(self, weights: PriorWeights) -> None:
         """Take over weights. As the policy's does, the memory runs on through the change."""
-        self._network.load_state_dict(
-            {
-                name: torch.as_tensor(np.require(array, requirements="W"))
-                for name, array in weights.state.items()
-            }
-        )
+        self._module.set_state(weights.state)
         self.version = weights.version
 
     @torch.no_grad()
     def advance(
-        self, rows: Sequence[int], obs: Sequence[NDArray[np.uint8]], first: Sequence[NDArray]
+        self, rows: Sequence[int], obs: Sequence[Mapping[str, NDArray]], first: Sequence[NDArray]
     ) -> list[NDArray[np.float32]]:
         """Look at the next frames of some environments; their memories move on.
 
         Args:
             rows: Which environments, each once.
-            obs: Their frames, (T, H, W, 3) each.
-            first: Whether a frame begins an episode, (T,) bool each.
+            obs: Their observations, each part (T, ...).
+            first: Whether an observation begins an episode, (T,) bool each.
 
         Returns:
-            The latents, (T, hidsize) each.
+            The latents, (T, E) each.
         """
         latents: list[NDArray[np.float32]] = []
         for start in range(0, len(rows), self._batch_size):
             group = slice(start, start + self._batch_size)
-            device = self._memory.mask.device
+            device = self._module.device
             latents += self._advance_together(
                 torch.tensor(rows[group], device=device),
-                torch.from_numpy(np.stack(obs[group])).to(device),
+                {
+                    name: torch.from_numpy(np.stack([o[name] for o in obs[group]])).to(device)
+                    for name in obs[0]
+                },
                 torch.from_numpy(np.stack(first[group])).to(device),
             )
         return latents
 
     def _advance_together(
-        self, rows: Tensor, image_bthwc: Tensor, first_bt: Tensor
+        self, rows: Tensor, obs: Mapping[str, Tensor], first_bt: Tensor
     ) -> list[NDArray[np.float32]]:
         if self._carry_state:
-            state = VPTState(*(tensor[rows] for tensor in self._memory))
+            state = {name: memory[rows] for name, memory in self._memory.items()}
         else:
-            state = self._network.initial_state(len(rows))
+            state = self._module.initial_state(len(rows))
         latents = []
-        for image, first in zip(
-            image_bthwc.split(self._context_length, dim=1),
-            first_bt.split(self._context_length, dim=1),
-            strict=True,
-        ):
-            latent, state = self._network.net(image, first, state)
+        for start in range(0, first_bt.shape[1], self._context_length):
+            chunk = slice(start, start + self._context_length)
+            seen = nested({name: part[:, chunk] for name, part in obs.items()})
+            latent, state = self._module.latent(seen, first_bt[:, chunk], state)
             latents.append(latent)
         if self._carry_state:
-            for memory, after in zip(self._memory, state, strict=True):
-                memory[rows] = after
+            for name, memory in self._memory.items():
+                memory[rows] = state[name]
         return list(torch.cat(latents, dim=1).cpu().numpy())
 
 
 def build_prior_latents(
-    options: PPOOptions, network: VPTNetwork, num_envs: int, weights: PriorWeights
+    options: PPOOptions, module: RecurrentRLModule, num_envs: int, weights: PriorWeights
 ) -> PriorLatents:
     """The prior that the options ask for.
 
     Args:
         options: Of the algorithm.
-        network: Of the prior's size; taken over.
+        module: Of the prior's size; taken over.
         num_envs: Of the env runner.
         weights: As a learner publishes them.
     """
     latents = PriorLatents(
-        network,
+        module,
         num_envs=num_envs,
         context_length=options.context_length,
         batch_size=options.fragments_per_minibatch,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rllib_minestudio.algorithms.options.former import former_option_problems
-from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
+from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
 from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.option_fields import (
     EVER,
@@ -62,7 +62,7 @@ _TABLES: tuple[tuple[type, bool, Mapping[str, tuple[float, float]]], ...] = (
 """(type, whether it may be null, bounds by setting)"""
 
 
-def range_problems(config: VPTAlgorithmConfig) -> list[str]:
+def range_problems(config: PolicyAlgorithmConfig) -> list[str]:
     """Say which options of a config are outside their bounds, one sentence each."""
     values = vars(config)
     problems = former_option_problems(values, listed=True)

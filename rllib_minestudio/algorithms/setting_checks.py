@@ -13,7 +13,7 @@ from ray.rllib.utils import force_list
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import did_you_mean
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 from rllib_minestudio.option_checks import broken_rule, shown, unknown_name
 
 _ATTRIBUTES = {
@@ -97,13 +97,13 @@ def _module_problems(spec: Any) -> list[str]:
         return [f"rl_module_spec is a {type(spec).__name__}: there is one module per policy."]
     problems = []
     found = spec.module_class
-    if found is not None and not (isinstance(found, type) and issubclass(found, VPTRLModule)):
+    if found is not None and not (isinstance(found, type) and issubclass(found, RecurrentRLModule)):
         problems.append(
             broken_rule(
                 "rl_module_spec.module_class",
                 found,
-                "must be VPTRLModule or a subclass of it, since env runner and learner carry VPT's "
-                "memory",
+                "must be a subclass of RecurrentRLModule (docs/policies.md), since env runner and "
+                "learner carry the policy's memory",
             )
         )
     if spec.model_config is not None:

@@ -12,10 +12,8 @@ from torch import Tensor
 from rllib_minestudio.algorithms.env_pool import PoolStep
 from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
 from rllib_minestudio.evaluation.request import PlaySettings
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
-
-NUM_HEADS = 2
-"""Of VPT's policy: buttons and camera. Each takes one random number per step."""
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.observations import nested
 
 
 class Acting:
@@ -27,7 +25,6 @@ class Acting:
     Args:
         module: The policy's.
         num_envs: Environments side by side.
-        frame_shape: Of what each shows, (H, W, 3).
         settings: How episodes are played.
         device: The module's.
         reference: A policy whose divergence from ours recordings show, or None.
@@ -35,10 +32,9 @@ class Acting:
 
     def __init__(
         self,
-        module: VPTRLModule,
+        module: RecurrentRLModule,
         *,
         num_envs: int,
-        frame_shape: tuple[int, ...],
         settings: PlaySettings,
         device: torch.device,
         reference: ReferencePolicy | None,
@@ -48,12 +44,13 @@ class Acting:
         self._settings = settings
         self._device = device
         self._reference = reference
-        self._obs = np.zeros((num_envs, *frame_shape), np.uint8)
+        self._obs = {name: part.zeros(num_envs) for name, part in module.observation_parts.items()}
         self._first = np.ones(num_envs, np.bool_)
 
     def see(self, step: PoolStep) -> None:
         """Take in what some environments show."""
-        self._obs[step.rows] = step.obs
+        for name, part in self._obs.items():
+            part[step.rows] = step.obs[name]
         self._first[step.rows] = begins(step)
 
     def act(self, ready: Sequence[int], uniform: NDArray[np.float64]) -> dict[str, NDArray]:
@@ -61,12 +58,13 @@ class Acting:
 
         Args:
             ready: Which ones, k of them.
-            uniform: (num_envs, NUM_HEADS) random numbers to draw the actions with.
+            uniform: (num_envs, heads) random numbers to draw the actions with.
 
         Returns:
             (k,) each: the tokens, by head; what else their recordings are to show.
         """
-        obs, first = self._on_device(self._obs), self._on_device(self._first)
+        obs = nested({name: self._on_device(part) for name, part in self._obs.items()})
+        first = self._on_device(self._first)
         moving = self._moving(ready)
         decision = self._session.act(
             obs,
@@ -75,11 +73,11 @@ class Acting:
             explore=not self._settings.deterministic,
             uniform_bh=self._on_device(uniform),
         )
-        action = {name: t[ready, 0].cpu().numpy() for name, t in decision.actions.items()}
+        action = {name: t[ready].cpu().numpy() for name, t in decision.actions.items()}
         if self._settings.recorder is not None:
             action["value"] = decision.value_b[ready].cpu().numpy()
         if self._reference is not None:
-            kl_b = self._reference.divergence(obs, first, decision.logits, moving)
+            kl_b = self._reference.divergence(obs, first, decision.distribution, moving)
             action["kl"] = kl_b[ready].cpu().numpy()
         self._first[ready] = False
         return action

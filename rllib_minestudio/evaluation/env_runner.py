@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
 
 from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
-from rllib_minestudio.algorithms.env_pool.base import IMAGE
 from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner, refuse_arguments
 from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
-from rllib_minestudio.evaluation.acting import NUM_HEADS, Acting, begins
+from rllib_minestudio.evaluation.acting import Acting, begins
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_env import EVALUATION, make_evaluation_env
 from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
@@ -98,14 +97,13 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
             self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
         reference = None
         if prior is not None:
-            reference = ReferencePolicy(self.module.network, _writable(prior), self.num_envs)
+            reference = ReferencePolicy(self.module, _writable(prior), self.num_envs)
         self._settings = settings
         self._waiting = deque(specs)
         self._slots = [_Slot() for _ in range(self.num_envs)]
         return Acting(
             self.module,
             num_envs=self.num_envs,
-            frame_shape=self.env.single_observation_space[IMAGE].shape,
             settings=settings,
             device=self._device,
             reference=reference,
@@ -189,15 +187,20 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         if woken:
             for row in woken:
                 self._slots[row].is_parked = False
-            idle = {name: np.zeros(len(woken), np.int64) for name in ("buttons", "camera")}
+            idle = {name: np.zeros(len(woken), np.int64) for name in self._heads}
             self.env.send(np.array(woken, np.int64), idle)
 
     def _uniform(self, ready: Sequence[int]) -> NDArray[np.float64]:
-        """Random numbers (num_envs, NUM_HEADS), each row's from its own episode."""
-        uniform = np.zeros((self.num_envs, NUM_HEADS))
+        """Random numbers (num_envs, heads), each row's from its own episode."""
+        uniform = np.zeros((self.num_envs, len(self._heads)))
         for row in ready:
-            uniform[row] = self._slots[row].numbers.random(NUM_HEADS)
+            uniform[row] = self._slots[row].numbers.random(len(self._heads))
         return uniform
+
+    @property
+    def _heads(self) -> list[str]:
+        """Names of the action's heads; each takes one random number per step."""
+        return list(self.env.single_action_space)
 
 
 @dataclass

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from rllib_minestudio.env.recorder import EpisodeRecorder
+from rllib_minestudio.observations import nested, parts_of
 
 EVALUATION = "evaluation"
 """Key of `reset`'s `options` that begins an episode, and of the last info that reports on it."""
@@ -46,10 +46,8 @@ class EvaluationEnv(gym.Wrapper):
     def __init__(self, env: gym.Env) -> None:
         """Wrap `env`, which is recorded when a reset asks for it."""
         super().__init__(EpisodeRecorder(StepLimit(env)))
-        self._blank = {
-            name: np.zeros(space.shape, space.dtype)
-            for name, space in env.observation_space.spaces.items()
-        }
+        parts = parts_of(env.observation_space)
+        self._blank = nested({name: part.zeros() for name, part in parts.items()})
         self._parked = True
         self._first_info: dict[str, Any] = {}
 

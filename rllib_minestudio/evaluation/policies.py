@@ -9,16 +9,19 @@ import gymnasium as gym
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module import RLModule
 
 from rllib_minestudio.algorithms.checkpoint_record import check_digests
 from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from rllib_minestudio.models.vpt.weight_loading import (
     config_from_checkpoint,
     load_weights,
     weights_problems,
 )
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
+from rllib_minestudio.observations import flattened, nested
 from rllib_minestudio.recordings.video import VideoWriter
 
 MODULE_PATH = Path("learner_group", "learner", "rl_module", "default_policy")
@@ -65,15 +68,15 @@ class ScriptedPolicy:
 class ModulePolicy:
     """Acts with a recurrent RLModule, carrying its state from step to step."""
 
-    def __init__(self, module: RLModule, deterministic: bool = False) -> None:
+    def __init__(self, module: RecurrentRLModule, deterministic: bool = False) -> None:
         """Wrap a module.
 
         Args:
-            module: Takes `[B, T, ...]` batches with `first`, as VPTRLModule does.
+            module: The policy.
             deterministic: Take the most likely action instead of sampling. Sampling is what
                 the agent did in training, and what its returns were measured with.
         """
-        self._seen = list(module.observation_space)
+        self._seen = list(module.observation_parts)
         self._forward = module.forward_inference if deterministic else module.forward_exploration
         self._initial = {
             name: torch.as_tensor(value)[None] for name, value in module.get_initial_state().items()
@@ -87,11 +90,10 @@ class ModulePolicy:
 
     def act(self, observation: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the action for one environment's observation; what the module lacks is unused."""
+        flat = flattened(observation)
+        obs = {name: torch.from_numpy(np.array(flat[name]))[None, None] for name in self._seen}
         batch = {
-            Columns.OBS: {
-                key: torch.from_numpy(np.array(observation[key]))[None, None]  # -> [1, 1, ...]
-                for key in self._seen
-            },
+            Columns.OBS: nested(obs),  # [1, 1, ...] each
             Columns.STATE_IN: self._state,
             "first": torch.tensor([[self._first]]),
         }
@@ -104,11 +106,14 @@ class ModulePolicy:
         }
 
 
-def load_module(checkpoint: str | Path) -> RLModule:
+def load_module(checkpoint: str | Path, env: gym.Env | None = None) -> RecurrentRLModule:
     """Load the policy's module from an Algorithm checkpoint, without running anything in it.
+
+    The class of a policy that is not VPT is imported by its name.
 
     Args:
         checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
+        env: What it plays in; only policies that are not VPT need it, for its spaces.
 
     Raises:
         CheckpointMismatchError: The folder holds no such module, or one that does not load.
@@ -121,6 +126,18 @@ def load_module(checkpoint: str | Path) -> RLModule:
             f"{str(MODULE_PATH)!r}."
         )
     check_digests(checkpoint)
+    other = find_checkpoint(str(checkpoint)).other_policy
+    if other is not None:
+        name, options = other
+        if env is None:
+            raise CheckpointMismatchError(
+                f"{str(checkpoint)!r} holds a policy of the class {name}, which needs to know the "
+                "environment that it plays in."
+            )
+        spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
+        own = find_policy(name)(model_config=options, **spaces)
+        own.load_weights(str(checkpoint))
+        return own
     config = config_from_checkpoint(str(checkpoint))
     for problem in weights_problems(config, str(checkpoint)):
         raise CheckpointMismatchError(problem)

@@ -15,6 +15,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.algorithms.checkpoint_policy import read_playing
+from rllib_minestudio.algorithms.checkpoint_record import check_digests
 from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
@@ -23,6 +24,7 @@ from rllib_minestudio.errors import (
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.policies import load_module
+from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 
 ANY_NUMBER = 10**9
 """Fragments of a buffer that is never filled."""
@@ -64,11 +66,19 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
         CheckpointMismatchError: The folder holds no such policy.
         InvalidOptionsError: It holds one of another algorithm.
     """
-    module = load_module(checkpoint)
+    files = find_checkpoint(str(checkpoint))
+    if files.other_policy is None:
+        module = load_module(checkpoint)
+        # In full, whatever file once decided the sizes.
+        chosen, weights = {"model": module.model_config}, module.get_state()
+    else:
+        name, options = files.other_policy
+        check_digests(checkpoint)
+        chosen = {"module_class": name, "model": options}
+        weights = {name: tensor.numpy() for name, tensor in files.tensors().items()}
     facts = read_playing(Path(checkpoint))
     config = _unpickled(Path(checkpoint)) if facts is None else _config_of(facts, checkpoint)
-    config.training(model=module.model_config)  # in full, whatever file once decided the sizes
-    weights = module.get_state()
+    config.training(**chosen)
     identity = {"checkpoint": str(checkpoint), "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, Path(checkpoint))
 
@@ -133,7 +143,9 @@ def playing_config(config: AlgorithmConfig) -> MineStudioPPOConfig:
         MineStudioPPOConfig()
         .environment(config.env, env_config=config.env_config)
         .env_runners(num_envs_per_env_runner=config.num_envs_per_env_runner)
-        .training(model=config.model_config, prior=None, kl_coeff=0.0)
+        .training(
+            module_class=config.policy_class, model=config.model_config, prior=None, kl_coeff=0.0
+        )
         .debugging(seed=config.seed)
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
@@ -16,16 +15,8 @@ from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.heads import kl_divergence
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
-from rllib_minestudio.models.vpt.weight_loading import (
-    config_from_options,
-    load_strictly,
-    load_weights,
-    weights_problems,
-)
-from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
+from rllib_minestudio.models.action_distribution import ActionDistribution
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -57,7 +48,8 @@ def prior_file(config: AlgorithmConfig, kl_to: str) -> str | None:
             return None
         initial = config.prior == INITIAL_PRIOR
         kl_to = str(config.model_config["weights"] if initial else config.prior)
-    problems = weights_problems(_sizes(config), kl_to)
+    blank = _blank(config)
+    problems = [] if blank is None else blank.weights_problems(blank.network, kl_to)
     if problems:
         raise InvalidOptionsError([f"evaluation: kl_to: {problem}" for problem in problems])
     return kl_to
@@ -74,7 +66,7 @@ def load_prior(
         kl_to: As in `EvaluationOptions`.
 
     Returns:
-        The network's state, parameter name -> array; None if `kl_to` is.
+        The policy's state, parameter name -> array; None if `kl_to` is.
 
     Raises:
         InvalidOptionsError: There is no such policy.
@@ -85,9 +77,7 @@ def load_prior(
     source = prior_file(config, kl_to)
     if source is None:
         return _kept(checkpoint)
-    network = VPTNetwork(_sizes(config))
-    load_weights(network, source)
-    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    return {name: t.numpy() for name, t in config.policy_class.read_weights(source).items()}
 
 
 def _kept(checkpoint: Path | None) -> dict[str, Any]:
@@ -105,44 +95,39 @@ def _kept(checkpoint: Path | None) -> dict[str, Any]:
         ) from error
 
 
-def _sizes(config: AlgorithmConfig) -> VPTConfig:
-    return config_from_options(config.model_config, MODULE_OPTIONS)
+def _blank(config: AlgorithmConfig) -> RecurrentRLModule | None:
+    return config.policy_class.blank(config.model_config, config.known_spaces())
 
 
 class ReferencePolicy:
-    """A frozen policy that plays along: it sees the same frames, and has a memory of its own."""
+    """A frozen policy that plays along: it sees what ours sees, and has a memory of its own."""
 
-    def __init__(self, network: VPTNetwork, state: Mapping[str, Any], num_envs: int) -> None:
-        """Lay out the frozen network.
+    def __init__(self, module: RecurrentRLModule, state: Mapping[str, Any], num_envs: int) -> None:
+        """Lay out the frozen policy.
 
         Args:
-            network: The policy's, for its sizes and its device.
+            module: The policy, for its sizes and its device.
             state: Of the frozen one, parameter name -> array.
             num_envs: Environments side by side.
         """
-        network = copy.deepcopy(network)
-        tensors = {name: torch.as_tensor(array) for name, array in state.items()}
-        load_strictly(network, tensors, source="The prior's weights")
-        self._session = RolloutSession(network, num_envs)
+        module = copy.deepcopy(module)
+        module.set_state(state)
+        self._session = module.make_rollout_session(num_envs)
 
     def divergence(
         self,
-        image_bhwc: Tensor,
+        obs: Mapping[str, Any],
         first_b: Tensor,
-        logits: Mapping[str, Tensor],
+        distribution: ActionDistribution,
         moving_n: Tensor | None = None,
     ) -> Tensor:
         """Take a step beside the policy; return KL(policy || reference) [B] in nats.
 
         Args:
-            image_bhwc: What all environments show, [B, H, W, 3] uint8.
+            obs: What all environments show, nested, [B, ...] each.
             first_b: Whether it begins an episode.
-            logits: The policy's, per head [B, N], up to a constant per row.
+            distribution: The policy's, [B].
             moving_n: As in `RolloutSession.act`.
         """
-        own = self._session.act(image_bhwc, first_b, moving_n=moving_n, explore=False).logits
-        return kl_divergence(_normalized(logits), _normalized(own))
-
-
-def _normalized(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: scores.float().log_softmax(-1) for name, scores in logits.items()}
+        own = self._session.act(obs, first_b, moving_n=moving_n, explore=False)
+        return distribution.kl_divergence(own.distribution)

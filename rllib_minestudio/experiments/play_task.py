@@ -88,4 +88,4 @@ def _policy(agent: str, env: gym.Env, seed: int) -> Any:
         return ScriptedPolicy(RandomAgent(seed), env)
     if agent == "hunter":
         return ScriptedPolicy(ScriptedHunter(), env)
-    return ModulePolicy(load_module(agent))
+    return ModulePolicy(load_module(agent, env))

@@ -1,4 +1,4 @@
-"""VPT as an RLModule of RLlib's new API stack."""
+"""VPT as a policy of RLlib's new API stack."""
 
 from __future__ import annotations
 
@@ -9,159 +9,151 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import ValueFunctionAPI
-from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.annotations import override
-from torch import Tensor
+from torch import Tensor, nn
+from typing_extensions import Self
 
 from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTOutput
-from rllib_minestudio.models.vpt.fine_tuning import freeze
+from rllib_minestudio.models.action_distribution import ActionDistribution, JointCategorical
+from rllib_minestudio.models.recurrent_rl_module import (
+    LOGITS,
+    MODULE_OPTIONS,
+    VALUE,
+    RecurrentRLModule,
+)
+from rllib_minestudio.models.rollout import Decision, State
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
+from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
-from rllib_minestudio.models.vpt.sampling import sample
 from rllib_minestudio.models.vpt.weight_loading import (
     config_from_options,
-    load_strictly,
-    load_weights,
+    policy_part,
+    weights_problems,
 )
-from rllib_minestudio.models.vpt_rl_module_batch import IMAGE, unpack
+from rllib_minestudio.observations import IMAGE, Part
 
-LOGITS = "logits"
-"""Output key of ``forward_train``: per head [B, T, N] normalised log-probabilities."""
-
-VALUE = "value"
-"""Output key of ``forward_train``: [B, T] value in the value head's normalised units."""
-
-MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
-"""Options of the module itself; all others are ``VPTConfig``'s."""
-
-_OPTIONS_OF_OTHERS = frozenset({"vf_share_layers", "twin_q", "double_q", "dueling", "num_atoms"})
-"""What RLlib 2.60's algorithms add to every `model_config` (`_model_config_auto_includes`)."""
+__all__ = ["LOGITS", "MODULE_OPTIONS", "VALUE", "VPTRLModule", "spaces_of"]
 
 
-class VPTRLModule(TorchRLModule, ValueFunctionAPI):
-    """Adapts ``VPTNetwork`` to RLlib.
+class VPTRLModule(RecurrentRLModule):
+    """Adapts ``VPTNetwork`` to RLlib; see ``RecurrentRLModule``.
 
-    ``model_config`` takes the options of ``VPTConfig.from_options`` and
-
-    - ``weights``: checkpoint to start from in any form of ``checkpoint_files.py``, loaded
-      strictly; None: random weights. Without ``preset`` it also decides the sizes.
-    - ``zero_init_value_head``: zero the value head, statistics included, after loading.
-    - ``freeze``: list of shell patterns on parameter names (``fine_tuning.py``) that do not learn.
-
-    Batches are [B, T, ...]: observations under ``Columns.OBS`` as ``{"image": uint8 [B, T, H, W,
-    3]}``, ``"first"`` [B, T] bool, and under ``Columns.STATE_IN`` the fields of ``VPTState``, which
-    is the ``Columns.STATE_OUT`` of the batch before. Tensors of any device and NumPy arrays will
-    do. Without a state, episodes begin.
-
-    Raises:
-        InvalidBatchError: A batch has another layout (from every ``forward_...``).
-        InvalidOptionsError: Unknown or invalid options, or spaces that do not fit the model.
-        CheckpointMismatchError: The weights do not fit the model.
+    ``model_config`` takes the options of ``VPTConfig.from_options`` besides. ``weights`` may have
+    any form of ``checkpoint_files.py``; without ``preset`` they also decide the sizes. Of
+    observations the network reads ``image``, uint8 [B, T, H, W, 3]. The memory has the fields of
+    ``VPTState``.
     """
 
-    @override(TorchRLModule)
-    def setup(self) -> None:
-        """Builds the network from ``model_config`` and checks the spaces against it."""
-        options = dict(self.model_config or {})
-        _refuse_other_algorithms(options)
-        config = config_from_options(options, other_names=MODULE_OPTIONS)
+    network: VPTNetwork
+
+    @override(RecurrentRLModule)
+    def build_network(self, options: dict[str, Any]) -> VPTNetwork:
+        """Builds the network after checking the spaces against its options."""
+        weights = (self.model_config or {}).get("weights")
+        config = config_from_options({**options, "weights": weights}, other_names=MODULE_OPTIONS)
         problems = _space_problems(self.observation_space, self.action_space, config)
         if problems:
             raise InvalidOptionsError(problems)
-        self.network = VPTNetwork(config)
-        if options.get("weights") is not None:
-            load_weights(self.network, options["weights"])
-        if options.get("zero_init_value_head"):
-            self.network.value_head.reset_to_zero()
-        frozen = options.get("freeze") or ()
-        freeze(self.network, frozen)
-        # What a checkpoint of this module stores: restoring it must not need the first weights.
-        self.model_config: dict[str, Any] = {
-            **dataclasses.asdict(config),
-            "freeze": list(frozen),
-        }
+        return VPTNetwork(config)
 
-    def make_rollout_session(self, num_envs: int) -> RolloutSession:
+    @override(RecurrentRLModule)
+    def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Every field, whatever weights decided the sizes."""
+        return dataclasses.asdict(self.network.config)
+
+    @property
+    def memory_length(self) -> int:  # type: ignore[override]
+        """Frames that a frame can attend to: the first layer remembers no more than these."""
+        return self.network.config.memory_length
+
+    @property
+    def observation_parts(self) -> dict[str, Part]:
+        """The frame."""
+        return {IMAGE: Part(self.network.config.img_shape, np.dtype(np.uint8))}
+
+    @override(RecurrentRLModule)
+    def initial_state(self, batch: int) -> State:
+        """The fields of an empty ``VPTState``."""
+        return self.network.initial_state(batch)._asdict()
+
+    @override(RecurrentRLModule)
+    def latent(
+        self, obs: Mapping[str, Any], first_bt: Tensor, state: State
+    ) -> tuple[Tensor, State]:
+        """The trunk's output [B, T, hidsize]."""
+        latent_bte, after = self.network.net(obs[IMAGE], first_bt, VPTState(**state))
+        return latent_bte, after._asdict()
+
+    @property
+    def action_head(self) -> nn.Module:
+        """The two heads of VPT."""
+        return self.network.pi_head
+
+    @override(RecurrentRLModule)
+    def make_rollout_session(self, num_envs: int) -> VPTRolloutSession:
         """Returns a fast way to act step by step, whose memory stays on the module's device."""
-        return RolloutSession(self.network, num_envs)
+        return VPTRolloutSession(self.network, num_envs)
 
-    @override(TorchRLModule)
-    def get_initial_state(self) -> dict[str, Tensor]:
-        """Returns the empty memory of one environment, without a batch axis."""
-        return {name: tensor[0] for name, tensor in self.network.initial_state(1)._asdict().items()}
+    @classmethod
+    def read_weights(cls, source: Any) -> dict[str, Tensor]:
+        """Reads a checkpoint of any form that VPT's are published in."""
+        return policy_part(find_checkpoint(source).tensors())
 
-    @override(TorchRLModule)
-    def _forward_exploration(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Samples actions; returns them with log-probability, value and the new state."""
-        return self._act(batch, explore=True)
+    @classmethod
+    def weights_problems(cls, network: nn.Module, source: Any) -> list[str]:
+        """Says why a checkpoint of any form does not fit."""
+        assert isinstance(network, VPTNetwork)
+        return weights_problems(network.config, source)
 
-    @override(TorchRLModule)
-    def _forward_inference(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Like exploration, with the most probable actions."""
-        return self._act(batch, explore=False)
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Checks the names and values of all options."""
+        sizes = {name: value for name, value in options.items() if name not in MODULE_OPTIONS}
+        VPTConfig.from_options(sizes, other_names=MODULE_OPTIONS)
 
-    @override(TorchRLModule)
-    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Returns log-probabilities, values in both units, and the new state, with gradients."""
-        output = self._run(batch)
-        return {
-            LOGITS: output.logits,
-            VALUE: output.value_bt,
-            Columns.VF_PREDS: self.network.value_head.denormalize(output.value_bt),
-            Columns.STATE_OUT: output.state._asdict(),
-        }
+    @classmethod
+    def blank(cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None) -> Self:
+        """Returns a policy without numbers (on the meta device); the options tell all of it."""
+        config = config_from_options(options, MODULE_OPTIONS)
+        with torch.device("meta"):
+            return cls(model_config=dataclasses.asdict(config), **spaces_of(config))
 
-    @override(ValueFunctionAPI)
-    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
-        """Returns values [B, T] in the task's units; runs the network, ``embeddings`` is unused."""
-        return self.network.value_head.denormalize(self._run(batch).value_bt)
+    @classmethod
+    def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space]:
+        """Returns frames of the network's size, and VPT's tokens."""
+        return spaces_of(config_from_options(options, MODULE_OPTIONS))
 
-    @override(TorchRLModule)
-    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
-        """Returns all weights and value statistics under MineStudio's names.
 
-        RLlib's own version turns 0-d arrays into Python floats and narrows float64. Inference
-        needs everything (values are predicted while sampling), so there is nothing to leave out.
-        """
-        return {
-            name: tensor.detach().cpu().numpy().copy()
-            for name, tensor in self.network.state_dict().items()
-        }
+class VPTRolloutSession:
+    """The session of ``vpt/rollout_session.py`` as every policy's; see ``rollout.py``."""
 
-    @override(TorchRLModule)
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Loads what ``get_state`` returned.
+    def __init__(self, network: VPTNetwork, num_envs: int) -> None:
+        """Allocates empty memories for ``num_envs`` environments on the network's device."""
+        self._session = RolloutSession(network, num_envs)
 
-        Raises:
-            CheckpointMismatchError: The state is of another network; RLlib's own version would
-                load the keys that fit and ignore the others.
-        """
-        # What comes out of Ray's object store is read-only, which torch warns of.
-        tensors = {
-            name: torch.as_tensor(np.require(value, requirements="W"))
-            for name, value in state.items()
-        }
-        load_strictly(self.network, tensors, source="The restored weights")
+    def act(self, obs: Mapping[str, Any], first_b: Tensor, **how: Any) -> Decision:
+        """See ``rollout.RolloutSession.act``."""
+        decision = self._session.act(obs[IMAGE], first_b, **how)
+        return Decision(
+            {name: tokens[:, 0] for name, tokens in decision.actions.items()},
+            decision.log_prob_b,
+            decision.value_b,
+            ActionDistribution({n: JointCategorical(s) for n, s in decision.logits.items()}),
+        )
 
-    def _run(self, batch: Mapping[str, Any]) -> VPTOutput:
-        """Unpacks a batch and runs the network."""
-        return self.network(*unpack(batch, self.network))
+    def value(self, obs: Mapping[str, Any], first_b: Tensor, rows: Tensor | None = None) -> Tensor:
+        """See ``rollout.RolloutSession.value``."""
+        return self._session.value(obs[IMAGE], first_b, rows)
 
-    @torch.no_grad()
-    def _act(self, batch: Mapping[str, Any], *, explore: bool) -> dict[str, Any]:
-        """Runs the network and chooses actions; returns what RLlib's env runner needs of a step."""
-        output = self._run(batch)
-        actions, log_prob = sample(output.logits, explore=explore)
-        return {
-            Columns.ACTIONS: actions,
-            Columns.ACTION_LOGP: log_prob,
-            Columns.VF_PREDS: self.network.value_head.denormalize(output.value_bt),
-            Columns.STATE_OUT: output.state._asdict(),
-        }
+    def state(self, rows: Tensor | None = None) -> State:
+        """See ``rollout.RolloutSession.state``."""
+        return self._session.state(rows)._asdict()
+
+    def load_state(self, state: State) -> None:
+        """See ``rollout.RolloutSession.load_state``."""
+        self._session.load_state(VPTState(**state))
 
 
 def spaces_of(config: VPTConfig) -> dict[str, gym.Space]:
@@ -178,22 +170,6 @@ def _action_space() -> gym.spaces.Dict:
         buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
         camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
     )
-
-
-def _refuse_other_algorithms(options: Mapping[str, Any]) -> None:
-    """Refuse what RLlib's algorithms add to a module's options by themselves.
-
-    Raises:
-        InvalidOptionsError: There is any of it.
-    """
-    added = sorted(_OPTIONS_OF_OTHERS & options.keys())
-    if added:
-        raise InvalidOptionsError(
-            f"model_config has {', '.join(added)}, which RLlib's own algorithms (PPO, APPO, DQN, "
-            "SAC, ...) add: their runners and learners cannot carry VPT's memory. Train a "
-            "VPTRLModule with MineStudioPPO or MineStudioBC; their network is the default, and "
-            "its options are training(model=...)."
-        )
 
 
 def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:

@@ -12,7 +12,7 @@ from ray.rllib.utils.numpy import convert_to_numpy
 
 from rllib_minestudio.algorithms.moments import moments_by_name, restore_moments
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.vpt.fine_tuning import freeze, parameter_groups
+from rllib_minestudio.models.fine_tuning import freeze, parameter_groups
 from tests.algorithms.optimizer_steps import adamw_step
 
 LR = 0.01

@@ -25,7 +25,7 @@ from rllib_minestudio.algorithms.cloning.data import DemonstrationData
 
 
 class MineStudioBC(BC):
-    """Behaviour cloning of a `VPTRLModule` from recordings."""
+    """Behaviour cloning of a `RecurrentRLModule` from recordings."""
 
     config: MineStudioBCConfig
     offline_data: DemonstrationData
@@ -46,7 +46,7 @@ class MineStudioBC(BC):
 
     def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
         """Return the clone, which is the learner's module; None for another id."""
-        return self.learner_group._learner.vpt if module_id == DEFAULT_MODULE_ID else None
+        return self.learner_group._learner.policy if module_id == DEFAULT_MODULE_ID else None
 
     def step(self) -> dict[str, Any]:
         """One iteration; the result of one that evaluates holds that evaluation.

@@ -18,7 +18,7 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
     return [
         *_number_problems(config),
         *_data_problems(config),
-        *model_problems(config.model_config, config.lr_factors),
+        *model_problems(config),
         *_evaluation_problems(config),
     ]
 

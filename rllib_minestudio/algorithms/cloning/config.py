@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 from ray.rllib.algorithms.bc import BCConfig
 
 from rllib_minestudio.algorithms.cloning.cloning_checks import problems_of
@@ -14,18 +12,13 @@ from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
 from rllib_minestudio.algorithms.envs import ENV_NAME
 from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
 from rllib_minestudio.algorithms.options.cloning import CloningOptions, CloningTraining
+from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
 from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
-from rllib_minestudio.algorithms.vpt_config import VPTAlgorithmConfig
-from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt.config import VPTConfig
-from rllib_minestudio.models.vpt.heads import NUM_CAMERA
-from rllib_minestudio.models.vpt.weight_loading import config_from_options
-from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
 from rllib_minestudio.option_fields import takes
 
 
-class MineStudioBCConfig(VPTAlgorithmConfig, EvaluatedConfig, BCConfig, CloningOptions):
+class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, CloningOptions):
     """Configuration of MineStudioBC.
 
     `offline_data(input_=...)` names the folder, or folders, with recordings; `training(model=...)`
@@ -82,18 +75,17 @@ class MineStudioBCConfig(VPTAlgorithmConfig, EvaluatedConfig, BCConfig, CloningO
         self.install_evaluation()
 
     def _set_spaces(self) -> None:
-        """Take the spaces from the network, so that cloning needs no environment."""
-        shape = self.network_config.img_shape
-        self.observation_space = gym.spaces.Dict(image=gym.spaces.Box(0, 255, shape, np.uint8))
-        self.action_space = gym.spaces.Dict(
-            buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
-            camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
-        )
+        """Take VPT's spaces from the network, so that cloning it needs no environment.
 
-    @property
-    def network_config(self) -> VPTConfig:
-        """The network's sizes."""
-        return config_from_options(self.model_config, MODULE_OPTIONS)
+        Other policies read whatever the environment shows.
+        """
+        spaces = self.policy_class.spaces_of(self.model_config) or self.known_spaces()
+        if spaces is None:
+            raise InvalidOptionsError(
+                f"env is {self.env!r}, which does not tell its spaces before it is built: set "
+                "observation_space and action_space with environment()."
+            )
+        self.observation_space, self.action_space = spaces.values()
 
     def get_default_learner_class(self) -> type:
         """The learner of this algorithm."""

@@ -14,6 +14,7 @@ import ray.data
 from numpy.typing import NDArray
 from ray.rllib.offline.offline_data import OfflineData
 
+from rllib_minestudio.algorithms import policy_windows
 from rllib_minestudio.demonstrations import (
     WindowOptions,
     find_episodes,
@@ -120,10 +121,14 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
 
 def window_options(config: MineStudioBCConfig) -> WindowOptions:
     """How a `MineStudioBCConfig` wants episodes cut."""
-    network = config.network_config
-    height, width, _ = network.img_shape
-    burn_in = network.memory_length if config.burn_in is None else config.burn_in
-    return WindowOptions(config.window_length, burn_in, (width, height))
+    spaces = {
+        "observation_space": config.observation_space,
+        "action_space": config.action_space,
+    }
+    policy = config.policy_class.blank(config.model_config, spaces)
+    assert policy is not None  # as the spaces are known
+    burn_in = policy.memory_length if config.burn_in is None else config.burn_in
+    return policy_windows.window_options(policy.observation_parts, config.window_length, burn_in)
 
 
 def _read(items: Any, options: WindowOptions, readers: int) -> Any:

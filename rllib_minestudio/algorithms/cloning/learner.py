@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
@@ -23,8 +24,7 @@ from rllib_minestudio.algorithms.learner.cloning_loss import CloningLoss, clonin
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
-from rllib_minestudio.algorithms.vpt_learner import VPTLearner
-from rllib_minestudio.models.vpt_rl_module import LOGITS
+from rllib_minestudio.algorithms.policy_learner import PolicyLearner
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
@@ -33,8 +33,8 @@ VALIDATION = "validation"
 """Prefix of the metrics over held-out episodes."""
 
 
-class MineStudioBCLearner(VPTLearner):
-    """Trains a `VPTRLModule` to do what was demonstrated."""
+class MineStudioBCLearner(PolicyLearner):
+    """Trains a `RecurrentRLModule` to do what was demonstrated."""
 
     config: MineStudioBCConfig
 
@@ -44,7 +44,7 @@ class MineStudioBCLearner(VPTLearner):
         if self._device.type == "cpu":
             keep_freed_memory()
         self._step = GradientStep(
-            self.vpt.network,
+            self.policy.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
             hooks=self,
             max_nonfinite=self.config.max_nonfinite_minibatches,
@@ -76,7 +76,7 @@ class MineStudioBCLearner(VPTLearner):
                 sums[name] += value
         self._weights_seq_no += 1
         require_finite(
-            self.vpt.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
+            self.policy.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
         )
         steps = sums.pop("steps")
         norm = sums.pop("gradient_norm") / num_iters
@@ -131,9 +131,10 @@ class MineStudioBCLearner(VPTLearner):
         Args:
             module_id: Of the one module.
             config: Of the module.
-            batch: `image`, `first`, `buttons`, `camera` and `weight` (1 for a step to imitate, else
-                0), all (B, T, ...), and `num_steps`, the sum of all weights of the optimizer step.
-                A term of a subclass is to be weighted by `weight / num_steps` as well.
+            batch: `image` and whatever else the policy reads, `first`, `buttons`, `camera` and
+                `weight` (1 for a step to imitate, else 0), all (B, T, ...), and `num_steps`, the
+                sum of all weights of the optimizer step. A term of a subclass is to be weighted by
+                `weight / num_steps` as well.
             fwd_out: What `forward_train` gave for it.
 
         Returns:
@@ -156,4 +157,4 @@ class MineStudioBCLearner(VPTLearner):
 
 
 def _chunk_loss(chunk: Tensors, outputs: dict[str, Any]) -> CloningLoss:
-    return cloning_loss(outputs[LOGITS], chunk, chunk["weight"])
+    return cloning_loss(outputs[Columns.ACTION_DIST], chunk, chunk["weight"])

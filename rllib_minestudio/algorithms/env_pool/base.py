@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
-from rllib_minestudio.option_checks import broken_rule
 
-IMAGE = "image"
-"""Key of the frame in an observation."""
+Observations = dict[str, NDArray]
+"""The parts of observations by name (`observations.py`), perhaps with leading axes."""
 
 EpisodeSource = Callable[[int], tuple[int | None, dict[str, Any] | None]]
 """From an environment's index to `seed` and `options` of the reset that it is about to have."""
@@ -56,25 +55,25 @@ class PoolStep(NamedTuple):
 
     Attributes:
         rows: (k,) int64, ascending: which environments these are. They wait for an action now.
-        obs: (k, H, W, 3) uint8, valid until the next `recv`; already of the next episode where one
-            ended.
+        obs: (k, ...) each part, valid until the next `recv`; already of the next episode where
+            one ended.
         answered: (k,) bool, False for a first observation after `EnvPool.reset`: it answers no
             action, and what follows here means nothing.
         reward: (k,) float32.
         terminated: (k,) bool.
         truncated: (k,) bool; also where an environment failed.
-        final_obs: Per environment whose episode was truncated, what it saw last, (H, W, 3).
+        final_obs: Per environment whose episode was truncated, what it saw last.
         episodes: The episodes that ended.
         infos: Per environment in `rows`, what it told; empty unless the pool was asked for infos.
     """
 
     rows: NDArray[np.int64]
-    obs: NDArray[np.uint8]
+    obs: Observations
     answered: NDArray[np.bool_]
     reward: NDArray[np.float32]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
-    final_obs: dict[int, NDArray[np.uint8]]
+    final_obs: dict[int, Observations]
     episodes: list[Episode]
     infos: Mapping[int, StepInfos] = {}
 
@@ -89,7 +88,7 @@ class EnvPool(ABC):
 
     Attributes:
         num_envs: How many there are.
-        single_observation_space: Of each environment, `Dict(image=Box(0, 255, (H, W, 3), uint8))`.
+        single_observation_space: Of each environment, a `Dict`.
         single_action_space: Of each environment.
         restarts: How often an environment was replaced, by cause.
     """
@@ -144,35 +143,6 @@ class EnvPool(ABC):
         return self
 
 
-def image_space(space: gym.Space) -> gym.spaces.Box:
-    """The space of the frames in an observation space.
-
-    Raises:
-        InvalidOptionsError: There are none that a pool could carry.
-    """
-    image = space.get(IMAGE) if isinstance(space, gym.spaces.Dict) else None
-    if not isinstance(image, gym.spaces.Box) or image.dtype != np.uint8:
-        raise InvalidOptionsError(
-            broken_rule(
-                "The environment's observation space",
-                space,
-                "must be a Dict with an 'image' of Box(0, 255, (height, width, 3), uint8), as "
-                "MineStudioEnv's is",
-            )
-        )
-    return image
-
-
-def write_image(slot: NDArray[np.uint8], obs: Mapping[str, Any]) -> None:
-    """Copy an observation's frame to where it is read from.
-
-    Raises:
-        TypeError: It is not what the observation space promises; numpy would broadcast or cast it.
-    """
-    image = np.asarray(obs[IMAGE])
-    if image.shape != slot.shape or image.dtype != np.uint8:
-        raise TypeError(
-            f"The environment's observation space promises an image of {slot.shape} uint8, but the "
-            f"environment gave {image.shape} {image.dtype}."
-        )
-    slot[:] = image
+def copied(obs: Observations) -> Observations:
+    """Return copies of all parts."""
+    return {name: part.copy() for name, part in obs.items()}

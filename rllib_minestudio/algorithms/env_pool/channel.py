@@ -13,10 +13,10 @@ from typing import Any
 READY = "ready"
 """The environment is built, and its spaces are in the file that its constructor came in."""
 BEGAN = "began"
-"""An episode has begun; its frame is in shared memory. With the plain info."""
+"""An episode has begun; its observation is in shared memory. With the plain info."""
 OUTCOME = "outcome"
-"""A step was played; its frame is in shared memory. With reward, terminated, truncated, and the
-plain info if the episode ended or it was asked for, else None."""
+"""A step was played; its observation is in shared memory. With reward, terminated, truncated, and
+the plain info if the episode ended or it was asked for, else None."""
 FAILED = "failed"
 """The environment raised. With the exception in a line, its traceback, and whether a new
 environment would only raise it again."""

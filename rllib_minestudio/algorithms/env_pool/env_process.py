@@ -85,19 +85,19 @@ class EnvProcess:
 
     Args:
         maker: The pickled constructor of the environment.
-        frame_fd: A memory file for its frames.
+        obs_fd: A memory file for its observations.
         reaper: Is told of it.
 
     Attributes:
         pid: Its process id, which is its group's, too.
     """
 
-    def __init__(self, maker: bytes, frame_fd: int, reaper: Reaper) -> None:
+    def __init__(self, maker: bytes, obs_fd: int, reaper: Reaper) -> None:
         """Start it; it says so when the environment is built."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._handover_fd = os.memfd_create("handover")
         write_file(self._handover_fd, maker)
-        fds = (theirs.fileno(), frame_fd, self._handover_fd)
+        fds = (theirs.fileno(), obs_fd, self._handover_fd)
         numbers = [str(number) for number in (*fds, os.getpid())]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _BOOTSTRAP, json.dumps(sys.path), *numbers],

@@ -17,10 +17,10 @@ from rllib_minestudio.algorithms.env_pool.base import (
     EnvPool,
     EpisodeSource,
     Infos,
+    Observations,
     PoolStep,
     StepInfos,
-    image_space,
-    write_image,
+    copied,
 )
 from rllib_minestudio.algorithms.env_pool.episode import (
     Episode,
@@ -31,6 +31,7 @@ from rllib_minestudio.algorithms.env_pool.episode import (
 from rllib_minestudio.algorithms.env_pool.restarts import ERROR, EnvFailures
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
+from rllib_minestudio.observations import parts_of, write_observation
 
 
 class InlineEnvs(EnvPool):
@@ -73,8 +74,10 @@ class InlineEnvs(EnvPool):
         self._seed = seed
         self._episode_source = episode_source
         self._needs_seed = [recreated] * self.num_envs
-        n, shape = self.num_envs, image_space(self.single_observation_space).shape
-        self._obs = np.zeros((n, *shape), np.uint8)
+        n, parts = self.num_envs, parts_of(self.single_observation_space)
+        self._obs = {name: part.zeros(n) for name, part in parts.items()}
+        # An array of one observation is a view, so that 0-d parts can be written, too.
+        self._slots = [{name: a[i, ...] for name, a in self._obs.items()} for i in range(n)]
         self._reward = np.zeros(n, np.float32)
         self._terminated = np.zeros(n, np.bool_)
         self._truncated = np.zeros(n, np.bool_)
@@ -100,7 +103,7 @@ class InlineEnvs(EnvPool):
     def recv(self, min_ready: int = 1) -> PoolStep:
         """Play every action that was sent; see `EnvPool.recv`."""
         rows = np.array(sorted(self._actions), np.int64)
-        final_obs: dict[int, NDArray[np.uint8]] = {}
+        final_obs: dict[int, Observations] = {}
         episodes: list[Episode] = []
         self._told = {}
         for i in rows.tolist():
@@ -114,7 +117,7 @@ class InlineEnvs(EnvPool):
         take: Any = slice(None) if everything else rows  # a slice does not copy
         return PoolStep(
             rows,
-            self._obs[take],
+            {name: part[take] for name, part in self._obs.items()},
             self._answered[take],
             self._reward[take],
             self._terminated[take],
@@ -137,7 +140,7 @@ class InlineEnvs(EnvPool):
         self,
         i: int,
         action: Mapping[str, Any],
-        final_obs: dict[int, NDArray[np.uint8]],
+        final_obs: dict[int, Observations],
         episodes: list[Episode],
     ) -> None:
         """Play one step, and begin the next episode if it ended this one."""
@@ -145,7 +148,7 @@ class InlineEnvs(EnvPool):
         try:
             obs, reward, terminated, truncated, info = self.envs[i].step(action)
             reward = float(reward)
-            write_image(self._obs[i], obs)
+            write_observation(self._slots[i], obs)
         except USER_ERRORS:
             raise
         except Exception as error:
@@ -165,7 +168,7 @@ class InlineEnvs(EnvPool):
             self._told[i] = StepInfos()
         if ended:
             if truncated and not terminated:
-                final_obs[i] = self._obs[i].copy()
+                final_obs[i] = copied(self._slots[i])
             episodes.append(self._running[i].finish(plain_info(info), failed))
             self._begin(i)
 
@@ -179,7 +182,7 @@ class InlineEnvs(EnvPool):
                 seed = derived_seed(self._seed, i, sum(self.restarts.values()))
             try:
                 obs, info = self.envs[i].reset(seed=seed, options=options)
-                write_image(self._obs[i], obs)
+                write_observation(self._slots[i], obs)
             except USER_ERRORS:
                 raise
             except Exception as error:

@@ -20,7 +20,6 @@ from rllib_minestudio.algorithms.env_pool.base import (
     EpisodeSource,
     Infos,
     PoolStep,
-    image_space,
 )
 from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, State
 from rllib_minestudio.algorithms.env_pool.env_process import Reaper
@@ -28,6 +27,7 @@ from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.algorithms.env_pool.supervised_env import CLOSE_WITHIN_S, SupervisedEnv
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.observations import parts_of
 
 CHECK_EVERY_S = 1.0
 """How often to see whether the processes still run."""
@@ -94,8 +94,8 @@ class ProcessEnvs(EnvPool):
         while not (built := [env.spaces for env in self._envs if env.spaces is not None]):
             self._wait()
         self.single_observation_space, self.single_action_space = built[0]
-        shape = image_space(built[0].observation).shape
-        self._obs = np.zeros((self.num_envs, *shape), np.uint8)
+        parts = parts_of(self.single_observation_space)
+        self._obs = {name: part.zeros(self.num_envs) for name, part in parts.items()}
 
     @property
     def pids(self) -> list[int | None]:
@@ -175,7 +175,8 @@ class ProcessEnvs(EnvPool):
         """Hand out the answers of environments that are ready."""
         envs = [self._envs[row] for row in rows]
         for row, env in zip(rows, envs, strict=True):
-            self._obs[row] = env.obs
+            for name, part in self._obs.items():
+                part[row] = env.obs[name]
             env.state = State.HELD
         outcomes = [env.outcome or _NO_OUTCOME for env in envs]
         reward, terminated, truncated = zip(*outcomes, strict=True)
@@ -183,7 +184,9 @@ class ProcessEnvs(EnvPool):
         self._episodes.clear()
         return PoolStep(
             rows=np.array(rows, np.int64),
-            obs=self._obs if len(rows) == self.num_envs else self._obs[rows],
+            obs=self._obs
+            if len(rows) == self.num_envs
+            else {name: part[rows] for name, part in self._obs.items()},
             answered=np.array([env.outcome is not None for env in envs]),
             reward=np.array(reward, np.float32),
             terminated=np.array(terminated),

@@ -16,18 +16,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rllib_minestudio.algorithms.env_pool import channel, restarts
-from rllib_minestudio.algorithms.env_pool.base import Infos, StepInfos, image_space
+from rllib_minestudio.algorithms.env_pool.base import Infos, Observations, StepInfos, copied
 from rllib_minestudio.algorithms.env_pool.channel import Disconnected
 from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, Spaces, State
 from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess
 from rllib_minestudio.algorithms.env_pool.episode import RunningEpisode
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
-from rllib_minestudio.algorithms.env_pool.worker import map_frame
+from rllib_minestudio.algorithms.env_pool.worker import map_observation
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.observations import parts_of
 
 CLOSE_WITHIN_S = 10.0
 """How long an environment may take to close before its process is killed."""
@@ -53,7 +51,7 @@ class SupervisedEnv:
         state: What it is doing.
         deadline: When it must have done so, or is to be started; monotonic seconds.
         spaces: Of the environment; None until its first process is ready.
-        obs: (H, W, 3) uint8, the newest observation; from READY on.
+        obs: The newest observation; from READY on.
         outcome: Of the step that was answered last; None if `obs` answers no action.
         final_obs: If that step truncated an episode, what it saw last.
         infos: What came with that step, and with the reset that followed.
@@ -62,15 +60,15 @@ class SupervisedEnv:
     def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
         """Start the first process."""
         self.spaces: Spaces | None = None
-        self.obs: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.obs: Observations = {}
         self.outcome: Outcome | None = None
-        self.final_obs: NDArray[np.uint8] | None = None
+        self.final_obs: Observations | None = None
         self.infos = StepInfos()
         self._index = index
         self._maker = maker
         self._context = context
-        self._frame_fd = os.memfd_create(f"env_{index}")
-        self._frame = self.obs
+        self._obs_fd = os.memfd_create(f"env_{index}")
+        self._shared = self.obs
         self._failures = restarts.EnvFailures(
             index, context.options.max_restarts_per_hour, context.restarts
         )
@@ -118,8 +116,8 @@ class SupervisedEnv:
         if self._process is not None and self.state is State.CLOSING:
             self._process.wait(deadline - time.monotonic())
         self._kill()
-        os.close(self._frame_fd)
-        self._frame = self.obs  # the last reference to the mapping, which holds a file open, too
+        os.close(self._obs_fd)
+        self._shared = self.obs  # the last reference to the mapping, which holds a file open, too
 
     # ---------------------------------------------------------------- what happens
 
@@ -166,9 +164,9 @@ class SupervisedEnv:
         spaces = Spaces(*self._process.spaces())
         if self.spaces is None:
             self.spaces = spaces
-            shape = image_space(spaces.observation).shape
-            self._frame = map_frame(self._frame_fd, shape)
-            self.obs = np.zeros(shape, np.uint8)
+            parts = parts_of(spaces.observation)
+            self._shared = map_observation(self._obs_fd, parts)
+            self.obs = {name: part.zeros() for name, part in parts.items()}
         elif spaces != self.spaces:
             raise EnvPoolError(
                 f"Environment {self._index} has other spaces than before it was restarted: "
@@ -183,7 +181,7 @@ class SupervisedEnv:
         if self._begins_anew:
             self._begin()
             return
-        self.obs[:] = self._frame
+        self._read()
         self._running = RunningEpisode(self._index, info)
         self.infos = self.infos._replace(first=info)
         self._enter(State.READY)
@@ -196,7 +194,7 @@ class SupervisedEnv:
             self._begin()
             return
         ended = terminated or truncated
-        self.obs[:] = self._frame
+        self._read()
         self.outcome = Outcome(reward, terminated, truncated)
         self.infos = StepInfos(info)
         self._running.add(reward, self._context.gamma)
@@ -221,7 +219,7 @@ class SupervisedEnv:
         self._processes += 1
         self._started = time.monotonic()
         context = self._context
-        self._process = EnvProcess(self._maker, self._frame_fd, context.reaper)
+        self._process = EnvProcess(self._maker, self._obs_fd, context.reaper)
         self._process.listen(context.selector, data=(self, self._process))
         self._enter(State.STARTING)
 
@@ -257,8 +255,13 @@ class SupervisedEnv:
     def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:
         assert self.outcome is not None
         if self.outcome.truncated and not self.outcome.terminated:
-            self.final_obs = self.obs.copy()
+            self.final_obs = copied(self.obs)
         self._context.episodes.append(self._running.finish(info, env_error))
+
+    def _read(self) -> None:
+        """Take the newest observation over from shared memory."""
+        for name, part in self.obs.items():
+            part[...] = self._shared[name]
 
     def _is_due(self) -> bool:
         interval = self._context.options.restart_interval

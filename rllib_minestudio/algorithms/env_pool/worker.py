@@ -18,9 +18,8 @@ from typing import Any
 import cloudpickle
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
-from rllib_minestudio.algorithms.env_pool.base import USER_ERRORS, image_space, write_image
+from rllib_minestudio.algorithms.env_pool.base import USER_ERRORS, Observations
 from rllib_minestudio.algorithms.env_pool.channel import (
     BEGAN,
     FAILED,
@@ -33,30 +32,34 @@ from rllib_minestudio.algorithms.env_pool.channel import (
     Disconnected,
 )
 from rllib_minestudio.algorithms.env_pool.episode import SUCCESS, TASK, describe, plain_info
+from rllib_minestudio.observations import Part, parts_of, write_observation
+
+_ALIGNMENT = 16
+"""Bytes; of the beginning of a part in shared memory."""
 
 _PR_SET_PDEATHSIG = 1
 """See prctl(2)."""
 
 
-def main(channel_fd: int, frame_fd: int, handover_fd: int, parent: int) -> None:
+def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
     """Build the environment and serve it until told to close.
 
     Args:
         channel_fd: The socket to the pool.
-        frame_fd: A memory file for the frame of the newest observation.
+        obs_fd: A memory file for the newest observation.
         handover_fd: A memory file with the pickled constructor; takes the pickled spaces.
         parent: Process id of the pool.
     """
     _die_with(parent)
-    for fd in (channel_fd, frame_fd, handover_fd):
+    for fd in (channel_fd, obs_fd, handover_fd):
         os.set_inheritable(fd, False)  # the game that the environment starts shall not hold them
     channel = Channel(socket.socket(fileno=channel_fd))
     try:
         env = cloudpickle.loads(read_file(handover_fd))()
-        frame = map_frame(frame_fd, image_space(env.observation_space).shape)
+        shared = map_observation(obs_fd, parts_of(env.observation_space))
         write_file(handover_fd, cloudpickle.dumps((env.observation_space, env.action_space)))
         channel.send(READY)
-        _serve(env, channel, frame)
+        _serve(env, channel, shared)
     except Disconnected:
         sys.exit(1)  # the pool is gone, and has no use for an answer
     except Exception as error:
@@ -65,21 +68,21 @@ def main(channel_fd: int, frame_fd: int, handover_fd: int, parent: int) -> None:
         sys.exit(1)
 
 
-def _serve(env: gym.Env, channel: Channel, frame: NDArray[np.uint8]) -> None:
+def _serve(env: gym.Env, channel: Channel, shared: Observations) -> None:
     """Do what the pool asks until it asks to close."""
     while True:
         command, *arguments = channel.recv()
         if command == STEP:
             action, tells = arguments
             obs, reward, terminated, truncated, info = env.step(action)
-            write_image(frame, obs)
+            write_observation(shared, obs)
             ended = bool(terminated or truncated)
             last = _bounded(info) if ended or tells else None
             channel.send(OUTCOME, float(reward), bool(terminated), bool(truncated), last)
         elif command == RESET:
             seed, options = arguments
             obs, info = env.reset(seed=seed, options=options)
-            write_image(frame, obs)
+            write_observation(shared, obs)
             channel.send(BEGAN, _bounded(info))
         else:
             env.close()
@@ -97,11 +100,19 @@ def write_file(fd: int, content: bytes) -> None:
     os.pwrite(fd, content, 0)
 
 
-def map_frame(fd: int, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Map a memory file, made as large as one frame, as an array of that shape, uint8."""
-    size = int(np.prod(shape))
-    os.ftruncate(fd, size)
-    return np.frombuffer(mmap.mmap(fd, size), np.uint8).reshape(shape)
+def map_observation(fd: int, parts: Mapping[str, Part]) -> Observations:
+    """Map a memory file, made as large as one observation, as one array per part."""
+    sizes = [int(np.prod(part.shape)) * part.dtype.itemsize for part in parts.values()]
+    # Every part begins where any number may.
+    starts = np.cumsum([0, *(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)]).tolist()
+    os.ftruncate(fd, starts[-1])
+    memory = mmap.mmap(fd, starts[-1])
+    return {
+        name: np.frombuffer(memory, part.dtype, size // part.dtype.itemsize, start).reshape(
+            part.shape
+        )
+        for (name, part), size, start in zip(parts.items(), sizes, starts[:-1], strict=True)
+    }
 
 
 def _bounded(info: Mapping[Any, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from rllib_minestudio.models.vpt.fine_tuning import WeightAverage
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.fine_tuning import WeightAverage
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 
 
 class AveragedModule:
@@ -17,7 +17,7 @@ class AveragedModule:
         decay: See `WeightAverage`.
     """
 
-    def __init__(self, module: VPTRLModule, decay: float) -> None:
+    def __init__(self, module: RecurrentRLModule, decay: float) -> None:
         """Start from the present weights."""
         self.average = WeightAverage(module.network, decay)
         self.module = copy.deepcopy(module)

@@ -26,14 +26,17 @@ Tensors = dict[str, Tensor]
 Pieces = tuple[NDArray, ...]
 """An array of a sequence, in as many pieces as it has fragments."""
 
+ObservationPieces = dict[str, Pieces]
+"""Those of every part of a sequence's observations."""
+
 
 @dataclass(frozen=True, eq=False)
 class SequenceBatch:
     """B sequences of J fragments and T steps each. Every field is as in `Fragment`.
 
     Attributes:
-        obs: B of `Pieces`.
-        final_obs: B of `Pieces`.
+        obs: B of `ObservationPieces`.
+        final_obs: B of `ObservationPieces`.
         prior_latent: B of `Pieces`, empty without a prior.
         state_in: B, the network's memory before the first step.
         last_obs: B, the observation after the last step.
@@ -52,11 +55,11 @@ class SequenceBatch:
         prior_version: (B, J).
     """
 
-    obs: list[Pieces]
-    final_obs: list[Pieces]
+    obs: list[ObservationPieces]
+    final_obs: list[ObservationPieces]
     prior_latent: list[Pieces]
     state_in: list[dict[str, NDArray]]
-    last_obs: list[NDArray[np.uint8]]
+    last_obs: list[dict[str, NDArray]]
     last_first: NDArray[np.bool_]
     last_value: NDArray[np.float32]
     action: dict[str, NDArray[np.int64]]
@@ -115,16 +118,19 @@ class SequenceBatch:
         return np.logical_and(*((seen == version).all(axis=1) for seen in versions))
 
     def are_finite(self) -> NDArray[np.bool_]:
-        """(B,) whether all that the network is given beside images is finite."""
+        """(B,) whether all that the network is given is finite; integers are."""
         # A sum is finite only if all terms are; it is made in one pass without a copy.
         with np.errstate(invalid="ignore", over="ignore"):
             finite = np.isfinite(self.logp.sum(axis=1, dtype=np.float64))
-            for i, (state, latents) in enumerate(
-                zip(self.state_in, self.prior_latent, strict=True)
-            ):
+            for i in range(len(self)):
+                arrays = [*self.state_in[i].values(), *self.prior_latent[i]]
+                arrays += [self.last_obs[i][name] for name in self.last_obs[i]]
+                arrays += [a for part in self.obs[i].values() for a in part]
+                arrays += [a for part in self.final_obs[i].values() for a in part]
                 finite[i] &= all(
                     np.isfinite(array.sum(dtype=np.float64))
-                    for array in (*state.values(), *latents)
+                    for array in arrays
+                    if array.dtype.kind == "f"
                 )
         return finite
 
@@ -140,8 +146,8 @@ def sequences_of(fragments: Sequence[Fragment], join: int) -> SequenceBatch:
         return np.array([[getattr(f, name) for f in group] for group in groups])
 
     return SequenceBatch(
-        obs=[tuple(f.obs for f in group) for group in groups],
-        final_obs=[tuple(f.final_obs for f in group) for group in groups],
+        obs=[_pieces([f.obs for f in group]) for group in groups],
+        final_obs=[_pieces([f.final_obs for f in group]) for group in groups],
         prior_latent=[
             tuple(f.prior_latent for f in group if f.prior_latent is not None) for group in groups
         ],
@@ -166,6 +172,10 @@ def sequences_of(fragments: Sequence[Fragment], join: int) -> SequenceBatch:
     )
 
 
+def _pieces(observations: Sequence[dict[str, NDArray]]) -> ObservationPieces:
+    return {name: tuple(obs[name] for obs in observations) for name in observations[0]}
+
+
 def end_to_end(pieces: Pieces) -> NDArray:
     """One array of several, time (or, of `final_obs`, its own axis) first."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -176,25 +186,25 @@ class Minibatch:
     """B sequences of T steps, as tensors.
 
     Attributes:
-        image: (B, T, H, W, 3) uint8.
+        obs: (B, T, ...) each part that the policy reads, such as {"image": (B, T, H, W, 3) uint8}.
         action: {"buttons", "camera"}: (B, T) int64.
         first: (B, T) bool.
         state_in: The network's memory before the first step, leading axis B.
     """
 
-    image: Tensor
+    obs: Tensors
     action: Tensors
     first: Tensor
     state_in: Tensors
 
     def __len__(self) -> int:
         """B."""
-        return self.image.shape[0]
+        return self.first.shape[0]
 
     @property
     def num_steps(self) -> int:
         """T."""
-        return self.image.shape[1]
+        return self.first.shape[1]
 
     def chunks(self, length: int) -> Iterator[Self]:
         """Cut along time into pieces of `length` steps (the last may be shorter).
@@ -239,7 +249,7 @@ class TrainingBatch(Minibatch):
         weight: (B, T) float32, truncated importance weights.
         advantage: (B, T) float32, normalised over the whole iteration.
         value_target: (B, T) float32 in units of return.
-        prior_latent: (B, T, hidsize) float32, the prior's features, or None without a prior.
+        prior_latent: (B, T, E) float32, the prior's features, or None without a prior.
         prior_version: (B, T) int64, of the weights that computed them, or None.
         kl_share: `share` where the prior's version is still known, else 0; or None.
     """

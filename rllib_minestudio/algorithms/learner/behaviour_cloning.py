@@ -13,20 +13,21 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
+from ray.rllib.core.columns import Columns
 
 from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions, PPOOptions
+from rllib_minestudio.algorithms.policy_windows import window_options
 from rllib_minestudio.demonstrations import (
-    WindowOptions,
     find_episodes,
     open_episode,
     stack,
     stream,
 )
-from rllib_minestudio.models.vpt_rl_module import LOGITS, VPTRLModule
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 
 LOSS = "behaviour_cloning_loss"
 
@@ -43,23 +44,21 @@ class BehaviourCloning:
 
     def __init__(
         self,
-        module: VPTRLModule,
+        module: RecurrentRLModule,
         options: BehaviourCloningOptions,
         *,
         context_length: int,
         seed: int,
     ) -> None:
         """Begin to draw."""
-        config = module.network.config
-        height, width, _ = config.img_shape
         self._module = module
         self._options = options
         self._context_length = context_length
-        self._burn_in = config.memory_length
+        self._burn_in = module.memory_length
         assert options.recordings is not None
         self._windows = stream(
             [open_episode(path) for path in find_episodes(options.recordings)],
-            WindowOptions(options.fragment_length, self._burn_in, size=(width, height)),
+            window_options(module.observation_parts, options.fragment_length, self._burn_in),
             seed=seed,
             shuffle_among=options.shuffle_among,
         )
@@ -77,14 +76,16 @@ class BehaviourCloning:
             The loss without `coeff`, a scalar without gradient, by its name.
         """
         drawn, self._next = self._next.result(), self._executor.submit(self._draw)
-        device = self._module.network.net.final_ln.weight.device
+        device = self._module.device
         windows = {name: torch.from_numpy(array).to(device) for name, array in drawn.items()}
         steps = windows["weight"].sum().clamp(min=1.0)
         loss = torch.zeros((), device=device)
         for chunk, outputs in window_chunks(
             module, windows, burn_in=self._burn_in, context_length=self._context_length
         ):
-            part = cloning_loss(outputs[LOGITS], chunk, chunk["weight"], still_camera=False)
+            part = cloning_loss(
+                outputs[Columns.ACTION_DIST], chunk, chunk["weight"], still_camera=False
+            )
             mean = part.loss / steps
             (mean * (self._options.coeff * share)).backward()
             loss += mean.detach()
@@ -100,7 +101,7 @@ class BehaviourCloning:
 
 
 def build_cloning(
-    options: PPOOptions, module: VPTRLModule, peers: Peers, *, seed: int
+    options: PPOOptions, module: RecurrentRLModule, peers: Peers, *, seed: int
 ) -> BehaviourCloning | None:
     """The auxiliary loss that the options ask for.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from rllib_minestudio.models.action_distribution import ActionDistribution
 from rllib_minestudio.models.vpt.heads import NULL_CAMERA
 
 
@@ -29,7 +30,7 @@ class CloningLoss(NamedTuple):
 
 
 def cloning_loss(
-    logits: Mapping[str, Tensor],
+    distribution: ActionDistribution,
     action: Mapping[str, Tensor],
     weight: Tensor,
     *,
@@ -42,15 +43,12 @@ def cloning_loss(
     (`BehaviorCloneCallback`) leaves those steps out of the camera's term.
 
     Args:
-        logits: Log-probabilities per head, (B, T, N), with gradient.
+        distribution: Of the policy, (B, T), with gradient.
         action: Tokens per head, (B, T) int64; a chunk of windows, for instance.
         weight: (B, T), 1 for a step to imitate, else 0.
         still_camera: Whether the camera's term counts in steps in which the camera does not turn.
     """
-    logp = {
-        name: scores.gather(-1, action[name].unsqueeze(-1)).squeeze(-1)
-        for name, scores in logits.items()
-    }
+    logp = distribution.log_probs(action)
     if not still_camera:
         logp["camera"] = logp["camera"] * (action["camera"] != NULL_CAMERA)
     buttons, camera = (-(logp[name] * weight).sum() for name in ("buttons", "camera"))

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import torch
-
 from rllib_minestudio.algorithms.learner.averaging import AveragedModule
 from rllib_minestudio.algorithms.learner.prior import Prior
 
@@ -33,8 +30,7 @@ class ExtraState:
     def add_to(self, state: dict[str, Any], wanted: Callable[[str], bool]) -> None:
         """Add the components for which `wanted` is true."""
         if self._prior is not None and wanted(COMPONENT_PRIOR):
-            weights = self._prior.network.state_dict()
-            state[COMPONENT_PRIOR] = {name: t.cpu().numpy() for name, t in weights.items()}
+            state[COMPONENT_PRIOR] = self._prior.module.get_state()
             state[PRIOR_VERSION] = self._prior.version
         if self._averaged is not None:
             state[AVERAGED_UPDATES] = self._averaged.updates
@@ -50,12 +46,6 @@ class ExtraState:
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `add_to` added."""
         if self._prior is not None and COMPONENT_PRIOR in state:
-            self._prior.load_state_dict(
-                {
-                    name: torch.as_tensor(np.require(array, requirements="W"))
-                    for name, array in state[COMPONENT_PRIOR].items()
-                },
-                version=state.get(PRIOR_VERSION, 0),
-            )
+            self._prior.set_state(state[COMPONENT_PRIOR], version=state.get(PRIOR_VERSION, 0))
         if self._averaged is not None and AVERAGED_UPDATES in state:
             self._averaged.restore(state[AVERAGED_UPDATES], state.get(COMPONENT_WEIGHT_AVERAGE))

@@ -20,23 +20,21 @@ from rllib_minestudio.algorithms.learner.batch import (
 )
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Evaluation
-from rllib_minestudio.models.vpt import heads
-from rllib_minestudio.models.vpt_rl_module import LOGITS, VPTRLModule
-from rllib_minestudio.models.vpt_rl_module_batch import FIRST
+from rllib_minestudio.models.recurrent_batch import FIRST
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.observations import nested
 
 
-def forward(module: Any, image: Tensor, first: Tensor, state: Tensors) -> dict[str, Any]:
+def forward(module: Any, obs: Tensors, first: Tensor, state: Tensors) -> dict[str, Any]:
     """One chunk through `forward_train`.
 
     Args:
-        module: A `VPTRLModule`, or its distributed wrapper.
-        image: (B, T, H, W, 3) uint8.
+        module: A `RecurrentRLModule`, or its distributed wrapper.
+        obs: (B, T, ...) each part.
         first: (B, T) bool.
         state: Memory before the chunk, leading axis B.
     """
-    return module.forward_train(
-        {Columns.OBS: {"image": image}, FIRST: first, Columns.STATE_IN: state}
-    )
+    return module.forward_train({Columns.OBS: nested(obs), FIRST: first, Columns.STATE_IN: state})
 
 
 def window_chunks(
@@ -48,7 +46,7 @@ def window_chunks(
     before it left, detached.
 
     Args:
-        module: A `VPTRLModule`, or its distributed wrapper.
+        module: A `RecurrentRLModule`, or its distributed wrapper.
         windows: The fields of `demonstrations.Window`, with a leading axis of windows.
         burn_in: Frames of each window before its steps to imitate.
         context_length: Steps per chunk.
@@ -56,22 +54,23 @@ def window_chunks(
     Yields:
         Each chunk, and what `forward_train` gave for it.
     """
-    vpt: VPTRLModule = module.unwrapped()
+    policy: RecurrentRLModule = module.unwrapped()
+    names = policy.observation_parts
     num_windows, num_frames = windows["first"].shape
-    state = vpt.network.initial_state(num_windows)._asdict()
+    state = policy.initial_state(num_windows)
     if burn_in:
         with torch.no_grad():
-            image, first = (windows[name][:, :burn_in] for name in ("image", "first"))
-            state = forward(vpt, image, first, state)[Columns.STATE_OUT]
+            obs = {name: windows[name][:, :burn_in] for name in names}
+            state = forward(policy, obs, windows["first"][:, :burn_in], state)[Columns.STATE_OUT]
     for start in range(burn_in, num_frames, context_length):
         chunk = {name: t[:, start : start + context_length] for name, t in windows.items()}
-        outputs = forward(module, chunk["image"], chunk["first"], state)
+        outputs = forward(module, {name: chunk[name] for name in names}, chunk["first"], state)
         state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
         yield chunk, outputs
 
 
 def evaluate(
-    module: VPTRLModule,
+    module: RecurrentRLModule,
     sequences: SequenceBatch,
     *,
     stream: MinibatchStream,
@@ -105,15 +104,14 @@ def evaluate(
 
 @torch.no_grad()
 def _run(
-    module: VPTRLModule, minibatch: Minibatch, context_length: int
+    module: RecurrentRLModule, minibatch: Minibatch, context_length: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-probabilities of the actions, and values in units of return, of all frames."""
     state = minibatch.state_in
     logp, value = [], []
     for chunk in minibatch.chunks(context_length):
-        out = forward(module, chunk.image, chunk.first, state)
-        action = {name: tokens.unsqueeze(-1) for name, tokens in chunk.action.items()}
-        logp.append(heads.log_prob(out[LOGITS], action))
+        out = forward(module, chunk.obs, chunk.first, state)
+        logp.append(out[Columns.ACTION_DIST].log_prob(chunk.action))
         value.append(out[Columns.VF_PREDS])
         state = out[Columns.STATE_OUT]
     return torch.cat(logp, dim=1).cpu().numpy(), torch.cat(value, dim=1).cpu().numpy()
@@ -161,20 +159,24 @@ def _all_observations(sequences: SequenceBatch) -> Minibatch:
     """Sequences with all their observations; the shorter are filled up with one-frame episodes."""
     all_places = _all_places(sequences)
     length = max(places.last for places in all_places) + 1
-    image = np.zeros((len(sequences), length, *sequences.last_obs[0].shape), np.uint8)
+    obs = {
+        name: np.zeros((len(sequences), length, *last.shape), last.dtype)
+        for name, last in sequences.last_obs[0].items()
+    }
     first = np.ones((len(sequences), length), np.bool_)
     tokens = {name: np.zeros(first.shape, np.int64) for name in sequences.action}
     for i, places in enumerate(all_places):
-        image[i, places.steps] = end_to_end(sequences.obs[i])
-        image[i, places.finals] = end_to_end(sequences.final_obs[i])
-        image[i, places.last] = sequences.last_obs[i]
+        for name, part in obs.items():
+            part[i, places.steps] = end_to_end(sequences.obs[i][name])
+            part[i, places.finals] = end_to_end(sequences.final_obs[i][name])
+            part[i, places.last] = sequences.last_obs[i][name]
         first[i, places.steps] = sequences.first[i]
         first[i, places.finals] = False
         first[i, places.last] = sequences.last_first[i]
         for name, array in tokens.items():
             array[i, places.steps] = sequences.action[name][i]
     return Minibatch(
-        image=torch.from_numpy(image),
+        obs={name: torch.from_numpy(part) for name, part in obs.items()},
         action={name: torch.from_numpy(array) for name, array in tokens.items()},
         first=torch.from_numpy(first),
         state_in=stacked_states(sequences),

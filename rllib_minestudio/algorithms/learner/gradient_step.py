@@ -1,7 +1,7 @@
 """One optimizer step: agreed on by all learners, or left out when a number is not finite.
 
-How a gradient is clipped and applied is up to the learner's hooks (`vpt_learner.py`), which users
-may override; that what comes of it is finite is checked here.
+How a gradient is clipped and applied is up to the learner's hooks (`policy_learner.py`), which
+users may override; that what comes of it is finite is checked here.
 
 Gradients are averaged by DistributedDataParallel, so a NaN in one learner's share reaches all of
 them; whether a *loss* was finite is exchanged. All learners decide together whether a step is
@@ -18,7 +18,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.gradients import GradientHooks, total_norm
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
-from rllib_minestudio.models.vpt.fine_tuning import WeightAverage
+from rllib_minestudio.models.fine_tuning import WeightAverage
 
 
 @dataclass(frozen=True)

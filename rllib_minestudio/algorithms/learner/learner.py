@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData
 from torch import Tensor
 
@@ -38,9 +39,9 @@ from rllib_minestudio.algorithms.learner.targets import compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
 from rllib_minestudio.algorithms.learner.value_statistics import enter_value_targets
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
+from rllib_minestudio.algorithms.policy_learner import PolicyLearner
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.vpt_learner import VPTLearner
-from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE
+from rllib_minestudio.models.recurrent_rl_module import VALUE
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig
@@ -50,8 +51,8 @@ PUBLISHED_VERSION = "published_version"
 """Keys of the `timesteps` that come with an update."""
 
 
-class MineStudioPPOLearner(VPTLearner):
-    """Trains a `VPTRLModule` with MineStudioPPO's objective, alone or together with others."""
+class MineStudioPPOLearner(PolicyLearner):
+    """Trains a policy with MineStudioPPO's objective, alone or together with others."""
 
     config: MineStudioPPOConfig
     _weights_seq_no: int
@@ -63,21 +64,21 @@ class MineStudioPPOLearner(VPTLearner):
             keep_freed_memory()
         config = self.config
         self._peers = Peers(config.num_learners, self._device)
-        self._prior = build_prior(config, self.vpt.network, self._device)
+        self._prior = build_prior(config, self.policy, self._device)
         self._loader = FragmentLoader(join=config.fragments_per_sequence)
         self._stream = MinibatchStream(self._device)
         decay = config.ema_decay
-        averaged = None if decay is None else AveragedModule(self.vpt, decay)
+        averaged = None if decay is None else AveragedModule(self.policy, decay)
         self._extra_state = ExtraState(self._prior if is_nowhere_else(config) else None, averaged)
         self._gradient_step = GradientStep(
-            self.vpt.network,
+            self.policy.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
             hooks=self,
             max_nonfinite=config.max_nonfinite_minibatches,
             peers=self._peers,
             average=averaged.average if averaged else None,
         )
-        self._cloning = build_cloning(config, self.vpt, self._peers, seed=config.seed or 0)
+        self._cloning = build_cloning(config, self.policy, self._peers, seed=config.seed or 0)
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
             config,
@@ -167,7 +168,7 @@ class MineStudioPPOLearner(VPTLearner):
             self._set_optimizer_lr(self.get_optimizer(DEFAULT_MODULE_ID), lr)
         self._coefficients = loss_coefficients(iteration, config)
         head_only = config.vf_warmup_head_only and not self._coefficients.publish
-        value_head = self.vpt.network.value_head
+        value_head = self.policy.value_head
         self._gradient_step.only = frozenset(value_head.parameters()) if head_only else None
 
     def _follow_published(self, published_version: int) -> None:
@@ -189,7 +190,7 @@ class MineStudioPPOLearner(VPTLearner):
             excluded=self._exclude(loaded),
             evaluate=partial(
                 evaluate,
-                self.vpt,
+                self.policy,
                 stream=self._stream,
                 context_length=config.context_length,
                 batch_size=config.fragments_per_minibatch,
@@ -200,7 +201,7 @@ class MineStudioPPOLearner(VPTLearner):
         )
         self._collected.add_targets(targets)
         enter_value_targets(
-            self.vpt.network.value_head.normalizer, targets, config, total=self._peers.total
+            self.policy.value_head.normalizer, targets, config, total=self._peers.total
         )
         counts, join = self._collected.counts, config.fragments_per_sequence
         counts["recomputed_fragments"] += targets.num_evaluated * join
@@ -232,16 +233,19 @@ class MineStudioPPOLearner(VPTLearner):
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
         """The loss of one chunk, a scalar; weight terms of your own by `batch.share` as well."""
-        prior_logits = None
+        distribution = fwd_out[Columns.ACTION_DIST]
+        kl_to_prior = None
         if self._prior is not None:
             assert batch.prior_latent is not None and batch.prior_version is not None
-            prior_logits = self._prior.logits(batch.prior_latent, batch.prior_version)
+            kl_to_prior = self._prior.divergence(
+                distribution, batch.prior_latent, batch.prior_version
+            )
         loss, parts = objective(
-            logits=fwd_out[LOGITS],
+            distribution=distribution,
             value=fwd_out[VALUE],
             batch=batch,
-            value_head=self.vpt.network.value_head,
-            prior_logits=prior_logits,
+            value_head=self.policy.value_head,
+            kl_to_prior=kl_to_prior,
             coefficients=self._coefficients,
             options=self.config,
         )
@@ -252,7 +256,7 @@ class MineStudioPPOLearner(VPTLearner):
         """Let the prior follow the policy every `prior_update_interval` iterations."""
         interval = self.config.prior_update_interval
         if self._prior is not None and interval and iterations % interval == 0:
-            self._prior.follow(self.vpt.network, version=iterations)
+            self._prior.follow(self.policy, version=iterations)
 
     def prior_weights(self) -> PriorWeights | None:
         """What env runners need of the prior; None without one."""
@@ -275,7 +279,7 @@ class MineStudioPPOLearner(VPTLearner):
             NonFiniteWeightsError: The weights are not fit for either.
         """
         require_finite(
-            self.vpt.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
+            self.policy.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
         )
         state = super().get_state(components, not_components=not_components, **kwargs)
         self._extra_state.add_to(

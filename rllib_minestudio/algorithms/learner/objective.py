@@ -13,8 +13,8 @@ from rllib_minestudio.algorithms.learner import losses
 from rllib_minestudio.algorithms.learner.batch import Tensors, TrainingBatch
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients
 from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.models.vpt import heads
-from rllib_minestudio.models.vpt.value_head import ValueHead
+from rllib_minestudio.models.action_distribution import ActionDistribution
+from rllib_minestudio.models.value_head import ValueHead
 
 
 class Objective(NamedTuple):
@@ -26,28 +26,27 @@ class Objective(NamedTuple):
 
 def objective(
     *,
-    logits: Tensors,
+    distribution: ActionDistribution,
     value: Tensor,
     batch: TrainingBatch,
     value_head: ValueHead,
-    prior_logits: Tensors | None,
+    kl_to_prior: Tensor | None,
     coefficients: LossCoefficients,
     options: PPOOptions,
 ) -> Objective:
     """Compute the loss of one chunk.
 
     Args:
-        logits: Log-probabilities of the policy in training, with gradient.
+        distribution: Of the policy in training, (B, T), with gradient.
         value: Its values in normalised space, (B, T), with gradient.
         batch: The chunk.
         value_head: Whose statistics normalise the targets.
-        prior_logits: Log-probabilities of the prior, or None without one.
+        kl_to_prior: KL(policy || prior), (B, T), with gradient, or None without a prior.
         coefficients: Of this iteration.
         options: Those that do not change.
     """
-    action = {name: tokens.unsqueeze(-1) for name, tokens in batch.action.items()}
     policy = losses.policy_loss(
-        heads.log_prob(logits, action),
+        distribution.log_prob(batch.action),
         batch.proximal_logp,
         batch.advantage,
         batch.weight,
@@ -57,7 +56,7 @@ def objective(
     )
     value_target = value_head.normalize(batch.value_target)
     value_loss = losses.value_loss(value, value_target, batch.share)
-    entropy = losses.shared_mean(heads.entropy(logits), batch.share)
+    entropy = losses.shared_mean(distribution.entropy(), batch.share)
     loss = coefficients.policy * policy.loss + options.vf_coeff * value_loss
     if coefficients.entropy:
         loss = loss - coefficients.entropy * entropy
@@ -68,10 +67,8 @@ def objective(
         "approximate_kl": policy.approximate_kl,
         "clip_fraction": policy.clip_fraction,
     }
-    if prior_logits is not None:
+    if kl_to_prior is not None:
         assert batch.kl_share is not None
-        parts["kl_to_prior"] = losses.shared_mean(
-            heads.kl_divergence(logits, prior_logits), batch.kl_share
-        )
+        parts["kl_to_prior"] = losses.shared_mean(kl_to_prior, batch.kl_share)
         loss = loss + coefficients.kl * parts["kl_to_prior"]
     return Objective(loss, {name: part.detach() for name, part in parts.items()})

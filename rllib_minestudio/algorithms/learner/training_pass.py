@@ -59,7 +59,7 @@ class TrainingPass:
     """Trains a module on iterations.
 
     Args:
-        module: A `VPTRLModule`, or its distributed wrapper if there are several learners.
+        module: A `RecurrentRLModule`, or its distributed wrapper if there are several learners.
         options: Sizes of everything.
         stream: Brings minibatches to the module's device.
         gradient_step: Steps the optimizer.
@@ -143,7 +143,10 @@ class TrainingPass:
                 "kl_share": _known(version, prepared.knows_prior) * share,
             }
         minibatch = TrainingBatch(
-            image=stacked([end_to_end(pieces) for pieces in sequences.obs]),
+            obs={
+                name: stacked([end_to_end(obs[name]) for obs in sequences.obs])
+                for name in sequences.obs[0]
+            },
             action={name: torch.from_numpy(array) for name, array in sequences.action.items()},
             first=torch.from_numpy(sequences.first),
             state_in=stacked_states(sequences),
@@ -209,7 +212,7 @@ class TrainingPass:
         chunks = list(minibatch.chunks(self._options.context_length))
         for i, chunk in enumerate(chunks):
             with self._synchronised(synchronise and i == len(chunks) - 1):
-                outputs = forward(self._module, chunk.image, chunk.first, state)
+                outputs = forward(self._module, chunk.obs, chunk.first, state)
                 loss = learn(chunk, outputs)
             state = {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
             losses.append(loss)

@@ -8,7 +8,7 @@ from rllib_minestudio.algorithms.learner.distributed import AllReduce
 from rllib_minestudio.algorithms.learner.losses import moments
 from rllib_minestudio.algorithms.learner.targets import Targets
 from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.models.vpt.value_head import RunningStatistics
+from rllib_minestudio.models.value_head import RunningStatistics
 
 
 def enter_value_targets(

@@ -6,13 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate, rate_problems
+from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.option_fields import MANY, option
+
+
+def _class_problems(name: str, value: Any) -> list[str]:
+    """Judge a class or its name; whether there is such a policy is judged with the model."""
+    if isinstance(value, str | type):
+        return []
+    return [broken_rule(name, value, "must be the name or import path of a policy's class")]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SharedOptions:
-    """How a network is trained, whatever its objective is."""
+    """Which policy is trained, and how, whatever the objective is."""
 
+    module_class: str = option(
+        "VPT",
+        "The policy is `VPT`, `ConvGRU`, or a `RecurrentRLModule` of your own, given by its import "
+        "path ([policies.md](policies.md)); `model` holds its options.",
+        check=_class_problems,
+    )
     lr: LearningRate = option(
         2.0e-5,
         "AdamW learns at this rate: a number, or a schedule [[environment step, rate], ...].",
@@ -50,7 +64,7 @@ class ModelArgument:
 
     model: dict[str, Any] = option(
         {},
-        "The network has these options: `preset` (`1x`, `2x`, `3x`, `nano`), `weights` (a path), "
-        "`freeze` (patterns on parameter names), and the fields of `VPTConfig`. Keys are added to "
-        "those that were set before.",
+        "The policy has these options: `weights` (a path), `freeze` (patterns on parameter names), "
+        "and those of its network; VPT's are `preset` (`1x`, `2x`, `3x`, `nano`) and the fields of "
+        "`VPTConfig`. Keys are added to those that were set before.",
     )

@@ -26,7 +26,7 @@ def film_checkpoint(
         RecordingError: The video cannot be written.
     """
     try:
-        policy = ModulePolicy(load_module(checkpoint))
+        policy = ModulePolicy(load_module(checkpoint, env))
         with VideoWriter(video) as writer:
             play_episodes(env, policy, episodes, seed=seed, video=writer)
     finally:

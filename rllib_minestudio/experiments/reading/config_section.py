@@ -160,19 +160,18 @@ def _part_problems(
     problems = type_problems(written, default_config, path)
     model, env_config = written.get("model"), written.get("env_config")
     if isinstance(model, Mapping) and _is_ours(default_config):
-        problems += _problems_of(lambda: _check_model(model), f"{path}.model")
+        policy = written.get("module_class", default_config.module_class)
+        problems += _problems_of(lambda: _check_model(policy, model), f"{path}.model")
     check_env_options = getattr(variant.get("env"), "check_options", None)
     if isinstance(env_config, Mapping) and check_env_options is not None:
         problems += _problems_of(lambda: check_env_options(env_config), f"{path}.env_config")
     return problems
 
 
-def _check_model(options: Mapping[str, Any]) -> None:
-    from rllib_minestudio.models.vpt.config import VPTConfig
-    from rllib_minestudio.models.vpt_rl_module import MODULE_OPTIONS
+def _check_model(policy: Any, options: Mapping[str, Any]) -> None:
+    from rllib_minestudio.models.policies import find_policy
 
-    sizes = {key: value for key, value in options.items() if key not in MODULE_OPTIONS}
-    VPTConfig.from_options(sizes, other_names=MODULE_OPTIONS)
+    find_policy(policy).check_options(options)
 
 
 def _whole_problems(config: AlgorithmConfig, variant: dict[str, Any], name: str) -> list[str]:
@@ -195,7 +194,8 @@ def _is_ours(config: AlgorithmConfig) -> bool:
 
 def _shape(config: AlgorithmConfig) -> str:
     """Return what decides whether environment and model fit each other, as a key."""
-    return repr([config.env, config.env_config, config.model_config, _prior(config)])
+    policy = config.policy_class
+    return repr([config.env, config.env_config, policy, config.model_config, _prior(config)])
 
 
 def _check_fit(config: AlgorithmConfig) -> None:
@@ -206,12 +206,10 @@ def _check_fit(config: AlgorithmConfig) -> None:
     """
     from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
     from rllib_minestudio.experiments.running.environment import make_env
-    from rllib_minestudio.models.vpt.weight_loading import load_weights
-    from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
     env = make_env(config)
     try:
-        module = VPTRLModule(
+        module = config.policy_class(
             observation_space=env.observation_space,
             action_space=env.action_space,
             model_config=config.model_config,
@@ -220,7 +218,7 @@ def _check_fit(config: AlgorithmConfig) -> None:
         env.close()
     prior = _prior(config)
     if prior not in (None, INITIAL_PRIOR):
-        load_weights(module.network, prior)
+        module.load_weights(prior)
 
 
 def _prior(config: AlgorithmConfig) -> str | None:

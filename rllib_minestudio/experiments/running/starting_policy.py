@@ -9,7 +9,6 @@ from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_con
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
 from rllib_minestudio.experiments.running.environment import make_env
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 EXPERIMENT_SUFFIXES = (".yaml", ".yml", ".py")
 
@@ -33,7 +32,7 @@ def load_starting_policy(path: Path) -> LoadedPolicy:
     config = playing_config(plans[0].example)
     env = make_env(config)
     try:
-        module = VPTRLModule(
+        module = config.policy_class(
             observation_space=env.observation_space,
             action_space=env.action_space,
             model_config=config.model_config,

@@ -59,6 +59,10 @@ MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 NETWORK, TENSORS = "network.json", "model.safetensors"
 """Our file names for a network's options and its weights, where no pickle is wanted."""
 
+POLICY, OPTIONS = "policy", "options"
+"""Keys in `network.json` of a policy that is not VPT: its class, by name or import path, and its
+`model_config`."""
+
 PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
 """What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
 
@@ -84,6 +88,23 @@ class CheckpointFiles:
 
     options: Mapping[str, Any] | None = None
     """``model_config`` of our own checkpoints."""
+
+    @property
+    def other_policy(self) -> tuple[str, dict[str, Any]] | None:
+        """Class and ``model_config`` of a policy that is not VPT; None if it is VPT.
+
+        Raises:
+            CheckpointMismatchError: Neither can be told.
+        """
+        if self.options is None or POLICY not in self.options:
+            return None
+        policy, options = self.options[POLICY], self.options.get(OPTIONS)
+        if not isinstance(policy, str) or not isinstance(options, Mapping):
+            raise CheckpointMismatchError(
+                f"{str(self.weights)!r}: {NETWORK} beside it must have a text as {POLICY!r} and a "
+                f"mapping as {OPTIONS!r}; got {policy!r} and {options!r}."
+            )
+        return policy, dict(options)
 
     def tensors(self, device: str = "cpu") -> dict[str, Tensor]:
         """Reads the state dict under its plain names.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rllib_minestudio.models.strict_loading import compare
 from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.weight_loading import (
     PARTS,
     blank_network,
-    compare,
     config_from_checkpoint,
     weights_problems,
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -85,9 +87,7 @@ def save_checkpoint(
     network = load_network(source)
     if memory is not None:
         network = with_shorter_memory(network, memory)
-    config_file, weights_file = _new_files(folder, NETWORK)
-    options = dataclasses.asdict(network.config)
-    _write(weights_file, _tensors(network), config_file, json.dumps(options, indent=2))
+    write_plain(folder, _tensors(network), dataclasses.asdict(network.config))
     return network.config
 
 
@@ -100,8 +100,20 @@ def copy_plain(source: WeightsSource, folder: Path) -> None:
     """
     config = config_from_checkpoint(source)
     state = {name: t.contiguous() for name, t in find_checkpoint(source).tensors().items()}
-    config_file, weights_file = _new_files(folder, NETWORK)
-    _write(weights_file, state, config_file, json.dumps(dataclasses.asdict(config), indent=2))
+    write_plain(folder, state, dataclasses.asdict(config))
+
+
+def write_plain(
+    folder: str | Path, state: dict[str, Tensor], description: Mapping[str, Any]
+) -> None:
+    """Writes ``model.safetensors`` and ``network.json``.
+
+    Raises:
+        CheckpointError: The folder cannot be written.
+        CheckpointMismatchError: It already holds a model.
+    """
+    description_file, weights_file = _new_files(folder, NETWORK)
+    _write(weights_file, state, description_file, json.dumps(description, indent=2))
 
 
 def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:

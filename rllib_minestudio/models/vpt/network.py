@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.attention import MASKED_LOGIT, TransformerBlock
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import make_action_heads
 from rllib_minestudio.models.vpt.impala import ImageEncoder
 from rllib_minestudio.models.vpt.layers import normed_linear
 from rllib_minestudio.models.vpt.recurrent_state import VPTState, visibility
-from rllib_minestudio.models.vpt.value_head import ValueHead
 
 
 class VPTOutput(NamedTuple):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
 from rllib_minestudio.models.vpt.checkpoint_files import (
     CheckpointFiles,
     WeightsSource,
@@ -27,9 +28,6 @@ from rllib_minestudio.models.vpt.network_arguments import (
     config_from_shapes,
     is_same,
 )
-
-MAX_LISTED = 8
-"""Keys that an error message lists of each kind before it only counts."""
 
 PARTS = ("net.", "pi_head.", "value_head.")
 """What a policy consists of. Names outside belong to other heads that someone trained along."""
@@ -114,7 +112,7 @@ def weights_problems(config: VPTConfig, source: WeightsSource) -> list[str]:
         comparison = compare(blank_network(config).state_dict(), policy_part(files.tensors("meta")))
     except CheckpointMismatchError as error:
         return [str(error)]
-    problems = _mismatches(comparison, f"weights {str(source)!r}")
+    problems = mismatches(comparison, f"weights {str(source)!r}")
     image = (files.arguments or {}).get("img_shape")
     if image is not None and not is_same(_as_tuple(image), config.img_shape):
         problems.append(
@@ -135,73 +133,19 @@ def policy_part(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
 
 
-class Comparison(NamedTuple):
-    """How a state dict differs from the network's; the fields' names are for messages."""
-
-    missing: list[str]
-    unexpected: list[str]
-    misshapen: list[str]
-
-
-def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> Comparison:
-    """Compares the names and shapes of ``state`` with the network's ``own``."""
-    return Comparison(
-        missing=[name for name in own if name not in state],
-        unexpected=[name for name in state if name not in own],
-        misshapen=[
-            f"{name}: {tuple(state[name].shape)} instead of {tuple(own[name].shape)}"
-            for name in own
-            if name in state and state[name].shape != own[name].shape
-        ],
-    )
-
-
-def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
-    """Copies ``state`` into ``network`` if everything agrees; else changes nothing.
-
-    Args:
-        network: The module to load into.
-        state: Names to tensors.
-        source: What to call ``state`` in an error, such as ``weights 'a.pt'``.
-
-    Raises:
-        CheckpointMismatchError: Lists the missing, unexpected and mis-shaped keys, and those with
-            values that are not finite numbers.
-    """
-    comparison = compare(network.state_dict(), state)
-    for mismatch in _mismatches(comparison, source):
-        raise CheckpointMismatchError(mismatch)
-    damaged = [name for name, tensor in state.items() if not _is_sound(tensor)]
-    if damaged:
-        raise CheckpointMismatchError(
-            f"{source} are damaged:" + _listed("with values that are not finite", damaged)
-        )
-    network.load_state_dict(state)
-
-
 def _as_tuple(image: Any) -> Any:
     return tuple(image) if isinstance(image, list) else image
-
-
-def _mismatches(comparison: Comparison, source: str) -> list[str]:
-    """Returns one message that lists all differences, or nothing if there are none."""
-    if not any(comparison):
-        return []
-    lists = "".join(_listed(kind, entries) for kind, entries in comparison._asdict().items())
-    return [
-        f"{source} belong to another network than the configured one (check the model's preset "
-        f"and sizes):{lists}"
-    ]
-
-
-def _is_sound(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and bool(torch.isfinite(tensor).all())
 
 
 def _config_of(files: CheckpointFiles, name: str) -> VPTConfig:
     try:
         if files.arguments is not None:
             return config_from_arguments(files.arguments, files.temperature)
+        if files.other_policy is not None:
+            raise CheckpointMismatchError(
+                f"it is a policy of the class {files.other_policy[0]}, not of VPT: set "
+                f"module_class to {files.other_policy[0]!r}"
+            )
         if files.options is not None:
             return _config_of_own(files.options, files)
         return _inferred(files)
@@ -221,13 +165,3 @@ def _config_of_own(options: Mapping[str, Any], files: CheckpointFiles) -> VPTCon
 def _inferred(files: CheckpointFiles) -> VPTConfig:
     tensors = files.tensors("meta")
     return config_from_shapes({name: tuple(tensor.shape) for name, tensor in tensors.items()})
-
-
-def _listed(kind: str, entries: list[str]) -> str:
-    """Returns an indented list of at most ``MAX_LISTED`` entries under a headline, or nothing."""
-    if not entries:
-        return ""
-    lines = [f"\n  {len(entries)} {kind}:", *(f"    {entry}" for entry in entries[:MAX_LISTED])]
-    if len(entries) > MAX_LISTED:
-        lines.append(f"    ... and {len(entries) - MAX_LISTED} more")
-    return "\n".join(lines)

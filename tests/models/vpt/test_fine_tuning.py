@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt.fine_tuning import (
+from rllib_minestudio.models.fine_tuning import (
     HEADS_ONLY,
     WeightAverage,
     freeze,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rllib_minestudio.models.vpt.value_head import DECAY, ValueHead
+from rllib_minestudio.models.value_head import DECAY, ValueHead
 from tests.models.value_statistics import take_in
 
 

@@ -22,12 +22,12 @@ from torch import Tensor
 from rllib_minestudio.algorithms.gradients import Gradients, total_norm
 from rllib_minestudio.algorithms.moments import restore_moments
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
-from rllib_minestudio.models.vpt.fine_tuning import parameter_groups
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.fine_tuning import parameter_groups
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 
 
-class VPTLearner(TorchLearner):
-    """Holds a `VPTRLModule` and AdamW.
+class PolicyLearner(TorchLearner):
+    """Holds a `RecurrentRLModule` and AdamW.
 
     Attributes:
         gradient_norm: Global norm of the last optimizer step's gradient before it was clipped, a
@@ -37,9 +37,14 @@ class VPTLearner(TorchLearner):
     gradient_norm: Tensor | None = None
 
     @property
-    def vpt(self) -> VPTRLModule:
+    def policy(self) -> RecurrentRLModule:
         """The module in training, without its distributed wrapper."""
         return self.module[DEFAULT_MODULE_ID].unwrapped()
+
+    @property
+    def vpt(self) -> RecurrentRLModule:
+        """`policy`, under the name it had while all policies were VPT's."""
+        return self.policy
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """AdamW (MineStudio's choice) over all that is not frozen; rates follow `config.lr`."""
@@ -145,7 +150,7 @@ class VPTLearner(TorchLearner):
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         """Take over the moments; unlike with RLlib's, options stay those of the config."""
-        parameters = self.vpt.network.named_parameters()
+        parameters = self.policy.network.named_parameters()
         learning = {name: parameter for name, parameter in parameters if parameter.requires_grad}
         for name, optimizer in self._named_optimizers.items():
             if name in state:

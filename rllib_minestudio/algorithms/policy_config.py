@@ -1,4 +1,4 @@
-"""What the configs of all algorithms that train VPT have in common."""
+"""What the configs of all algorithms that train a policy with a memory have in common."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import gymnasium as gym
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
+from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS, former_option_problems
 from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 from rllib_minestudio.option_fields import group_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class VPTAlgorithmConfig(AlgorithmConfig):
-    """A config whose network is VPT, and which has options of its own.
+class PolicyAlgorithmConfig(AlgorithmConfig):
+    """A config whose module is a `RecurrentRLModule`, and which has options of its own.
 
     Attributes:
         OPTIONS: The dataclass that declares them; each is an attribute of the config. Where the
@@ -30,6 +34,7 @@ class VPTAlgorithmConfig(AlgorithmConfig):
     """
 
     OPTIONS: ClassVar[type]
+    module_class: str | type
 
     def set_options(self, options: Mapping[str, Any]) -> None:
         """Set what `training` was given: options of ours, and arguments of RLlib's `training`.
@@ -71,7 +76,7 @@ class VPTAlgorithmConfig(AlgorithmConfig):
         super().update_from_dict(rest)
         return self
 
-    def refuse_settings(self, defaults: VPTAlgorithmConfig, refused: Mapping[str, str]) -> None:
+    def refuse_settings(self, defaults: PolicyAlgorithmConfig, refused: Mapping[str, str]) -> None:
         """Refuse what RLlib has a setting for and this algorithm cannot honour.
 
         Args:
@@ -86,8 +91,39 @@ class VPTAlgorithmConfig(AlgorithmConfig):
             raise InvalidOptionsError(problems)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """VPT."""
-        return RLModuleSpec(module_class=VPTRLModule)
+        """The policy that `module_class` names."""
+        return RLModuleSpec(module_class=find_policy(self.module_class))
+
+    @property
+    def policy_class(self) -> type[RecurrentRLModule]:
+        """The policy: that of `rl_module(rl_module_spec=...)`, else that of `module_class`."""
+        spec = self._rl_module_spec
+        if isinstance(spec, RLModuleSpec) and spec.module_class is not None:
+            return spec.module_class
+        return find_policy(self.module_class)
+
+    def known_spaces(self) -> dict[str, gym.Space] | None:
+        """Return the spaces of an environment as far as they are known without building one.
+
+        Returns:
+            `observation_space` and `action_space`; None if only the environment can tell.
+        """
+        if self.observation_space is not None and self.action_space is not None:
+            return {
+                "observation_space": self.observation_space,
+                "action_space": self.action_space,
+            }
+        try:
+            env = resolve_env(self.env)
+            if (
+                isinstance(env, type)
+                and issubclass(env, MineStudioEnv)
+                and hasattr(env, "spaces_of")
+            ):
+                return env.spaces_of(self.env_config)
+        except InvalidOptionsError:  # which is reported as the environment's
+            pass
+        return None
 
     def _set_option(self, name: str, value: Any) -> None:
         if name == "model":

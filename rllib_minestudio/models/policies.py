@@ -1,0 +1,59 @@
+"""The policies that come with the package, by name, and those of users, by import path."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.option_checks import broken_rule
+
+VPT = "VPT"
+
+POLICIES = {
+    VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
+    "ConvGRU": "rllib_minestudio.models.conv_gru.ConvGRURLModule",
+}
+"""Name to import path."""
+
+
+def find_policy(given: Any) -> type[RecurrentRLModule]:
+    """Return the class that a name, an import path, or a class itself means.
+
+    Raises:
+        InvalidOptionsError: There is none, or it is no `RecurrentRLModule`.
+    """
+    rule = (
+        f"must be {', '.join(map(repr, POLICIES))}, or a subclass of RecurrentRLModule or its "
+        "import path, such as my_package.my_module.MyPolicy (docs/policies.md)"
+    )
+    found = given
+    if isinstance(given, str):
+        path = POLICIES.get(given, given)
+        module, _, name = path.replace(":", ".").rpartition(".")
+        if not module:
+            hint = did_you_mean(given, POLICIES)
+            raise InvalidOptionsError(broken_rule("module_class", given, rule) + hint)
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise InvalidOptionsError(
+                f"module_class is {given!r}, which cannot be imported: {error}"
+            ) from error
+    # What a file names is called only if it is what it should be.
+    if not isinstance(found, type) or not issubclass(found, RecurrentRLModule):
+        raise InvalidOptionsError(broken_rule("module_class", given, rule))
+    return found
+
+
+def name_of_policy(policy: type) -> str | None:
+    """Return the name, else the import path, that `find_policy` finds a class by; None without."""
+    path = f"{policy.__module__}.{policy.__qualname__}"
+    for name, known in POLICIES.items():
+        if path == known:
+            return name
+    try:
+        return path if find_policy(path) is policy and policy.__module__ != "__main__" else None
+    except InvalidOptionsError:
+        return None

@@ -1,0 +1,58 @@
+"""Weights of a policy of any class, in the forms that this package writes.
+
+A checkpoint folder of an algorithm, its `policy`, a folder with `network.json` and
+`model.safetensors`, or a state dict in a file of safetensors or `torch.save`. VPT's weights are
+published in more forms, which `vpt/weight_loading.py` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.models.strict_loading import compare, mismatches
+from rllib_minestudio.models.vpt.checkpoint_files import (
+    OPTIONS,
+    POLICY,
+    WeightsSource,
+    find_checkpoint,
+)
+from rllib_minestudio.models.vpt.export import write_plain
+
+def policy_weights_problems(network: nn.Module, source: WeightsSource) -> list[str]:
+    """Say why a checkpoint does not fit a network, reading names and shapes only.
+
+    Returns:
+        One message per problem; an empty list if the checkpoint could be loaded
+        (but for damaged values, which only reading them shows).
+    """
+    try:
+        tensors: Mapping[str, Tensor] = find_checkpoint(source).tensors("meta")
+    except CheckpointMismatchError as error:
+        return [str(error)]
+    return mismatches(compare(network.state_dict(), tensors), _name(source))
+
+
+def copy_policy(source: Path, folder: Path, policy: str, options: Mapping[str, Any]) -> None:
+    """Copy a checkpoint's weights into a new folder without pickle, with what they are of.
+
+    Args:
+        source: A checkpoint.
+        folder: Made if necessary.
+        policy: The class, by name or import path.
+        options: Its `model_config`, plain.
+
+    Raises:
+        CheckpointError: The folder cannot be written.
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+    """
+    state = {name: t.contiguous() for name, t in find_checkpoint(source).tensors().items()}
+    write_plain(folder, state, {POLICY: policy, OPTIONS: dict(options)})
+
+
+def _name(source: WeightsSource) -> str:
+    return f"weights {str(source)!r}"

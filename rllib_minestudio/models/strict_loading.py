@@ -1,0 +1,85 @@
+"""Loading weights strictly: nothing missing, nothing left over, all of one shape, all finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rllib_minestudio.errors import CheckpointMismatchError
+
+MAX_LISTED = 8
+"""Keys that an error message lists of each kind before it only counts."""
+
+
+class Comparison(NamedTuple):
+    """How a state dict differs from the network's; the fields' names are for messages."""
+
+    missing: list[str]
+    unexpected: list[str]
+    misshapen: list[str]
+
+
+def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> Comparison:
+    """Compares the names and shapes of ``state`` with the network's ``own``."""
+    return Comparison(
+        missing=[name for name in own if name not in state],
+        unexpected=[name for name in state if name not in own],
+        misshapen=[
+            f"{name}: {tuple(state[name].shape)} instead of {tuple(own[name].shape)}"
+            for name in own
+            if name in state and state[name].shape != own[name].shape
+        ],
+    )
+
+
+def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
+    """Copies ``state`` into ``network`` if everything agrees; else changes nothing.
+
+    Args:
+        network: The module to load into.
+        state: Names to tensors.
+        source: What to call ``state`` in an error, such as ``weights 'a.pt'``.
+
+    Raises:
+        CheckpointMismatchError: Lists the missing, unexpected and mis-shaped keys, and those with
+            values that are not finite numbers.
+    """
+    own = network.state_dict()
+    for mismatch in mismatches(compare(own, state), source):
+        raise CheckpointMismatchError(mismatch)
+    damaged = [name for name, tensor in state.items() if not _is_sound(tensor, own[name])]
+    if damaged:
+        raise CheckpointMismatchError(
+            f"{source} are damaged:" + _listed("with values that are not finite", damaged)
+        )
+    network.load_state_dict(state)
+
+
+def mismatches(comparison: Comparison, source: str) -> list[str]:
+    """Returns one message that lists all differences, or nothing if there are none."""
+    if not any(comparison):
+        return []
+    lists = "".join(_listed(kind, entries) for kind, entries in comparison._asdict().items())
+    return [
+        f"{source} belong to another network than the configured one (check the model's preset "
+        f"and sizes):{lists}"
+    ]
+
+
+def _is_sound(tensor: Tensor, own: Tensor) -> bool:
+    """Whether all numbers are finite, and are fractions only where the network's are."""
+    is_float = tensor.is_floating_point()
+    return is_float == own.is_floating_point() and bool(torch.isfinite(tensor).all())
+
+
+def _listed(kind: str, entries: list[str]) -> str:
+    """Returns an indented list of at most ``MAX_LISTED`` entries under a headline, or nothing."""
+    if not entries:
+        return ""
+    lines = [f"\n  {len(entries)} {kind}:", *(f"    {entry}" for entry in entries[:MAX_LISTED])]
+    if len(entries) > MAX_LISTED:
+        lines.append(f"    ... and {len(entries) - MAX_LISTED} more")
+    return "\n".join(lines)
