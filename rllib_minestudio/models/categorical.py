@@ -104,7 +104,6 @@ def places(uniform: Tensor | None, scores: Tensor) -> Tensor:
 
 def inverse_cdf(cumulative: Tensor, place: Tensor) -> Tensor:
     """[..., N] cumulative weights, [..., 1] numbers in [0, 1) -> [..., 1] indices, int64."""
-    total = cumulative[..., -1:].contiguous()
-    index = torch.searchsorted(cumulative, place * total, right=True)
-    # The product can round up to the total; the last index of any weight then takes it.
-    return torch.minimum(index, torch.searchsorted(cumulative, total))
+    # No number below 1 makes the product as large as the total; only not-a-number needs the clamp.
+    index = torch.searchsorted(cumulative, place * cumulative[..., -1:], right=True)
+    return index.clamp_(max=cumulative.shape[-1] - 1)
