@@ -39,6 +39,10 @@ FORBIDDEN = {
     "recordings": ["gymnasium", "ray", "torch", *from_layer("env")],
     "demonstrations": ["ray", "torch", *from_layer("models")],
     "models": from_layer("algorithms"),
+    **{
+        f"models/{file}.py": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.models.vpt"]
+        for file in ("action_distribution", "categorical", "factored_categorical")
+    },
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
     "models/vpt/winograd": ["torch"],
     "algorithms": from_layer("evaluation"),

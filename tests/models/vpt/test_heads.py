@@ -9,7 +9,7 @@ import torch
 from rllib_minestudio.buttons import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.heads import (
-    button_membership,
+    BUTTON_SIZES,
     entropy,
     kl_divergence,
     log_prob,
@@ -92,7 +92,7 @@ def test_product_membership_counts_like_itertools():
 
 
 def test_button_membership():
-    membership = button_membership()
+    membership = product_membership(BUTTON_SIZES, exclusive=True)
     assert membership.shape == (8641, 30)
     assert torch.all(membership[:-1].sum(1) == len(BUTTON_GROUPS))
     assert membership[-1].nonzero().tolist() == [[29]]
@@ -124,7 +124,7 @@ def test_one_sample_teaches_actions_that_share_components():
         for parameter in head.parameters():
             parameter -= 0.01 * parameter.grad
     gain = head(latent)[0, 0].detach() - before
-    membership = button_membership()
+    membership = product_membership(BUTTON_SIZES, exclusive=True)
     in_common = membership @ membership[token]
     means = [gain[in_common == n].mean().item() for n in range(10)]
     assert means == sorted(means)
