@@ -22,9 +22,9 @@ import yaml
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
 from rllib_minestudio.models.policies import name_of_policy
 from rllib_minestudio.models.policy_weights import copy_policy
+from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
 from rllib_minestudio.models.vpt.export import copy_plain
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 from rllib_minestudio.plain_values import recordable

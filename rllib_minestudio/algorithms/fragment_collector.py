@@ -107,7 +107,7 @@ class FragmentCollector:
         self._device = device
         self._on_step = on_step
         self._parts = parts
-        heads = list(env.single_action_space)  # type: ignore[call-overload]
+        heads = list(env.single_action_space)
         self._builder = FragmentBuilder(self._num_envs, fragment_length, parts, heads)
         self._indices = [0] * self._num_envs
         self._held: list[_Observed] = []

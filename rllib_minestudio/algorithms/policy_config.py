@@ -34,7 +34,7 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
     """
 
     OPTIONS: ClassVar[type]
-    module_class: str | type
+    module_class: str
 
     def set_options(self, options: Mapping[str, Any]) -> None:
         """Set what `training` was given: options of ours, and arguments of RLlib's `training`.

@@ -70,7 +70,8 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
     if files.other_policy is None:
         module = load_module(checkpoint)
         # In full, whatever file once decided the sizes.
-        chosen, weights = {"model": module.model_config}, module.get_state()
+        chosen: dict[str, Any] = {"model": module.model_config}
+        weights = module.get_state()
     else:
         name, options = files.other_policy
         check_digests(checkpoint)

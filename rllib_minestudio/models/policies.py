@@ -13,7 +13,7 @@ VPT = "VPT"
 
 POLICIES = {
     VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
-    "ConvGRU": "rllib_minestudio.models.conv_gru.ConvGRURLModule",
+    "ConvGRU": "rllib_minestudio.models.conv_gru_rl_module.ConvGRURLModule",
 }
 """Name to import path."""
 

@@ -23,6 +23,7 @@ from rllib_minestudio.models.vpt.checkpoint_files import (
 )
 from rllib_minestudio.models.vpt.export import write_plain
 
+
 def policy_weights_problems(network: nn.Module, source: WeightsSource) -> list[str]:
     """Say why a checkpoint does not fit a network, reading names and shapes only.
 

@@ -32,6 +32,9 @@ from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from rllib_minestudio.observations import Part, parts_of
 
+ACTION_DIST = "action_dist"
+"""Output key of ``forward_train``: an ``ActionDistribution`` [B, T]."""
+
 LOGITS = "logits"
 """Output key of ``forward_train``: per head [B, T, N] normalised log-probabilities of all joint
 actions. Each is computed when it is read; what samples and scores actions is ``ACTION_DIST``."""
@@ -250,7 +253,7 @@ class RecurrentRLModule(TorchRLModule, ValueFunctionAPI):
         latent_bte, state = self._look(batch)
         distribution, value_bt = self.action_head(latent_bte), self.value_head(latent_bte)
         return {
-            Columns.ACTION_DIST: distribution,
+            ACTION_DIST: distribution,
             LOGITS: distribution.logits,
             VALUE: value_bt,
             Columns.VF_PREDS: self.value_head.denormalize(value_bt),

@@ -14,7 +14,7 @@ from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, weights_problems
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
-from rllib_minestudio.models.vpt_rl_module_batch import FIRST
+from rllib_minestudio.models.recurrent_batch import FIRST
 from tests.models.value_statistics import take_in
 
 ACTION_SPACE = gym.spaces.Dict(

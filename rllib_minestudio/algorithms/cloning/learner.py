@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
@@ -25,6 +24,7 @@ from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
 from rllib_minestudio.algorithms.policy_learner import PolicyLearner
+from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
@@ -157,4 +157,4 @@ class MineStudioBCLearner(PolicyLearner):
 
 
 def _chunk_loss(chunk: Tensors, outputs: dict[str, Any]) -> CloningLoss:
-    return cloning_loss(outputs[Columns.ACTION_DIST], chunk, chunk["weight"])
+    return cloning_loss(outputs[ACTION_DIST], chunk, chunk["weight"])

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from ray.rllib.core.columns import Columns
 
 from rllib_minestudio.algorithms.learner.batch import Tensors
 from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
@@ -27,7 +26,7 @@ from rllib_minestudio.demonstrations import (
     stack,
     stream,
 )
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, RecurrentRLModule
 
 LOSS = "behaviour_cloning_loss"
 
@@ -83,9 +82,7 @@ class BehaviourCloning:
         for chunk, outputs in window_chunks(
             module, windows, burn_in=self._burn_in, context_length=self._context_length
         ):
-            part = cloning_loss(
-                outputs[Columns.ACTION_DIST], chunk, chunk["weight"], still_camera=False
-            )
+            part = cloning_loss(outputs[ACTION_DIST], chunk, chunk["weight"], still_camera=False)
             mean = part.loss / steps
             (mean * (self._options.coeff * share)).backward()
             loss += mean.detach()

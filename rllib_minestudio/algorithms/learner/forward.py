@@ -21,7 +21,7 @@ from rllib_minestudio.algorithms.learner.batch import (
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Evaluation
 from rllib_minestudio.models.recurrent_batch import FIRST
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, RecurrentRLModule
 from rllib_minestudio.observations import nested
 
 
@@ -111,7 +111,7 @@ def _run(
     logp, value = [], []
     for chunk in minibatch.chunks(context_length):
         out = forward(module, chunk.obs, chunk.first, state)
-        logp.append(out[Columns.ACTION_DIST].log_prob(chunk.action))
+        logp.append(out[ACTION_DIST].log_prob(chunk.action))
         value.append(out[Columns.VF_PREDS])
         state = out[Columns.STATE_OUT]
     return torch.cat(logp, dim=1).cpu().numpy(), torch.cat(value, dim=1).cpu().numpy()

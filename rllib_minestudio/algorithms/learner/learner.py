@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData
 from torch import Tensor
 
@@ -41,7 +40,7 @@ from rllib_minestudio.algorithms.learner.value_statistics import enter_value_tar
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.algorithms.policy_learner import PolicyLearner
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.models.recurrent_rl_module import VALUE
+from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, VALUE
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig
@@ -233,7 +232,7 @@ class MineStudioPPOLearner(PolicyLearner):
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
         """The loss of one chunk, a scalar; weight terms of your own by `batch.share` as well."""
-        distribution = fwd_out[Columns.ACTION_DIST]
+        distribution = fwd_out[ACTION_DIST]
         kl_to_prior = None
         if self._prior is not None:
             assert batch.prior_latent is not None and batch.prior_version is not None

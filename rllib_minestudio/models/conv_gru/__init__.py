@@ -1,0 +1,6 @@
+"""A small policy: convolutions, a GRU, and whatever else of observations it is shown."""
+
+from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
+from rllib_minestudio.models.conv_gru.network import ConvGRUNetwork
+
+__all__ = ["ConvGRUConfig", "ConvGRUNetwork"]

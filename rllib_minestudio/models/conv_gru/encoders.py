@@ -1,0 +1,66 @@
+"""From the parts of an observation to features: frames, texts, and other numbers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+BYTES = 256
+
+
+class FrameEncoder(nn.Module):
+    """Three convolutions and a linear layer (Mnih et al. 2015, "Human-level control", Methods)."""
+
+    def __init__(self, height: int, width: int, channels: tuple[int, ...], size: int) -> None:
+        """Creates the layers for frames of one size."""
+        super().__init__()
+        first, second, third = channels
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(3, first, 8, stride=4),
+            nn.ReLU(),
+            nn.Conv2d(first, second, 4, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(second, third, 3),
+            nn.ReLU(),
+            nn.Flatten(),
+        )
+        with torch.no_grad():
+            features = self.convolutions(torch.zeros(1, 3, height, width)).shape[1]
+        self.linear = nn.Linear(features, size)
+
+    def forward(self, image_bthwc: Tensor) -> Tensor:
+        """[B, T, H, W, 3] uint8 -> [B, T, size]."""
+        shape = image_bthwc.shape
+        # The strides stay those of channels-last, which is what the convolutions are fastest with.
+        image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).float() / 255
+        return self.linear(self.convolutions(image_nchw)).view(shape[0], shape[1], -1)
+
+
+class TextEncoder(nn.Module):
+    """A text of at most L bytes of UTF-8: every byte, at its place, has a part in the features.
+
+    Zeros, which texts are filled up with, have none.
+    """
+
+    def __init__(self, length: int, embedding: int, size: int) -> None:
+        """Creates the layers for texts of one length."""
+        super().__init__()
+        self.embedding = nn.Embedding(BYTES, embedding, padding_idx=0)
+        self.linear = nn.Linear(length * embedding, size)
+
+    def forward(self, text_btl: Tensor) -> Tensor:
+        """[B, T, L] uint8 -> [B, T, size]."""
+        return self.linear(self.embedding(text_btl.int()).flatten(2))
+
+
+class VectorEncoder(nn.Module):
+    """Any other numbers, in whatever shape."""
+
+    def __init__(self, numbers: int, size: int) -> None:
+        """Creates the layer for so many numbers."""
+        super().__init__()
+        self.linear = nn.Linear(numbers, size)
+
+    def forward(self, part_bt: Tensor) -> Tensor:
+        """[B, T, ...] -> [B, T, size]."""
+        return self.linear(part_bt.flatten(2).float())

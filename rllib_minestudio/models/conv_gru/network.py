@@ -1,0 +1,110 @@
+"""The ConvGRU network: one encoder per part of the observation, a GRU, and the heads.
+
+Shapes for frames of 64 x 64, a text, and a chunk of T::
+
+    image [B, T, 64, 64, 3] -> FrameEncoder, task_text [B, T, 64] -> TextEncoder, ...
+        -> summed [B, T, 256] -> ReLU -> GRU -> LayerNorm [B, T, 256] -> heads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
+from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, TextEncoder, VectorEncoder
+from rllib_minestudio.models.value_head import ValueHead
+from rllib_minestudio.models.vpt.heads import ActionHeads
+from rllib_minestudio.observations import IMAGE, SEPARATOR, Part, flattened
+
+MEMORY = "hidden"
+"""Name of the one part of the recurrent state, [B, hidden_size] float32."""
+
+_DOT = "__"
+"""Stands for the dot in names of layers, which may have none."""
+
+
+class ConvGRUNetwork(nn.Module):
+    """Policy and value function over chunks of observations, with a memory between chunks.
+
+    ``value_head`` and ``action_head`` read the latent that ``forward`` returns.
+    """
+
+    def __init__(
+        self, config: ConvGRUConfig, parts: Mapping[str, Part], action_head: ActionHeads
+    ) -> None:
+        """Creates a randomly initialised network (torch's global generator).
+
+        Args:
+            config: Its sizes.
+            parts: Of the observations; all of them are read.
+            action_head: Reads a latent of ``config.hidden_size``.
+        """
+        super().__init__()
+        self.config = config
+        self.encoders = nn.ModuleDict(
+            {
+                name.replace(SEPARATOR, _DOT): _encoder(name, part, config)
+                for name, part in parts.items()
+            }
+        )
+        self.gru = nn.GRUCell(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size)
+        self.action_head = action_head
+        self.value_head = ValueHead(config.hidden_size)
+
+    def forward(
+        self, obs: Mapping[str, Any], first_bt: Tensor, state: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Looks at a chunk.
+
+        Args:
+            obs: Nested as the environment's, [B, T, ...] each.
+            first_bt: [B, T] bool, True where an observation begins an episode; all before it is
+                then forgotten.
+            state: ``hidden`` [B, hidden_size] before the chunk.
+
+        Returns:
+            The latent [B, T, hidden_size], and the state after the chunk.
+        """
+        flat = flattened(obs)
+        features = [
+            encoder(flat[name.replace(_DOT, SEPARATOR)]) for name, encoder in self.encoders.items()
+        ]
+        x_bte = F.relu(torch.stack(features).sum(dim=0))
+        # All that does not depend on the memory at once; the rest step by step.
+        gates_btg = F.linear(x_bte, self.gru.weight_ih, self.gru.bias_ih)
+        keep_bt1 = (~first_bt).unsqueeze(-1).to(x_bte.dtype)
+        hidden_be, latents = state[MEMORY], []
+        for gates_bg, keep_b1 in zip(gates_btg.unbind(1), keep_bt1.unbind(1), strict=True):
+            hidden_be = self._remember(gates_bg, hidden_be * keep_b1)
+            latents.append(hidden_be)
+        return self.norm(torch.stack(latents, dim=1)), {MEMORY: hidden_be}
+
+    def initial_state(self, batch: int) -> dict[str, Tensor]:
+        """Returns the empty memory for ``batch`` environments, on the network's device."""
+        return {MEMORY: self.norm.weight.new_zeros(batch, self.config.hidden_size)}
+
+    def _remember(self, gates_bg: Tensor, hidden_be: Tensor) -> Tensor:
+        """One step of the GRU (Cho et al. 2014; PyTorch's variant) given the input's gates."""
+        recurrent_bg = F.linear(hidden_be, self.gru.weight_hh, self.gru.bias_hh)
+        reset, update, new = gates_bg.chunk(3, dim=-1)
+        reset_h, update_h, new_h = recurrent_bg.chunk(3, dim=-1)
+        update_be = torch.sigmoid(update + update_h)
+        new_be = torch.tanh(new + torch.sigmoid(reset + reset_h) * new_h)
+        return torch.lerp(new_be, hidden_be, update_be)
+
+
+def _encoder(name: str, part: Part, config: ConvGRUConfig) -> nn.Module:
+    """Returns what reads a part: the frame, bytes of a text, or numbers."""
+    if name == IMAGE:
+        height, width, _ = part.shape
+        return FrameEncoder(height, width, config.channels, config.hidden_size)
+    if part.dtype == np.uint8 and len(part.shape) == 1:
+        return TextEncoder(part.shape[0], config.text_size, config.hidden_size)
+    return VectorEncoder(int(np.prod(part.shape)), config.hidden_size)

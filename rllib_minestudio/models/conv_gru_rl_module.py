@@ -1,0 +1,74 @@
+"""ConvGRU as a policy of RLlib's new API stack, and an example of how little that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from ray.rllib.utils.annotations import override
+
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.action_spaces import heads_for
+from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
+from rllib_minestudio.models.recurrent_rl_module import MODULE_OPTIONS, RecurrentRLModule
+from rllib_minestudio.observations import IMAGE, parts_of
+from rllib_minestudio.option_checks import broken_rule
+
+SMALLEST_SIDE = 36
+"""Of a frame, in pixels: less leaves nothing for the last convolution."""
+
+
+class ConvGRURLModule(RecurrentRLModule):
+    """A small policy: convolutions, a GRU, factored heads; see ``RecurrentRLModule``.
+
+    ``model_config`` takes the fields of ``ConvGRUConfig`` besides. The policy reads every part of
+    the observation: ``image`` with convolutions, one-dimensional uint8 as a text, all else as
+    numbers. The memory is ``hidden`` [B, hidden_size].
+    """
+
+    network: ConvGRUNetwork
+
+    memory_length = 64
+
+    @override(RecurrentRLModule)
+    def build_network(self, options: dict[str, Any]) -> ConvGRUNetwork:
+        """Builds the network for the parts that the observation space has."""
+        config = ConvGRUConfig.from_options(options)
+        parts = parts_of(self.observation_space)
+        if IMAGE in parts:
+            _check_frame(self.observation_space)
+        heads = heads_for(self.action_space, config.hidden_size, config.temperature)
+        return ConvGRUNetwork(config, parts, heads)
+
+    @override(RecurrentRLModule)
+    def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Every field."""
+        return {**asdict(self.network.config), "channels": list(self.network.config.channels)}
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Checks the names and values of all options."""
+        own = {name: value for name, value in options.items() if name not in MODULE_OPTIONS}
+        ConvGRUConfig.from_options(own)
+
+
+def _check_frame(space: gym.Space) -> None:
+    """Refuse frames that the convolutions cannot read.
+
+    Raises:
+        InvalidOptionsError: They are of another type, or too small.
+    """
+    image = space[IMAGE]
+    is_frame = image.dtype == np.uint8 and len(image.shape) == 3 and image.shape[2] == 3
+    if not is_frame or min(image.shape[:2]) < SMALLEST_SIDE:
+        raise InvalidOptionsError(
+            broken_rule(
+                "The environment's image",
+                image,
+                f"must be uint8 (height, width, 3), of at least {SMALLEST_SIDE} pixels each way: "
+                "set the environment's obs_size",
+            )
+        )
