@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +22,7 @@ _MAX_DEGREES = 180.0
 class PrevActionCallback(MinecraftCallback):
     """Adds the action that led to an observation to it, under `env_prev_action`.
 
-    It is a mapping with one array for each key, 0 or 1, () int64, and for `camera`, (pitch, yaw)
+    It is a mapping with a number for each key, 0 or 1, () int64, and an array for `camera`, (pitch, yaw)
     in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
     MineStudio's has those that the action has. It holds what callbacks listed before this one have
     made of the agent's action, so list `MaskActions` first.
@@ -43,7 +44,7 @@ class PrevActionCallback(MinecraftCallback):
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Tell that nothing was done."""
         self.prev_action = {}
-        return {**obs, ENV_PREV_ACTION: _as_arrays({})}, info
+        return {**obs, ENV_PREV_ACTION: _told({})}, info
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Remember the action."""
@@ -60,14 +61,14 @@ class PrevActionCallback(MinecraftCallback):
         info: Info,
     ) -> StepResult:
         """Tell the action."""
-        obs = {**obs, ENV_PREV_ACTION: _as_arrays(self.prev_action)}
+        obs = {**obs, ENV_PREV_ACTION: _told(self.prev_action)}
         return obs, reward, terminated, truncated, info
 
 
-def _as_arrays(action: EnvAction) -> dict[str, np.ndarray]:
-    """Return every key of an action, pressed or not, and its camera, in fresh arrays."""
+def _told(action: EnvAction) -> dict[str, Any]:
+    """Return every key of an action, pressed or not, and its camera, in NumPy's types."""
     # Callbacks may have put arrays of one element in.
-    arrays = {key: np.array(action.get(key, 0), np.int64).reshape(()) for key in KEYS}
+    told: dict[str, Any] = {key: np.int64(np.asarray(action.get(key, 0)).item()) for key in KEYS}
     camera = np.asarray(action.get(_CAMERA, (0.0, 0.0)), np.float64).reshape(2)
-    arrays[_CAMERA] = np.clip(camera, -_MAX_DEGREES, _MAX_DEGREES)
-    return arrays
+    told[_CAMERA] = np.clip(camera, -_MAX_DEGREES, _MAX_DEGREES)
+    return told
