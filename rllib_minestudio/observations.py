@@ -2,8 +2,9 @@
 
 A part is named by its keys, joined with dots: `image`, `env_prev_action.camera`. A dot within an
 inner key becomes a colon: `env_prev_action.hotbar:1` is `obs["env_prev_action"]["hotbar.1"]`.
-Environments and policies know observations as nested mappings; on the way from one to the other they are flat, a
-mapping from names to arrays.
+
+Environments and policies know observations as nested mappings; on the way from one to the other
+they are flat, a mapping from names to arrays.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ _MAX_DEGREES = 180.0
 class PrevActionCallback(MinecraftCallback):
     """Adds the action that led to an observation to it, under `env_prev_action`.
 
-    It is a mapping with a number for each key, 0 or 1, () int64, and an array for `camera`, (pitch, yaw)
-    in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
+    It is a mapping with a number for each key, 0 or 1, () int64, and an array for `camera`, (pitch,
+    yaw) in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
     MineStudio's has those that the action has. It holds what callbacks listed before this one have
     made of the agent's action, so list `MaskActions` first.
 
