@@ -1,8 +1,10 @@
 """Observations of several parts: what their space promises, and arrays that keep the promise.
 
-A part is named by its keys, joined with dots: `image`, `env_prev_action.camera`. Environments and
-policies know observations as nested mappings; on the way from one to the other they are flat, a
-mapping from names to arrays.
+A part is named by its keys, joined with dots: `image`, `env_prev_action.camera`. A dot within an
+inner key becomes a colon: `env_prev_action.hotbar:1` is `obs["env_prev_action"]["hotbar.1"]`.
+
+Environments and policies know observations as nested mappings; on the way from one to the other
+they are flat, a mapping from names to arrays.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ IMAGE = "image"
 """Name of the frame, (H, W, 3) uint8."""
 
 SEPARATOR = "."
+_DOT_IN_KEY = ":"
+"""What stands in a name for a dot that is part of a key."""
 
 Value = TypeVar("Value")
 
@@ -43,7 +47,8 @@ def parts_of(space: gym.Space) -> dict[str, Part]:
         space: A `Dict`, perhaps nested, of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary`.
 
     Raises:
-        InvalidOptionsError: It is another space, or one of its keys holds a dot.
+        InvalidOptionsError: It is another space, one of its own keys holds a dot, or an inner one a
+            colon.
     """
     if not isinstance(space, gym.spaces.Dict) or not space.spaces:
         raise InvalidOptionsError(
@@ -53,6 +58,11 @@ def parts_of(space: gym.Space) -> dict[str, Part]:
                 "must be a Dict, such as Dict(image=Box(0, 255, (height, width, 3), uint8))",
             )
         )
+    for key in space.spaces:
+        if isinstance(key, str) and SEPARATOR in key:
+            raise InvalidOptionsError(
+                broken_rule("A key of an observation", key, "must be a text without dots")
+            )
     parts: dict[str, Part] = {}
     for name, inner in flattened(space.spaces).items():
         if inner.dtype is None or inner.shape is None or inner.dtype.kind not in "biuf":
@@ -68,27 +78,37 @@ def parts_of(space: gym.Space) -> dict[str, Part]:
 
 
 def flattened(nested_values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of nested mappings by name."""
+    """Return the values of nested mappings by name.
+
+    Raises:
+        InvalidOptionsError: A key is no text, or holds a colon.
+    """
     flat: dict[str, Any] = {}
     for key, value in nested_values.items():
-        if not isinstance(key, str) or SEPARATOR in key:
+        if not isinstance(key, str) or _DOT_IN_KEY in key:
             raise InvalidOptionsError(
-                broken_rule("A key of an observation", key, "must be a text without dots")
+                broken_rule("A key of an observation", key, "must be a text without colons")
             )
+        outer = key.replace(SEPARATOR, _DOT_IN_KEY)
         inner = value.spaces if isinstance(value, gym.spaces.Dict) else value
         if isinstance(inner, Mapping):
             for name, part in flattened(inner).items():
-                flat[f"{key}{SEPARATOR}{name}"] = part
+                flat[f"{outer}{SEPARATOR}{name}"] = part
         else:
-            flat[key] = value
+            flat[outer] = value
     return flat
+
+
+def keys_of(name: str) -> list[str]:
+    """Return the keys that lead to a part, outermost first."""
+    return [key.replace(_DOT_IN_KEY, SEPARATOR) for key in name.split(SEPARATOR)]
 
 
 def nested(flat: Mapping[str, Value]) -> dict[str, Any]:
     """Return what `flattened` was given."""
     result: dict[str, Any] = {}
     for name, value in flat.items():
-        *path, last = name.split(SEPARATOR)
+        *path, last = keys_of(name)
         inner = result
         for key in path:
             inner = inner.setdefault(key, {})
@@ -108,7 +128,7 @@ def write_observation(slots: Mapping[str, NDArray], obs: Mapping[str, Any]) -> N
     """
     for name, slot in slots.items():
         value: Any = obs
-        for key in name.split(SEPARATOR):
+        for key in keys_of(name):
             value = value[key] if isinstance(value, Mapping) and key in value else None
         found = np.asarray(value)
         if found.shape != slot.shape or found.dtype != slot.dtype:

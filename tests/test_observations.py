@@ -46,6 +46,18 @@ def test_other_spaces_are_refused(space: gym.Space, named: str) -> None:
         parts_of(space)
 
 
+def test_a_dot_within_a_key_is_a_colon_in_the_name() -> None:
+    """MineStudio has keys such as `hotbar.1`."""
+    obs = {"before": {"hotbar.1": np.array(1), "jump": np.array(0)}}
+    slots = {name: np.zeros_like(value) for name, value in flattened(obs).items()}
+    assert list(slots) == ["before.hotbar:1", "before.jump"]
+    assert nested(flattened(obs)) == obs
+    write_observation(slots, obs)
+    assert slots["before.hotbar:1"] == 1
+    with pytest.raises(InvalidOptionsError, match="'a:b'"):
+        flattened({"a:b": 1})
+
+
 def test_observations_are_copied_if_they_keep_the_promise() -> None:
     """Neither a cast nor a broadcast, nor a part that is missing, passes."""
     slots = {name: part.zeros() for name, part in parts_of(SPACE).items()}

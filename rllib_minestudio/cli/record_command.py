@@ -21,6 +21,9 @@ agents:
                    misses, pauses
   perfect-hunter   knows where every animal is and turns at once
   random           any action
+
+A hunter hunts what the episode's task says, where it says so: `Task: [{name: hunt cows, prey: [cow]},
+{name: hunt sheep, prey: [sheep]}]` among the callbacks gives demonstrations of both.
 """
 
 EXAMPLES = """\
@@ -38,7 +41,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         "--prey",
         metavar="ANIMAL",
         nargs="+",
-        help="what a hunter hunts: cow, sheep, pig (default: all)",
+        help="what a hunter hunts where the task names no prey: cow, sheep, pig (default: all)",
     )
     parser.add_argument(
         "--episodes",

@@ -15,7 +15,7 @@ are taken apart by hand, because torch's own way of unpickling them would unpick
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -98,6 +98,11 @@ class MineStudioRecording:
             raise RecordingError(
                 f"{str(self.path)!r} holds no list of MineStudio's actions: {error}"
             ) from error
+
+    @property
+    def observations(self) -> Mapping[str, NDArray]:
+        """What was observed besides the frame: nothing, in MineStudio's files."""
+        return {}
 
     def frames(
         self, size: tuple[int, int] | None = None, stop: int | None = None

@@ -66,7 +66,8 @@ class RecordingOrder:
         make_env: Makes the environment out of `env_config`.
         env_config: Its options.
         agent: Name of the agent, one of `AGENTS`.
-        prey: What a hunter hunts, names among `hunter.BODIES`.
+        prey: What a hunter hunts in episodes whose task has no `prey` of its own, names among
+            `hunter.BODIES`.
         seed: Of the first episode; the next ones count on from it.
         crf: Quality of the video; 0 keeps every bit.
     """

@@ -31,6 +31,10 @@ class RecordedEpisode(Protocol):
     def steps(self) -> dict[str, NDArray]:
         """The actions, N rows each."""
 
+    @property
+    def observations(self) -> Mapping[str, NDArray]:
+        """What was observed besides the frame before each action: name -> N rows."""
+
     def frames(
         self, size: tuple[int, int] | None = None, stop: int | None = None
     ) -> Iterator[Frame]:

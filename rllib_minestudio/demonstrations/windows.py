@@ -7,8 +7,8 @@ window, and windows can be shuffled and shared out among learners.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import TypeVar
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.demonstrations.sources import RecordedEpisode
 from rllib_minestudio.env.actions import ActionMapper
-from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
+from rllib_minestudio.option_checks import broken_rule
 
 Item = TypeVar("Item")
 
@@ -32,11 +33,25 @@ class WindowOptions:
         burn_in: Frames before them. With the network's memory length, its first layer remembers
             exactly what it would have remembered when playing; deeper ones nearly.
         size: (width, height) that frames are scaled to; None keeps the recorded size.
+        observation_names: Parts of observations besides the frame that windows are to have, as
+            `rllib_minestudio.observations` names them, such as `task_text`.
+
+    Raises:
+        InvalidOptionsError: A part is called like a field of `Window`.
     """
 
     length: int
     burn_in: int
     size: tuple[int, int] | None = None
+    observation_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the names: a batch holds fields and parts side by side."""
+        taken = [option.name for option in fields(Window)]
+        for name in self.observation_names:
+            if name in taken:
+                rule = f"must not be one of {', '.join(taken)}, which every window has"
+                raise InvalidOptionsError(broken_rule("observation_names", name, rule))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +67,7 @@ class Window:
         camera: (T,) int64.
         first: (T,) bool, True where the episode begins.
         weight: (T,) float32: 1 for a step to imitate; 0 in burn-in and padding.
+        observations: Name -> (T, ...), what was observed besides `image`; zeros in padding.
     """
 
     image: NDArray[np.uint8]
@@ -59,6 +75,7 @@ class Window:
     camera: NDArray[np.int64]
     first: NDArray[np.bool_]
     weight: NDArray[np.float32]
+    observations: Mapping[str, NDArray] = field(default_factory=dict)
 
 
 def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Window]:
@@ -70,9 +87,11 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
         options: How to cut.
 
     Raises:
-        RecordingError: It is damaged, or its frames are not what an agent saw.
+        RecordingError: It is damaged, its frames are not what an agent saw, or it lacks a part of
+            the observations.
     """
     tokens = _tokens(recording)
+    parts = _parts(recording, options.observation_names)
     steps = len(recording)
     _check_overlay(recording)
     frames = recording.frames(options.size, stop=steps)
@@ -84,13 +103,18 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
         shown = [*before, *present]
         image = np.zeros((length, *present[0].shape), np.uint8)
         image[begin:end] = shown
+        rows = slice(start - len(before), start + len(present))
         columns = np.zeros((len(tokens), length), np.int64)
-        columns[:, begin:end] = tokens[:, start - len(before) : start + len(present)]
+        columns[:, begin:end] = tokens[:, rows]
+        observations = {}
+        for name, part in parts.items():
+            padded = observations[name] = np.zeros((length, *part.shape[1:]), part.dtype)
+            padded[begin:end] = part[rows]
         first = np.zeros(length, np.bool_)
         first[begin] = len(before) == start
         weight = np.zeros(length, np.float32)
         weight[burn_in:end] = 1.0
-        yield Window(image, columns[0], columns[1], first, weight)
+        yield Window(image, columns[0], columns[1], first, weight, observations)
         before = shown[max(0, len(shown) - burn_in) :]
 
 
@@ -127,11 +151,37 @@ def shuffled(items: Iterable[Item], among: int, random: np.random.Generator) -> 
 
 
 def stack(batch: Sequence[Window]) -> dict[str, NDArray]:
-    """Stack windows of equal shape: the fields of `Window`, with a leading batch axis."""
+    """Stack windows of equal shape: all that they hold, with a leading batch axis.
+
+    Args:
+        batch: Windows that were cut with the same options.
+
+    Returns:
+        The arrays under the names of the fields of `Window`; those in `observations` under their
+        own.
+    """
+    rows = [{**vars(window), **window.observations} for window in batch]
     return {
-        field.name: np.stack([getattr(window, field.name) for window in batch])
-        for field in fields(Window)
+        name: np.stack([row[name] for row in rows]) for name in rows[0] if name != "observations"
     }
+
+
+def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArray]:
+    """Return parts of the observations of every step, N rows each.
+
+    Raises:
+        RecordingError: One was not recorded, or is damaged.
+    """
+    recorded = recording.observations
+    missing = [name for name in names if name not in recorded]
+    if missing:
+        raise RecordingError(
+            f"{str(recording.path)!r} has no observations {missing[0]!r}, which the policy reads"
+            f"{did_you_mean(missing[0], recorded)}; besides frames it has "
+            f"{', '.join(recorded) or 'none'}. Record again with the callback that adds them, or "
+            "leave the recording out."
+        )
+    return {name: recorded[name] for name in names}
 
 
 def _tokens(recording: RecordedEpisode) -> NDArray[np.int64]:

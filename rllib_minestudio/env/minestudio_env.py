@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -16,10 +16,16 @@ from gymnasium.envs.registration import EnvSpec
 from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.backends.protocol import Backend
-from rllib_minestudio.env.callbacks import build_callbacks
 from rllib_minestudio.env.callbacks.base import Info, Obs
+from rllib_minestudio.env.callbacks.builder import build_callbacks, declaring_callbacks
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.faults import FaultCounter, describe
+from rllib_minestudio.env.observation_space import (
+    blank_observation,
+    declared_part,
+    how_to_declare,
+    observation_space,
+)
 from rllib_minestudio.env.simulator import MinecraftSim
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
 
@@ -40,11 +46,12 @@ _logger = logging.getLogger(__name__)
 class MineStudioEnv(gym.Env[Obs, Any]):
     """Minecraft as MineStudio presents it: frames in, VPT's action tokens or keys out.
 
-    Observations are `{"image": uint8 (H, W, 3)}`. Agent actions are `{"buttons": 0..8640,
+    Observations hold `image`, uint8 (H, W, 3), and what callbacks declare to add to it (see
+    `MinecraftCallback.observation_spaces`). Agent actions are `{"buttons": 0..8640,
     "camera": 0..120}`; each may be an int or an array of one element. Rewards, tasks and time
     limits come from callbacks. `info` holds the game's statistics and the player's state as plain
-    Python objects. What callbacks add to the observation is for other callbacks: it stays in
-    `sim.obs`.
+    Python objects. What callbacks add to the observation without declaring it is for other
+    callbacks: it stays in `sim.obs`.
 
     An episode terminates when the player dies and is truncated by a time limit. If the engine or a
     callback raises, the episode is truncated with the last observation and
@@ -83,12 +90,11 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self.spec = EnvSpec(
             id="MineStudio-v0", entry_point=type(self), kwargs=given, disable_env_checker=True
         )
-        width, height = self.options.obs_size
-        image = spaces.Box(0, 255, (height, width, 3), np.uint8)
-        self.observation_space: spaces.Dict = spaces.Dict({"image": image})
+        callbacks = build_callbacks(self.options.callbacks)
+        self.observation_space: spaces.Dict = observation_space(self.options.obs_size, callbacks)
         self.action_space = _action_space(self.options)
-        self.sim = self._build()
-        self._last_obs: Obs = {"image": np.zeros((height, width, 3), np.uint8)}
+        self.sim = self._build(callbacks)
+        self._last_obs: Obs = blank_observation(self.observation_space)
         self._last_info: Info = {}
         self._needs_rebuild = False
         self._closed = False
@@ -102,6 +108,21 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             InvalidOptionsError: If any is wrong; lists all problems.
         """
         EnvOptions.from_mapping(options)
+
+    @staticmethod
+    def space_of(options: Mapping[str, Any]) -> spaces.Dict:
+        """Return the observation space that an environment of these options has.
+
+        No engine is built. Of the callbacks, those are that are built in or declare something.
+
+        Args:
+            options: The fields of `EnvOptions`.
+
+        Raises:
+            InvalidOptionsError: If any option is wrong; lists all problems.
+        """
+        checked = EnvOptions.from_mapping(options)
+        return observation_space(checked.obs_size, declaring_callbacks(checked.callbacks))
 
     @property
     def backend(self) -> Backend:
@@ -146,12 +167,12 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             raise gym.error.ResetNeeded("The engine has failed; call reset() before step().")
         try:
             obs, reward, terminated, truncated, info = self.sim.step(env_action)
+            obs, info = self._pass_on(obs, info)
         except Exception as error:
             self._note_failure(error)
             info = {**self._last_info, ENGINE_ERROR: describe(error)}
             return copy.deepcopy(self._last_obs), 0.0, False, True, info
         self._faults.note_step(episode_ended=terminated or truncated)
-        obs, info = self._pass_on(obs, info)
         return obs, reward, terminated, truncated, info
 
     def render(self) -> np.ndarray | None:
@@ -172,9 +193,8 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             self._closed = True
             self.sim.close()
 
-    def _build(self) -> MinecraftSim:
-        """Build the callbacks and the simulator from the options."""
-        callbacks = build_callbacks(self.options.callbacks)
+    def _build(self, callbacks: Sequence[Any]) -> MinecraftSim:
+        """Build the simulator from the options."""
         return MinecraftSim(self.options, callbacks, np.random.default_rng(self.options.seed))
 
     def _rebuild(self) -> None:
@@ -184,7 +204,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             self.sim.close()
         except Exception:
             _logger.exception("Closing the failed engine failed too; going on without it.")
-        self.sim = self._build()
+        self.sim = self._build(build_callbacks(self.options.callbacks))
         self._needs_rebuild = False
 
     def _note_failure(self, error: Exception) -> None:
@@ -202,11 +222,15 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._faults.note_failure(error)
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
-        """Remember the results, stripped of what is not in the space or too large to pass on."""
-        if len(obs) > 1:
-            for name in obs.keys() - self.observation_space.spaces.keys() - info.keys():
+        """Remember the results, stripped of what is not in the space or too large to pass on.
+
+        Raises:
+            EngineError: The observation lacks something that the space promises.
+        """
+        if obs.keys() != self.observation_space.spaces.keys():
+            obs, undeclared = declared_part(self.observation_space, obs, info)
+            for name in undeclared:
                 _note_left_out(name)
-            obs = {name: obs[name] for name in self.observation_space.spaces}
         self._last_obs = obs
         self._last_info = {
             key: value
@@ -224,11 +248,7 @@ def make_env(config: Mapping[str, Any] | None = None) -> MineStudioEnv:
 @cache  # once per process: each of its environments would say the same
 def _note_left_out(name: str) -> None:
     """Say that a part of the observation, which the info does not tell either, is not passed on."""
-    _logger.warning(
-        "A callback adds %r to the observations. Policies do not see it: the observation space "
-        "has frames only. Other callbacks find it in sim.obs.",
-        name,
-    )
+    _logger.warning("%s", how_to_declare(name))
 
 
 def _action_space(options: EnvOptions) -> spaces.Dict:

@@ -9,10 +9,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import KEYS, ActionMapper
 from rllib_minestudio.env.recorder_options import DATASET, RecorderOptions
 from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.observations import IMAGE, parts_of, write_observation
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.minestudio_dataset import MineStudioDatasetWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid
@@ -38,9 +40,11 @@ _logger = logging.getLogger(__name__)
 class EpisodeRecorder(gym.Wrapper):
     """Writes every episode to disk while it is played; see `recordings`.
 
-    It needs no memory that grows with the episode. Where a recording ended up is in the last
-    info, under `RECORDING`; if it failed, the reason is under `RECORDING_ERROR` and the episode
-    goes on. An episode that is cut short by a reset is not kept.
+    What it holds in memory does not grow with the episode, but for a few bytes a step. Where a
+    recording ended up is in the last info, under `RECORDING`; if it failed, the reason is under
+    `RECORDING_ERROR` and the episode goes on. An episode that is cut short by a reset is not kept.
+    What the observation space has besides `image` is recorded, too; MineStudio's formats have no
+    room for it.
 
     Attributes:
         failures: Why recordings failed, one sentence each.
@@ -66,6 +70,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._writer: RecordingWriter | MineStudioWriter | MineStudioDatasetWriter | None = None
         self._facts: dict[str, Any] = {}
         self._count = 0
+        self._seen: dict[str, NDArray] = {}
         self.failures: list[str] = []
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
         self._mapper = ActionMapper(config)
@@ -131,6 +136,9 @@ class EpisodeRecorder(gym.Wrapper):
         lines = ["step 0"] if self._options.overlay else None
         self._writer.begin(self._frame(obs, lines), info)
         self._steps = 0
+        parts = {} if self._options.is_minestudios else parts_of(self.env.observation_space)
+        self._seen = {name: parts[name].zeros() for name in parts if name != IMAGE}
+        self._see(obs)
 
     def _add(
         self,
@@ -146,7 +154,23 @@ class EpisodeRecorder(gym.Wrapper):
             action = self._keys(action)
         lines = self._lines(action, reward, extras) if self._options.overlay else None
         frame = self._frame(obs, lines)
-        self._writer.add(action, reward, terminated, truncated, frame=frame, info=info, **extras)
+        seen = self._seen
+        self._writer.add(
+            action, reward, terminated, truncated, frame=frame, info=info, seen=seen, **extras
+        )
+        self._see(obs)
+
+    def _see(self, obs: Mapping[str, Any]) -> None:
+        """Keep what the next action will be taken upon, but for the frame.
+
+        Raises:
+            RecordingError: It is not what the observation space promises.
+        """
+        try:
+            write_observation(self._seen, obs)
+        except TypeError as error:
+            self._abandon()
+            raise RecordingError(f"The episode cannot be recorded: {error}") from error
 
     def _end(self, info: Mapping[str, Any]) -> dict[str, str]:
         """Complete the recording; return what the last info is to say about it."""

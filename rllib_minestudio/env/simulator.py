@@ -30,7 +30,7 @@ class MinecraftSim:
         np_random: The only source of randomness for callbacks; reseeded by seeded resets.
         already_reset: Whether the game runs, so that a callback may veto a hard reset.
         callback_messages: Texts that callbacks want to be known, such as help.
-        obs: The latest observation, `{"image": uint8 (H, W, 3)}`.
+        obs: The latest observation: `image`, uint8 (H, W, 3), and what callbacks have added.
         info: The latest info, the frame (`pov`) included.
     """
 
@@ -164,16 +164,17 @@ class MinecraftSim:
         return {"buttons": np.array([buttons]), "camera": np.array([camera])}
 
     def _begin_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
-        """Forget the previous step's info and wrap this one's."""
-        self.info = {}
+        """Forget the previous step's results and wrap this one's."""
+        self.obs, self.info = {}, {}
         return self._wrap_obs_info(raw_obs, raw_info)
 
     def _wrap_obs_info(self, raw_obs: Mapping[str, Any], raw_info: Info) -> tuple[Obs, Info]:
         """Turn what the backend returned into an observation and an info (callbacks use it).
 
-        What earlier callbacks added to the info in the same step or reset is kept.
+        What earlier callbacks added to either in the same step or reset is kept.
         """
         self.info = {**self.info, **raw_info, **raw_obs}
         # Some of MineStudio's callbacks wrap what was wrapped before.
-        self.obs = {"image": self.env.image(raw_obs) if "pov" in raw_obs else raw_obs["image"]}
+        image = self.env.image(raw_obs) if "pov" in raw_obs else raw_obs["image"]
+        self.obs = {**self.obs, "image": image}
         return self.obs, dict(self.info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from array import array
 from collections.abc import Mapping, Sequence
@@ -119,29 +120,41 @@ def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str,
     """
     actions = TOKEN_COLUMNS if keys is None else KEY_COLUMNS
     width = {"keys": (len(keys or ()),), "degrees": (2,)}
-    with zipfile.ZipFile(path) as archive:
-        sizes = {member.filename: member.file_size for member in archive.infolist()}
-    told = KL_COLUMN if "kl.npy" in sizes else {}
-    columns = {**OUTCOME_COLUMNS, **actions, **told}
-    # Judged before it is unpacked: a few kilobytes can hold gigabytes of zeros.
-    for name, dtype in columns.items():
-        expected = rows * np.dtype(dtype).itemsize * int(np.prod(width.get(name, ())))
-        if not 0 <= sizes.get(f"{name}.npy", -1) - expected <= _HEADER:
-            raise ValueError(_rule(name, rows, dtype))
     found = {}
-    with np.load(path, allow_pickle=False) as archive:
-        for name, dtype in columns.items():
+    with zipfile.ZipFile(path) as archive:
+        told = KL_COLUMN if "kl.npy" in archive.namelist() else {}
+        for name, dtype in {**OUTCOME_COLUMNS, **actions, **told}.items():
             shape = (rows, *width.get(name, ()))
-            with archive.zip.open(f"{name}.npy") as member:
-                version = np.lib.format.read_magic(member)
-                told_shape, _, told_dtype = _HEADERS[version](member)
-            if told_shape != shape or told_dtype != dtype:  # before room is made for them
-                raise ValueError(_rule(name, rows, dtype))
-            column = found[name] = archive[name]
+            column = found[name] = read_column(archive, name, shape, np.dtype(dtype))
             if name not in _MAY_BE_NAN and not np.isfinite(column).all():
                 raise ValueError(f"column {name!r} has values that are no finite numbers")
     return found
 
 
-def _rule(name: str, rows: int, dtype: type) -> str:
-    return f"column {name!r} must have {rows} rows of {dtype.__name__}"
+def read_column(
+    archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], dtype: np.dtype
+) -> NDArray:
+    """Return one column, judged before it is unpacked: a few kilobytes can hold gigabytes of zeros.
+
+    Args:
+        archive: What `numpy.savez_compressed` wrote.
+        name: The column's.
+        shape: What it must have, rows first.
+        dtype: The same.
+
+    Raises:
+        OSError, ValueError, KeyError, zipfile.BadZipFile: It is damaged, or another.
+    """
+    file = f"{name}.npy"
+    size = archive.getinfo(file).file_size if file in archive.NameToInfo else -1
+    wrong = f"column {name!r} must have {shape[0]} rows of {dtype.name}"
+    if not 0 <= size - math.prod(shape) * dtype.itemsize <= _HEADER:
+        raise ValueError(wrong)
+    with archive.open(file) as member:
+        version = np.lib.format.read_magic(member)
+        told_shape, _, told_dtype = _HEADERS[version](member)
+    if told_shape != shape or told_dtype != dtype:  # before room is made for them
+        raise ValueError(wrong)
+    with archive.open(file) as member:
+        column: NDArray = np.lib.format.read_array(member, allow_pickle=False)
+        return column

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +14,12 @@ from rllib_minestudio.errors import RecordingError
 
 FAILURES = (OSError, av.error.FFmpegError)
 """What writing raises when the disk is full, read-only or gone."""
+
+DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, av.error.FFmpegError),
+)
+"""What reading a file raises that is cut off, or is something else."""
 
 
 @contextmanager

@@ -47,6 +47,9 @@ OUTCOME_COLUMNS: dict[str, type] = {
 KL_COLUMN: dict[str, type] = {"kl": np.float32}
 """KL(policy || prior) in nats before each step, where there was a prior to compare with."""
 
+OBSERVATIONS = "observations"
+"""Key in `EPISODE_FILE` of what was observed besides the frame; see `observations`."""
+
 REMOVED = "-"
 """Key of an info line that lists the keys which the info before had and this one has not."""
 

@@ -107,8 +107,9 @@ class MineStudioWriter:
         info: Mapping[str, Any],
         value: float = math.nan,
         kl: float | None = None,
+        seen: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write one step; MineStudio keeps neither reward nor value nor divergence."""
+        """Write one step; MineStudio keeps only what was shown and done."""
         with reporting(self._folder, self.discard):
             self._actions.append({name: np.asarray(value) for name, value in action.items()})
             self._frames.add(frame)

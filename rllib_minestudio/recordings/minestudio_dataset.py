@@ -79,8 +79,9 @@ class MineStudioDatasetWriter:
         info: Mapping[str, Any],
         value: float = math.nan,
         kl: float | None = None,
+        seen: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write what was seen and done; MineStudio keeps neither reward nor value nor divergence.
+        """Write one step; MineStudio keeps only what was shown and done.
 
         Args:
             action: Keys, 0 or 1, and `camera`, (pitch, yaw) in degrees.
@@ -91,6 +92,7 @@ class MineStudioDatasetWriter:
             info: What was known after it.
             value: Not kept.
             kl: Not kept.
+            seen: Left out.
         """
         assert self._seen is not None
         with reporting(self._folder, self.discard):

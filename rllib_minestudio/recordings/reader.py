@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import av
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.recordings.columns import read_columns
+from rllib_minestudio.recordings.failures import DAMAGE
 from rllib_minestudio.recordings.infos import read_infos
 from rllib_minestudio.recordings.layout import (
     EPISODE_FILE,
     FORMAT,
     FRAMES_FOLDER,
     INFOS_FILE,
+    OBSERVATIONS,
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
 )
+from rllib_minestudio.recordings.observations import RecordedObservations, problems_of
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
 from rllib_minestudio.small_files import read_json
-
-_DAMAGE = (
-    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, SyntaxError),
-    *(zipfile.BadZipFile, zlib.error, av.error.FFmpegError),
-)
-"""What reading a file raises that is cut off, or is something else."""
 
 MOST_STEPS = 100_000_000
 """Of one episode: two months of play."""
@@ -57,7 +51,7 @@ class Recording:
         try:
             self.meta: dict[str, Any] = read_json(self.path / EPISODE_FILE)
             known = (self.meta["format"], self.meta["version"]) == (FORMAT, VERSION)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise RecordingError(
                 f"{str(path)!r} is not a recording: {EPISODE_FILE}: {error}."
             ) from error
@@ -90,8 +84,19 @@ class Recording:
         """
         try:
             return read_columns(self.path / STEPS_FILE, len(self), self.meta.get("keys"))
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._damaged(STEPS_FILE, error) from error
+
+    @property
+    def observations(self) -> Mapping[str, NDArray]:
+        """What was seen besides the frame before each action: name -> (N, ...).
+
+        Names are as in `rllib_minestudio.observations`. A column is read when it is asked for,
+        which raises `RecordingError` if it is damaged.
+        """
+        described = self.meta.get(OBSERVATIONS, {})
+        damaged = partial(self._damaged, STEPS_FILE)
+        return RecordedObservations(self.path / STEPS_FILE, described, len(self), damaged)
 
     def frames(
         self, size: tuple[int, int] | None = None, stop: int | None = None
@@ -119,7 +124,7 @@ class Recording:
             for frame in islice(source, expected):
                 yield frame
                 count += 1
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._damaged(name, error) from error
         if count < expected:
             raise self._damaged(name, f"{count} frames instead of {expected}")
@@ -140,7 +145,7 @@ class Recording:
             for info in islice(read_infos(self.path / INFOS_FILE), len(self) + 2):
                 yield info
                 count += 1
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._damaged(INFOS_FILE, error) from error
         if count != len(self) + 1:
             raise self._damaged(INFOS_FILE, f"{count} infos instead of {len(self) + 1}")
@@ -152,7 +157,8 @@ class Recording:
 def _meta_problems(meta: dict[str, Any]) -> list[str]:
     """Say what is wrong with the entries that reading depends on."""
     problems = []
-    length, keys = meta.get("length"), meta.get("keys")
+    length: Any = meta.get("length")
+    keys = meta.get("keys")
     if type(length) is not int or not 0 <= length <= MOST_STEPS:
         problems.append(f"length must be a whole number of steps; got {str(length)[:40]}")
     if keys is not None and not (
@@ -161,6 +167,8 @@ def _meta_problems(meta: dict[str, Any]) -> list[str]:
         problems.append("keys must be a list of names, or null")
     if not isinstance(meta.get("video") or {}, dict):
         problems.append("video must be a mapping")
+    if not problems:
+        problems += problems_of(meta.get(OBSERVATIONS, {}), length)
     total = meta.get("return", 0.0)
     if isinstance(total, bool) or not isinstance(total, int | float) or not math.isfinite(total):
         problems.append(f"return must be a number; got {str(total)[:40]}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.plain_values import plain
 from rllib_minestudio.recordings.columns import Columns
 from rllib_minestudio.recordings.failures import attempt, reporting
@@ -21,10 +22,12 @@ from rllib_minestudio.recordings.layout import (
     FRAME_NAME,
     FRAMES_FOLDER,
     INFOS_FILE,
+    OBSERVATIONS,
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
 )
+from rllib_minestudio.recordings.observations import ObservationColumns
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,
     Frame,
@@ -64,7 +67,8 @@ class VideoOptions:
 class RecordingWriter:
     """Streams an episode into a hidden folder beside `path`, and renames it at the end.
 
-    In memory are the present frame, the last info, and 13 to 17 bytes per step. Whatever kills the
+    In memory are the present frame, the last info, and per step 13 to 17 bytes and what was
+    observed besides the frame. Whatever kills the
     process leaves a hidden folder, which readers pass over, and never half a recording.
 
     Example:
@@ -88,6 +92,7 @@ class RecordingWriter:
         self._video = video or VideoOptions()
         self._folder = Unfinished(path)
         self._columns = Columns()
+        self._observations = ObservationColumns()
         self._return = 0.0
         self._size: tuple[int, int] | None = None
         with reporting(path):
@@ -114,6 +119,7 @@ class RecordingWriter:
         info: Mapping[str, Any],
         value: float = math.nan,
         kl: float | None = None,
+        seen: Mapping[str, Any] | None = None,
     ) -> None:
         """Write one step.
 
@@ -126,10 +132,18 @@ class RecordingWriter:
             info: What was known after it.
             value: The policy's value of the frame before; NaN if not told.
             kl: Its divergence from a prior there; None if there is no prior.
+            seen: What was observed before the action besides the frame, name -> array; of the
+                same names, shapes and dtypes in every step.
 
         Raises:
-            RecordingError: The disk is full, or the folder has gone.
+            RecordingError: The disk is full, the folder has gone, or an observation is not like
+                the first, or all are too large; nothing is left of the recording.
         """
+        try:
+            self._observations.add(seen or {})
+        except ValueError as error:
+            self.discard()
+            raise RecordingError(f"{str(self.path)!r} cannot be recorded: {error}.") from error
         with reporting(self.path, self.discard):
             self._columns.add(action, reward, terminated, truncated, value, kl)
             self._frames.add(frame)
@@ -151,7 +165,8 @@ class RecordingWriter:
         with reporting(self.path, self.discard):
             self._frames.close()
             self._infos.close()
-            np.savez_compressed(self._folder.partial / STEPS_FILE, **self._columns.arrays())  # type: ignore[arg-type]
+            columns = {**self._columns.arrays(), **self._observations.arrays()}
+            np.savez_compressed(self._folder.partial / STEPS_FILE, **columns)  # type: ignore[arg-type]
             text = json.dumps(plain(self._facts(facts)), indent=2)
             (self._folder.partial / EPISODE_FILE).write_text(text + "\n")
             self._folder.complete()
@@ -171,6 +186,7 @@ class RecordingWriter:
             "return": self._return,
             **given,
             "keys": self._columns.keys,
+            OBSERVATIONS: self._observations.description(),
             "video": {
                 **given.get("video", {}),
                 "media": self._video.media,

@@ -58,7 +58,7 @@ class HumanLimits:
 class HumanlikeHunter:
     """Hunts like `ScriptedHunter`, within `HumanLimits`.
 
-    One seed, and one environment's episode, give the same play every time.
+    It follows the prey of an episode's task, too. One seed, and one environment's episode, give the same play every time.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class HumanlikeHunter:
         """Choose what to hunt and how well.
 
         Args:
-            prey: Names of mobs among `hunter.BODIES`.
+            prey: Names of mobs among `hunter.BODIES`; of episodes whose task names none.
             seed: Of everything random; None draws one.
             limits: The imperfections.
 
@@ -78,7 +78,6 @@ class HumanlikeHunter:
             InvalidOptionsError: If a name is not among them; lists all problems.
         """
         self._hunter = ScriptedHunter(prey)
-        self._prey = frozenset(prey)
         self._limits = limits or HumanLimits()
         self._random = np.random.default_rng(seed)
         self.reset()
@@ -95,10 +94,15 @@ class HumanlikeHunter:
         self._search_side = 1.0
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
-        """Return the next agent action for a `MineStudioEnv` or a wrapped one."""
+        """Return the next agent action for a `MineStudioEnv` or a wrapped one.
+
+        Raises:
+            InvalidOptionsError: If the episode's task has a prey that is not among `BODIES`.
+        """
         base = env.unwrapped
         if not isinstance(base, MineStudioEnv):
             raise TypeError(f"HumanlikeHunter plays MineStudioEnv; got {type(base).__name__}.")
+        self._hunter.note_task(base.sim.obs)
         mobs = base.backend.mobs_near(self._limits.sight)
         keys = self.keys(base.sim.info["player_pos"], mobs)
         buttons, camera = base.sim.mapper.from_env(keys)
@@ -107,7 +111,7 @@ class HumanlikeHunter:
     def keys(self, player: dict[str, float], mobs: list[dict[str, Any]]) -> EnvAction:
         """Return the keys to press, given the player's pose and the mobs around it."""
         self._seen.append(
-            [mob for mob in mobs if mob["name"] in self._prey and _in_view(player, mob)]
+            [mob for mob in mobs if mob["name"] in self._hunter.prey and _in_view(player, mob)]
         )
         # One's own turning is felt at once; what the animals do is seen late.
         action = self._hunter.keys(player, self._seen[0])

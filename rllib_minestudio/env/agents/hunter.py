@@ -7,15 +7,16 @@ tokens: at most 10 degrees per tick and axis, in mu-law bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.callbacks.task import TASK
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
-from rllib_minestudio.option_checks import Problems
+from rllib_minestudio.option_checks import Problems, is_list
 
 EYE_HEIGHT = 1.62
 """Of a standing player above its feet, in blocks."""
@@ -89,44 +90,62 @@ class _Aim:
 
 
 class ScriptedHunter:
-    """Runs to the nearest prey, looks at it, and strikes whenever the weapon is ready."""
+    """Runs to the nearest prey, looks at it, and strikes whenever the weapon is ready.
+
+    Where the episode's task says what its `prey` is, as in `{name: hunt cows, prey: [cow]}` below
+    `Task`, that is what it hunts.
+    """
 
     def __init__(self, prey: Sequence[str] = tuple(BODIES)) -> None:
         """Choose what to hunt.
 
         Args:
-            prey: Names of mobs among `BODIES`.
+            prey: Names of mobs among `BODIES`; of episodes whose task names none.
 
         Raises:
             InvalidOptionsError: If a name is not among them; lists all problems.
         """
-        problems = Problems("ScriptedHunter")
-        for name in prey:
-            if name not in BODIES:
-                problems.unknown("prey", name, BODIES)
-        problems.raise_if_any()
-        self._prey = frozenset(prey)
+        self._own_prey = _checked_prey(prey, "ScriptedHunter")
         self.reset()
 
     def reset(self) -> None:
         """Forget the previous episode."""
+        self.prey = self._own_prey
         self._ticks_since_attack = COOLDOWN_TICKS
         self._last_place: tuple[float, float] | None = None
         self._walked = False
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
-        """Return the next agent action for a `MineStudioEnv` or a wrapped one."""
+        """Return the next agent action for a `MineStudioEnv` or a wrapped one.
+
+        Raises:
+            InvalidOptionsError: If the episode's task has a prey that is not among `BODIES`.
+        """
         base = env.unwrapped
         if not isinstance(base, MineStudioEnv):
             raise TypeError(f"ScriptedHunter plays MineStudioEnv; got {type(base).__name__}.")
+        self.note_task(base.sim.obs)
         keys = self.keys(base.sim.info["player_pos"], base.backend.mobs_near(_SIGHT))
         buttons, camera = base.sim.mapper.from_env(keys)
         return {"buttons": buttons, "camera": camera}
 
+    def note_task(self, obs: Mapping[str, Any]) -> None:
+        """Hunt what the task of an episode says from now on.
+
+        Args:
+            obs: The simulator's; the episode's first one tells the task.
+
+        Raises:
+            InvalidOptionsError: If it has a prey that is not among `BODIES`.
+        """
+        task = obs.get(TASK)
+        if isinstance(task, Mapping) and "prey" in task:
+            self.prey = _checked_prey(task["prey"], f"prey of the task {task.get('name')!r}")
+
     def keys(self, player: dict[str, float], mobs: list[dict[str, Any]]) -> EnvAction:
         """Return the keys to press, given the player's pose and the mobs around it."""
         self._ticks_since_attack += 1
-        aims = [_aim(player, mob) for mob in mobs if mob["name"] in self._prey]
+        aims = [_aim(player, mob) for mob in mobs if mob["name"] in self.prey]
         if not aims:
             self._walked = False
             return {"camera": (0.0, 10.0)}
@@ -152,6 +171,23 @@ class ScriptedHunter:
             action["forward"] = 1
             action["sprint"] = int(aim.horizontal > _SPRINT_FROM)
             action["jump"] = int(stuck)
+
+
+def _checked_prey(prey: Any, owner: str) -> frozenset[str]:
+    """Return names of mobs, all among `BODIES`.
+
+    Raises:
+        InvalidOptionsError: They are not; lists all problems.
+    """
+    problems = Problems(owner)
+    if not is_list(prey):
+        problems.add("prey", prey, "must be a list of animals, such as [cow]")
+        prey = []
+    for name in prey:
+        if name not in BODIES:
+            problems.unknown("prey", name, BODIES)
+    problems.raise_if_any()
+    return frozenset(prey)
 
 
 def _aim(player: dict[str, float], mob: dict[str, Any]) -> _Aim:

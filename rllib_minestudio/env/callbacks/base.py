@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
@@ -38,7 +39,7 @@ class Sim(Protocol):
     Attributes:
         env: The game.
         np_random: The only source of randomness for callbacks, so that seeds reproduce episodes.
-        obs: The latest observation, `{"image": uint8 (H, W, 3)}`.
+        obs: The latest observation: `image`, uint8 (H, W, 3), and what callbacks have added.
         info: The latest info, the frame (`pov`) included.
         already_reset: Whether the game runs, so that a callback may veto a hard reset.
         callback_messages: Texts that callbacks want to be known, such as help.
@@ -68,6 +69,16 @@ class Sim(Protocol):
 
 class MinecraftCallback:
     """Changes the simulator's behaviour at fixed points of its loop; by default not at all."""
+
+    def observation_spaces(self) -> Mapping[str, gym.Space]:
+        """Return what this callback adds to every observation: key -> space.
+
+        Asked once, before the game starts. What is declared reaches policies and recordings, and
+        must be in the observation of every reset and step. It may be a `Box`, `Discrete`,
+        `MultiDiscrete`, `MultiBinary`, or a `Dict` of these. Any callback may have this method,
+        whatever it inherits from.
+        """
+        return {}
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Return the environment action to send instead of `action`."""

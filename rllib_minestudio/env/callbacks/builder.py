@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rllib_minestudio.env.callbacks.base import HOOKS
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
+from rllib_minestudio.env.callbacks.declared import declares
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.foreign import adapt
 from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
@@ -19,6 +20,7 @@ from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
 from rllib_minestudio.env.callbacks.record import RecordCallback
+from rllib_minestudio.env.callbacks.rewarded_tasks import check_rewarded_tasks
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
 from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
@@ -70,7 +72,7 @@ def build_callbacks(specs: Sequence[Any]) -> list[Any]:
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
     """
-    return _for_each(specs, _build_one)
+    return _checked_together(_for_each(specs, _build_one))
 
 
 def check_callbacks(specs: Sequence[Any]) -> None:
@@ -82,7 +84,22 @@ def check_callbacks(specs: Sequence[Any]) -> None:
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
     """
-    _for_each(specs, _check_one)
+    _checked_together(_for_each(specs, _check_one))
+
+
+def declaring_callbacks(specs: Sequence[Any]) -> list[Any]:
+    """Build those callbacks that may declare parts of observations; see `declared_spaces`.
+
+    Args:
+        specs: As for `build_callbacks`.
+
+    Returns:
+        One callback or, where it declares nothing, spec per spec.
+
+    Raises:
+        InvalidOptionsError: As `build_callbacks`.
+    """
+    return _checked_together(_for_each(specs, _build_declaring))
 
 
 class _Constructor(NamedTuple):
@@ -118,11 +135,29 @@ def _build_one(spec: Any) -> Any:
 
 
 def _check_one(spec: Any) -> Any:
-    """Return a spec, or raise InvalidOptionsError."""
+    """Return a built-in callback, or the spec of another, or raise InvalidOptionsError."""
     constructor = _read(spec)
-    if constructor is not None and constructor.factory in CALLBACKS.values():
-        _call(constructor, _check_one)
-    return spec
+    if constructor is None or constructor.factory not in CALLBACKS.values():
+        return spec
+    return _call(constructor, _check_one)
+
+
+def _build_declaring(spec: Any) -> Any:
+    """Return a callback that is built in or declares something, or the spec of another."""
+    constructor = _read(spec)
+    if constructor is None:
+        return spec
+    if constructor.factory not in CALLBACKS.values() and not declares(constructor.factory):
+        return spec
+    return _call(constructor, _build_declaring)
+
+
+def _checked_together(callbacks: list[Any]) -> list[Any]:
+    """Return callbacks, or raise InvalidOptionsError if they contradict one another."""
+    problems = Problems("callbacks")
+    check_rewarded_tasks(problems, callbacks)
+    problems.raise_if_any()
+    return callbacks
 
 
 def _read(spec: Any) -> _Constructor | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
@@ -16,6 +17,7 @@ from rllib_minestudio.env.callbacks.base import (
     StepResult,
     bound_hooks,
 )
+from rllib_minestudio.env.callbacks.declared import declared_spaces
 from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
 ALL = -1
@@ -26,6 +28,10 @@ class Compose(MinecraftCallback):
 
     Unlike MineStudio's, it runs `after_render` (not `before_render` twice), closes every
     callback, and draws from the simulator's generator.
+
+    Where a few are drawn, what they add to observations has to be there whichever they are: of n
+    callbacks, more than n - `options` must declare it, such as each of several `TaskFile`s. All
+    else is refused when the environment is built.
     """
 
     def __init__(self, callbacks: Sequence[Any], options: int = ALL) -> None:
@@ -49,6 +55,30 @@ class Compose(MinecraftCallback):
         self.options = options
         self.activate_callbacks: list[Any] = []
 
+    def observation_spaces(self) -> Mapping[str, gym.Space]:
+        """Return what every episode's callbacks add to observations.
+
+        Raises:
+            InvalidOptionsError: Some draws would lack a part; lists all problems.
+        """
+        spaces = declared_spaces(self.callbacks)
+        if self.options == ALL:
+            return spaces
+        problems = Problems("Compose")
+        of_each = [declared_spaces([callback]) for callback in self.callbacks]
+        for key in spaces:
+            without = sum(key not in declared for declared in of_each)
+            if without >= self.options:
+                problems.add(
+                    "options",
+                    self.options,
+                    f"can draw callbacks without {key!r}, which is declared by "
+                    f"{len(of_each) - without} of {len(of_each)}: list what declares it outside "
+                    "of the Compose",
+                )
+        problems.raise_if_any()
+        return spaces
+
     def before_reset(self, sim: Sim, reset_flag: bool) -> bool:
         """Draw the callbacks of the coming episode and ask them about the reset."""
         if self.options == ALL:
@@ -64,6 +94,7 @@ class Compose(MinecraftCallback):
         """Let the active callbacks prepare the episode."""
         for hook in bound_hooks(self.activate_callbacks, "after_reset"):
             obs, info = hook(sim, obs, info)
+            sim.obs, sim.info = obs, info  # for the next one, as the simulator does
         return obs, info
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
@@ -85,6 +116,7 @@ class Compose(MinecraftCallback):
         result = (obs, reward, terminated, truncated, info)
         for hook in bound_hooks(self.activate_callbacks, "after_step"):
             result = hook(sim, *result)
+            sim.obs, sim.info = result[0], result[4]
         return result
 
     def before_close(self, sim: Sim) -> None:

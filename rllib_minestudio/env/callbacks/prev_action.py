@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, EnvAction
@@ -11,28 +15,36 @@ ENV_PREV_ACTION = "env_prev_action"
 """Key of the observation."""
 
 _CAMERA = "camera"
+_MAX_DEGREES = 180.0
+"""Largest turn in MineStudio's action space, either way."""
 
 
 class PrevActionCallback(MinecraftCallback):
     """Adds the action that led to an observation to it, under `env_prev_action`.
 
-    It is a mapping with one array for each key, 0 or 1, () int64, and for `camera`, (pitch, yaw)
-    in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
+    It is a mapping with a number for each key, 0 or 1, () int64, and an array for `camera`, (pitch,
+    yaw) in degrees, (2,) float64; all are zero after a reset. Every step has all keys, whereas
     MineStudio's has those that the action has. It holds what callbacks listed before this one have
     made of the agent's action, so list `MaskActions` first.
 
-    Other callbacks find it in `sim.obs`. The observations of `MineStudioEnv` are frames only: the
-    policies of this package do not see the previous action, and a warning says so.
+    Degrees beyond 180, which the game accepts from `MaskActions` and from callers who send keys,
+    are told as 180.
     """
 
     def __init__(self) -> None:
         """Begin with no action."""
         self.prev_action: EnvAction = {}
 
+    def observation_spaces(self) -> Mapping[str, gym.Space]:
+        """Return the space of an action."""
+        keys: dict[str, gym.Space] = {key: gym.spaces.Discrete(2) for key in KEYS}
+        camera = gym.spaces.Box(-_MAX_DEGREES, _MAX_DEGREES, (2,), np.float64)
+        return {ENV_PREV_ACTION: gym.spaces.Dict({**keys, _CAMERA: camera})}
+
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Tell that nothing was done."""
         self.prev_action = {}
-        return {**obs, ENV_PREV_ACTION: _as_arrays({})}, info
+        return {**obs, ENV_PREV_ACTION: _told({})}, info
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
         """Remember the action."""
@@ -49,12 +61,14 @@ class PrevActionCallback(MinecraftCallback):
         info: Info,
     ) -> StepResult:
         """Tell the action."""
-        obs = {**obs, ENV_PREV_ACTION: _as_arrays(self.prev_action)}
+        obs = {**obs, ENV_PREV_ACTION: _told(self.prev_action)}
         return obs, reward, terminated, truncated, info
 
 
-def _as_arrays(action: EnvAction) -> dict[str, np.ndarray]:
-    """Return every key of an action, pressed or not, and its camera, in fresh arrays."""
-    arrays = {key: np.array(action.get(key, 0), np.int64) for key in KEYS}
-    arrays[_CAMERA] = np.array(action.get(_CAMERA, (0.0, 0.0)), np.float64)
-    return arrays
+def _told(action: EnvAction) -> dict[str, Any]:
+    """Return every key of an action, pressed or not, and its camera, in NumPy's types."""
+    # Callbacks may have put arrays of one element in.
+    told: dict[str, Any] = {key: np.int64(np.asarray(action.get(key, 0)).item()) for key in KEYS}
+    camera = np.asarray(action.get(_CAMERA, (0.0, 0.0)), np.float64).reshape(2)
+    told[_CAMERA] = np.clip(camera, -_MAX_DEGREES, _MAX_DEGREES)
+    return told

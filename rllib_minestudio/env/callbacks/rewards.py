@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
+from rllib_minestudio.env.callbacks.task import TASK
+from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
 STATISTICS = (
@@ -35,6 +37,7 @@ class _Rule:
     objects: tuple[str, ...]
     reward: float
     max_reward_times: int
+    task: str | None = None
 
     def count(self, info: Info) -> float:
         """Return how often the event has happened to any of the objects so far."""
@@ -50,7 +53,8 @@ class RewardsCallback(MinecraftCallback):
     MineStudio pays once per step and rule however often the event happened; here two cows killed
     in one tick earn two rewards. A payment is made per unit of the game's counter; mind that some,
     such as `damage_dealt`, count in tenths. `max_reward_times` limits the payments per episode
-    and identity.
+    and identity. A rule with a `task` pays in episodes of that task only, for what happens in
+    them; `Task` or `TaskFile`, which name the task, come before.
     """
 
     def __init__(self, reward_cfg: Sequence[Mapping[str, Any]]) -> None:
@@ -58,8 +62,9 @@ class RewardsCallback(MinecraftCallback):
 
         Args:
             reward_cfg: One mapping per rule: `event` (one of `STATISTICS`), `objects` (names
-                counted together), `reward` (paid per occurrence), `max_reward_times` and
-                `identity` (rules of one identity share the limit). Example:
+                counted together), `reward` (paid per occurrence), `max_reward_times`,
+                `identity` (rules of one identity share the limit) and, if it is to pay for one
+                task only, `task` (its name). Example:
                 `[{"event": "kill_entity", "objects": ["cow"], "reward": 1.0,
                 "identity": "kill cow", "max_reward_times": 30}]`.
 
@@ -82,6 +87,11 @@ class RewardsCallback(MinecraftCallback):
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Take the present counts as zero: a fast reset does not clear the game's statistics."""
+        if TASK not in info and any(rule.task is not None for rule in self._rules):
+            raise InvalidOptionsError(
+                "Rewards has rules with a task, but no callback before it names the episode's: "
+                "list Task or TaskFile before Rewards."
+            )
         self._counts = [rule.count(info) for rule in self._rules]
         self._times_paid.clear()
         return obs, info
@@ -101,7 +111,7 @@ class RewardsCallback(MinecraftCallback):
             count = rule.count(info)
             happened = int(count - self._counts[i])
             self._counts[i] = count
-            if happened <= 0:
+            if happened <= 0 or rule.task not in (None, info.get(TASK)):
                 continue
             payments = min(happened, rule.max_reward_times - self._times_paid[rule.identity])
             if payments > 0:
@@ -118,8 +128,11 @@ def _check_rule(problems: Problems, where: str, entry: Any) -> None:
     """Note what is wrong with one rule."""
     names = [field.name for field in fields(_Rule)]
     if not isinstance(entry, Mapping):
-        problems.add(where, entry, f"must be a mapping with {', '.join(names)}")
+        problems.add(where, entry, f"must be a mapping with {', '.join(names[:-1])}")
         return
+    task: Any = entry.get("task")
+    if task is not None and (not isinstance(task, str) or not task):
+        problems.add(f"{where}.task", task, "must be the name of a task, or be left out")
     for name in entry:
         if name not in names:
             problems.unknown(f"field of {where}", name, names)

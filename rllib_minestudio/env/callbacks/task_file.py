@@ -51,7 +51,7 @@ _PARTS = ("random_tp_range", "start_time", "start_weather")
 
 
 class TaskFileCallback(Compose):
-    """Prepares the world as a task file says, and names the task in every info.
+    """Prepares the world as a task file says, and names the task as `Task` does.
 
     The files are those of MineStudio's benchmark (`{custom_init_commands: [...], text: "..."}`)
     and what its `load_callbacks_from_config` reads: `biomes` with `random_tp_range`, `start_time`
@@ -64,12 +64,13 @@ class TaskFileCallback(Compose):
         text: What to do, in words.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, max_text_bytes: int = 256) -> None:
         """Read the file.
 
         Args:
             path: A YAML file, or "minestudio:" and the name of one that MineStudio's package has,
                 such as "minestudio:simple/collect_wood".
+            max_text_bytes: Room for the text in observations, as `Task` has it.
 
         Raises:
             InvalidOptionsError: If the file cannot be read or says something that is not known.
@@ -82,7 +83,8 @@ class TaskFileCallback(Compose):
         parts = [
             build(task) for key, build in _BUILDERS.items() if task.get(key, False) is not False
         ]
-        super().__init__([*parts, TaskCallback({"name": self.name, "text": self.text})])
+        described = {"name": self.name, "text": self.text}
+        super().__init__([*parts, TaskCallback(described, max_text_bytes)])
 
     def __repr__(self) -> str:
         """Show the file."""
