@@ -11,7 +11,7 @@ from ray.rllib.core.columns import Columns
 from torch import Tensor
 
 from rllib_minestudio.errors import InvalidBatchError
-from rllib_minestudio.observations import SEPARATOR, Part, nested
+from rllib_minestudio.observations import Part, keys_of, nested
 
 FIRST = "first"
 """Batch key, [B, T] bool: the observation begins an episode. Absent means that none does."""
@@ -76,7 +76,7 @@ def _part(batch: Mapping[str, Any], name: str, part: Part) -> Tensor:
     """One part of the observations, [B, T, ...] and of the promised type."""
     value = batch.get(Columns.OBS)
     expected = f"{part.dtype} (B, T{''.join(f', {size}' for size in part.shape)})"
-    for key in name.split(SEPARATOR):
+    for key in keys_of(name):
         if not isinstance(value, Mapping) or key not in value:
             found = sorted(value) if isinstance(value, Mapping) else type(value).__name__
             raise InvalidBatchError(
