@@ -66,6 +66,7 @@ class JointCategorical(Categorical):
         self._normalised = normalised
 
     @cached_property
+    @torch.enable_grad()  # who reads them later may want gradients
     def logits(self) -> Tensor:
         """[..., N] normalised log-probabilities."""
         return self._scores if self._normalised else F.log_softmax(self._scores, dim=-1)

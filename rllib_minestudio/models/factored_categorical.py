@@ -34,6 +34,9 @@ class FactoredCategorical(Categorical):
 
     This is the softmax over the N tokens whose scores are the sums of their choices' scores, to
     rounding. Nothing N wide is computed except ``logits``.
+
+    What is kept has the gradients of the scores, whether or not those were wanted when it was first
+    computed.
     """
 
     def __init__(self, scores: Tensor, sizes: Sequence[int], exclusive: bool = False) -> None:
@@ -60,6 +63,7 @@ class FactoredCategorical(Categorical):
         self._layout = _layout(self._sizes, scores.device)
 
     @cached_property
+    @torch.enable_grad()
     def logits(self) -> Tensor:
         """[..., N] normalised log-probabilities, of every combination."""
         *rest, joint = self._log_q.split(self._sizes, dim=-1)
@@ -142,22 +146,26 @@ class FactoredCategorical(Categorical):
         return token.masked_fill(self._exclusive_score > score, self._combinations)
 
     @cached_property
+    @torch.enable_grad()
     def _partitions(self) -> Tensor:
         """[..., groups] logarithms of the groups' normalisers."""
         groups = self._choice_scores.split(self._sizes, dim=-1)
         return torch.stack([group.logsumexp(dim=-1) for group in groups], dim=-1)
 
     @cached_property
+    @torch.enable_grad()
     def _log_partition(self) -> Tensor:
         """[...] logarithm of the normaliser of all combinations."""
         return self._partitions.sum(dim=-1)
 
     @cached_property
+    @torch.enable_grad()
     def _log_q(self) -> Tensor:
         """[..., C] log-probability of each choice within its group."""
         return self._choice_scores - self._partitions[..., self._layout.group_of]
 
     @cached_property
+    @torch.enable_grad()
     def _log_p(self) -> tuple[Tensor, Tensor]:
         """[...] log p and log(1 - p) of the exclusive token, neither of them ever infinite."""
         log_odds = self._exclusive_score - self._log_partition

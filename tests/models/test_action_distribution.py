@@ -319,3 +319,19 @@ def test_constants_made_in_inference_mode_serve_training_as_well():
     scores = torch.zeros(7, requires_grad=True)
     FactoredCategorical(scores, sizes).log_prob(torch.tensor(3)).backward()
     assert scores.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", [_factored, _joint])
+def test_what_is_computed_without_gradients_has_them_later(kind):
+    scores = _scores(SMALL, 4).requires_grad_()
+    used, fresh = kind(scores, SMALL), kind(scores, SMALL)
+    tokens = used.sample()
+    with torch.no_grad():
+        assert not used.entropy().requires_grad
+        assert used.logits.shape == (4, 7)
+    gradients = [
+        torch.autograd.grad((x.log_prob(tokens) + x.entropy() + x.logits[:, 2]).sum(), scores)
+        for x in (used, fresh)
+    ]
+    assert gradients[0][0].abs().sum() > 0
+    assert torch.equal(gradients[0][0], gradients[1][0])
