@@ -24,7 +24,12 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.policies import name_of_policy
 from rllib_minestudio.models.policy_weights import copy_policy
-from rllib_minestudio.models.vpt.checkpoint_files import MODULE_FOLDERS, MODULE_STATE, POLICY_FOLDER
+from rllib_minestudio.models.vpt.checkpoint_files import (
+    MODULE_FOLDERS,
+    MODULE_STATE,
+    POLICY_FOLDER,
+    find_checkpoint,
+)
 from rllib_minestudio.models.vpt.export import copy_plain
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 from rllib_minestudio.plain_values import recordable
@@ -63,8 +68,8 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     if issubclass(policy, VPTRLModule):
         copy_plain(modules[0], folder)
     else:
-        name, model = name_of_policy(policy), dict(config.model_config)
-        model.pop("weights", None)
+        # As the module keeps them: in full, and without the weights that training began with.
+        name, model = name_of_policy(policy), dict(find_checkpoint(modules[0]).options or {})
         if name is None or not _is_plain(model):
             _logger.warning(
                 "%s has no policy/ for evaluation: %s or an option in model=%s cannot be named in "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -11,8 +13,8 @@ BYTES = 256
 class FrameEncoder(nn.Module):
     """Three convolutions and a linear layer (Mnih et al. 2015, "Human-level control", Methods)."""
 
-    def __init__(self, height: int, width: int, channels: tuple[int, ...], size: int) -> None:
-        """Creates the layers for frames of one size."""
+    def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...], size: int) -> None:
+        """Creates the layers for frames of one shape, (height, width, 3)."""
         super().__init__()
         first, second, third = channels
         self.convolutions = nn.Sequential(
@@ -25,7 +27,7 @@ class FrameEncoder(nn.Module):
             nn.Flatten(),
         )
         with torch.no_grad():
-            features = self.convolutions(torch.zeros(1, 3, height, width)).shape[1]
+            features = self.convolutions(torch.zeros(1, 3, *shape[:2])).shape[1]
         self.linear = nn.Linear(features, size)
 
     def forward(self, image_bthwc: Tensor) -> Tensor:
@@ -53,14 +55,16 @@ class TextEncoder(nn.Module):
         return self.linear(self.embedding(text_btl.int()).flatten(2))
 
 
-class VectorEncoder(nn.Module):
-    """Any other numbers, in whatever shape."""
+class NumbersEncoder(nn.Module):
+    """All other numbers, of several parts and whatever shapes, side by side."""
 
     def __init__(self, numbers: int, size: int) -> None:
         """Creates the layer for so many numbers."""
         super().__init__()
         self.linear = nn.Linear(numbers, size)
 
-    def forward(self, part_bt: Tensor) -> Tensor:
-        """[B, T, ...] -> [B, T, size]."""
-        return self.linear(part_bt.flatten(2).float())
+    def forward(self, parts_bt: Sequence[Tensor]) -> Tensor:
+        """[B, T, ...] each -> [B, T, size]."""
+        rows = [part.reshape(*part.shape[:2], -1).float() for part in parts_bt]
+        # Degrees and counts reach into the hundreds: asinh leaves small numbers as they are.
+        return self.linear(torch.cat(rows, dim=-1).asinh())

@@ -1,4 +1,4 @@
-"""The ConvGRU network: one encoder per part of the observation, a GRU, and the heads.
+"""The ConvGRU network: encoders of what it is shown, a GRU, and the heads.
 
 Shapes for frames of 64 x 64, a text, and a chunk of T::
 
@@ -17,16 +17,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
-from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, TextEncoder, VectorEncoder
+from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder, TextEncoder
 from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.heads import ActionHeads
 from rllib_minestudio.observations import IMAGE, SEPARATOR, Part, flattened
 
 MEMORY = "hidden"
 """Name of the one part of the recurrent state, [B, hidden_size] float32."""
-
-_DOT = "__"
-"""Stands for the dot in names of layers, which may have none."""
 
 
 class ConvGRUNetwork(nn.Module):
@@ -47,12 +44,20 @@ class ConvGRUNetwork(nn.Module):
         """
         super().__init__()
         self.config = config
-        self.encoders = nn.ModuleDict(
-            {
-                name.replace(SEPARATOR, _DOT): _encoder(name, part, config)
-                for name, part in parts.items()
-            }
-        )
+        size = config.hidden_size
+        self.frame: FrameEncoder | None = None
+        self.texts = nn.ModuleDict()
+        self._numbers = [name for name, part in parts.items() if _is_numbers(name, part)]
+        for name, part in parts.items():
+            if name == IMAGE:
+                self.frame = FrameEncoder(part.shape, config.channels, size)
+            elif not _is_numbers(name, part):
+                self.texts[_layer(name)] = TextEncoder(part.shape[0], config.text_size, size)
+        self.numbers: NumbersEncoder | None = None
+        if self._numbers:
+            count = sum(int(np.prod(parts[name].shape)) for name in self._numbers)
+            self.numbers = NumbersEncoder(count, size)
+        self._texts = [name for name in parts if _layer(name) in self.texts]
         self.gru = nn.GRUCell(config.hidden_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size)
         self.action_head = action_head
@@ -72,11 +77,7 @@ class ConvGRUNetwork(nn.Module):
         Returns:
             The latent [B, T, hidden_size], and the state after the chunk.
         """
-        flat = flattened(obs)
-        features = [
-            encoder(flat[name.replace(_DOT, SEPARATOR)]) for name, encoder in self.encoders.items()
-        ]
-        x_bte = F.relu(torch.stack(features).sum(dim=0))
+        x_bte = F.relu(self._features(flattened(obs)))
         # All that does not depend on the memory at once; the rest step by step.
         gates_btg = F.linear(x_bte, self.gru.weight_ih, self.gru.bias_ih)
         keep_bt1 = (~first_bt).unsqueeze(-1).to(x_bte.dtype)
@@ -90,6 +91,15 @@ class ConvGRUNetwork(nn.Module):
         """Returns the empty memory for ``batch`` environments, on the network's device."""
         return {MEMORY: self.norm.weight.new_zeros(batch, self.config.hidden_size)}
 
+    def _features(self, flat: Mapping[str, Tensor]) -> Tensor:
+        """The encoders' features added up: parts [B, T, ...] -> [B, T, hidden_size]."""
+        features = [self.texts[_layer(name)](flat[name]) for name in self._texts]
+        if self.frame is not None:
+            features.append(self.frame(flat[IMAGE]))
+        if self.numbers is not None:
+            features.append(self.numbers([flat[name] for name in self._numbers]))
+        return torch.stack(features).sum(dim=0)
+
     def _remember(self, gates_bg: Tensor, hidden_be: Tensor) -> Tensor:
         """One step of the GRU (Cho et al. 2014; PyTorch's variant) given the input's gates."""
         recurrent_bg = F.linear(hidden_be, self.gru.weight_hh, self.gru.bias_hh)
@@ -100,11 +110,11 @@ class ConvGRUNetwork(nn.Module):
         return torch.lerp(new_be, hidden_be, update_be)
 
 
-def _encoder(name: str, part: Part, config: ConvGRUConfig) -> nn.Module:
-    """Returns what reads a part: the frame, bytes of a text, or numbers."""
-    if name == IMAGE:
-        height, width, _ = part.shape
-        return FrameEncoder(height, width, config.channels, config.hidden_size)
-    if part.dtype == np.uint8 and len(part.shape) == 1:
-        return TextEncoder(part.shape[0], config.text_size, config.hidden_size)
-    return VectorEncoder(int(np.prod(part.shape)), config.hidden_size)
+def _is_numbers(name: str, part: Part) -> bool:
+    """Whether a part is neither the frame nor the bytes of a text."""
+    return name != IMAGE and not (part.dtype == np.uint8 and len(part.shape) == 1)
+
+
+def _layer(name: str) -> str:
+    """Name of the layer that reads a part; layers may have no dots in theirs."""
+    return name.replace(SEPARATOR, "__")
