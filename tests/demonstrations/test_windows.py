@@ -77,7 +77,7 @@ def test_what_was_not_recorded_is_named_and_so_is_what_was(tmp_path, recordings)
     options = WindowOptions(8, 0, observation_names=("stepp",))
     with pytest.raises(RecordingError, match=r"numbered.*'stepp'.*Did you mean 'step'.*own\.pair"):
         next(windows(_numbered(tmp_path / "numbered"), options))
-    with pytest.raises(RecordingError, match="besides frames it has none. Record again"):
+    with pytest.raises(RecordingError, match=r"besides frames it has none. Record again"):
         next(windows(recordings[0], options))
 
 
