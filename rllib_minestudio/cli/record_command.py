@@ -22,8 +22,10 @@ agents:
   perfect-hunter   knows where every animal is and turns at once
   random           any action
 
-A hunter hunts what the episode's task says, where it says so: `Task: [{name: hunt cows, prey: [cow]},
-{name: hunt sheep, prey: [sheep]}]` among the callbacks gives demonstrations of both.
+A hunter hunts what the episode's task says, where it says so: with
+  Task: [{name: hunt cows, prey: [cow]}, {name: hunt sheep, prey: [sheep]}]
+among the callbacks, an episode shows one or the other. What callbacks add to observations is
+recorded, so that a policy can learn to follow the task's text.
 """
 
 EXAMPLES = """\

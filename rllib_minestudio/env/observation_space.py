@@ -35,7 +35,7 @@ def blank_observation(space: spaces.Space[Any]) -> Any:
         return {key: blank_observation(inner) for key, inner in space.spaces.items()}
     zeros = np.zeros(space.shape or (), space.dtype)
     if isinstance(space, spaces.Box):
-        return np.clip(zeros, space.low, space.high)
+        return np.asarray(np.clip(zeros, space.low, space.high))
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         last = space.start + (space.n if isinstance(space, spaces.Discrete) else space.nvec) - 1
         return np.clip(zeros, space.start, last).astype(zeros.dtype)

@@ -92,7 +92,7 @@ class MineStudioDatasetWriter:
             info: What was known after it.
             value: Not kept.
             kl: Not kept.
-            seen: Left out.
+            seen: Not kept.
         """
         assert self._seen is not None
         with reporting(self._folder, self.discard):

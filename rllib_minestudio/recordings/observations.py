@@ -57,7 +57,7 @@ class ObservationColumns:
         """Start without rows; the first observation decides about the columns."""
         self._rows: dict[str, Row] | None = None
         self._bytes: dict[str, array[int]] = {}
-        self._row_bytes = self._size = 0
+        self._count = self._row_bytes = 0
 
     def add(self, observation: Mapping[str, Any]) -> None:
         """Append one row to each column.
@@ -78,9 +78,9 @@ class ObservationColumns:
                 raise ValueError(problem)
         elif rows != self._rows:
             raise ValueError("the parts of an observation are not those of the first one")
-        self._size += self._row_bytes
-        if self._size > MOST_BYTES:
-            raise ValueError(_too_large(self._size))
+        self._count += 1
+        if self._count * self._row_bytes > MOST_BYTES:
+            raise ValueError(_too_large(self._count * self._row_bytes))
         for name, value in arrays.items():
             self._bytes[name].frombytes(value.tobytes())
 
@@ -94,7 +94,9 @@ class ObservationColumns:
     def arrays(self) -> dict[str, NDArray]:
         """Return the columns as `steps.npz` holds them."""
         return {
-            f"{PREFIX}{name}": np.frombuffer(self._bytes[name], row.dtype).reshape(-1, *row.shape)
+            f"{PREFIX}{name}": np.frombuffer(self._bytes[name], row.dtype).reshape(
+                self._count, *row.shape
+            )
             for name, row in (self._rows or {}).items()
         }
 

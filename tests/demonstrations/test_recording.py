@@ -11,7 +11,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.recordings import find_recordings
 
-from .conftest import TASK
+from .conftest import COWS, KILL, TASK
 
 
 def test_recorded_tokens_lead_through_the_recorded_frames(recordings):
@@ -67,6 +67,33 @@ def test_the_command_records_the_task_of_an_experiment_file(tmp_path, capsys):
     assert [len(recording) for recording in find_recordings(tmp_path / "out")] == [5, 5]
     assert main([*arguments, *out]) == 0
     assert "2 of 2 episodes are recorded already" in capsys.readouterr().out
+
+
+def test_hunters_follow_the_task_of_the_episode(order, tmp_path):
+    herds = [{**COWS, "name": name} for name in ("cow", "sheep")]
+    tasks = [{"name": f"hunt {name}", "text": name, "prey": [name]} for name in ("cow", "sheep")]
+    counted = [{**KILL, "objects": [name], "task": f"hunt {name}"} for name in ("cow", "sheep")]
+    callbacks = [{"Task": tasks}, "PrevAction", {"SummonMobs": {"mobs": herds}}]
+    callbacks += [{"Rewards": {"reward_cfg": counted}}, *TASK["callbacks"][2:]]
+    config = {**TASK, "obs_size": [32, 32], "callbacks": callbacks}
+    both = replace(order, env_config=config, agent="perfect-hunter", prey=("pig",), seed=1)
+    list(record(both, tmp_path, 4))
+    hunted = set()
+    for recording in find_recordings(tmp_path):
+        *_, last = recording.infos()
+        told = recording.observations["task_text"]
+        assert bytes(told[0]).rstrip(b"\0").decode() == last["task_text"]
+        assert (told == told[0]).all() and len(told) == len(recording)
+        killed = last["kill_entity"]
+        assert recording.meta["return"] == killed.pop(last["task_text"]) > sum(killed.values())
+        hunted.add(last["task"])
+    assert hunted == {"hunt cow", "hunt sheep"}
+
+
+def test_a_prey_that_no_hunter_knows_is_named(order, tmp_path):
+    config = {**TASK, "callbacks": [{"Task": [{"name": "hunt", "prey": ["cwo"]}]}]}
+    with pytest.raises(InvalidOptionsError, match=r"prey of the task 'hunt'.*Did you mean 'cow'"):
+        list(record(replace(order, env_config=config), tmp_path, 1))
 
 
 def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):

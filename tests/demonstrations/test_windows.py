@@ -7,8 +7,9 @@ import pytest
 
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
 from rllib_minestudio.env.actions import ActionMapper
-from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.recordings import Recording, RecordingWriter
+from rllib_minestudio.recordings.writer import VideoOptions
 
 
 @pytest.mark.parametrize(("length", "burn_in"), [(32, 48), (50, 16), (100, 0), (128, 64)])
@@ -30,6 +31,60 @@ def test_every_step_is_imitated_once_after_the_frames_before_it(recordings, leng
         assert starts.tolist() == ([burn_in - past] if past == steps else [])
         steps += len(ours)
     assert steps == len(recording)
+
+
+def _numbered(path, steps=70):
+    """An episode whose observations, frames and tokens all tell the step."""
+    writer = RecordingWriter(path, VideoOptions(media="jpeg"))
+    writer.begin(np.full((16, 16, 3), 0, np.uint8), {})
+    for t in range(steps):
+        writer.add(
+            {"buttons": t, "camera": 60},
+            0.0,
+            False,
+            t == steps - 1,
+            frame=np.full((16, 16, 3), 3 * (t + 1), np.uint8),
+            info={},
+            seen={"step": np.int64(t), "own.pair": np.array([t, -t], np.float32)},
+        )
+    return Recording(writer.finish({}))
+
+
+@pytest.mark.parametrize(("length", "burn_in"), [(32, 48), (50, 16), (100, 0)])
+def test_observations_line_up_with_frames_and_actions(tmp_path, length, burn_in):
+    recording = _numbered(tmp_path / "numbered")
+    options = WindowOptions(length, burn_in, observation_names=("own.pair", "step"))
+    for window in windows(recording, options):
+        played = np.flatnonzero(window.image.any((1, 2, 3)) | window.first | (window.weight > 0))
+        step = window.observations["step"]
+        assert step.shape == (burn_in + length,) and step.dtype == np.int64
+        np.testing.assert_array_equal(step, window.buttons)
+        np.testing.assert_allclose(window.image.mean((1, 2, 3))[played], 3 * step[played], atol=2)
+        pair = window.observations["own.pair"]
+        assert pair.dtype == np.float32
+        np.testing.assert_array_equal(pair, np.stack([step, -step], axis=1))
+        assert not np.delete(step, played).any()
+
+
+def test_a_batch_holds_them_beside_the_fields(tmp_path):
+    options = WindowOptions(32, 8, observation_names=("own.pair",))
+    batch = stack(list(windows(_numbered(tmp_path / "numbered"), options)))
+    assert set(batch) == {"image", "buttons", "camera", "first", "weight", "own.pair"}
+    assert batch["own.pair"].shape == (3, 40, 2)
+
+
+def test_what_was_not_recorded_is_named_and_so_is_what_was(tmp_path, recordings):
+    options = WindowOptions(8, 0, observation_names=("stepp",))
+    with pytest.raises(RecordingError, match=r"numbered.*'stepp'.*Did you mean 'step'.*own\.pair"):
+        next(windows(_numbered(tmp_path / "numbered"), options))
+    with pytest.raises(RecordingError, match=r"besides frames it has none. Record again"):
+        next(windows(recordings[0], options))
+
+
+@pytest.mark.parametrize("name", ["image", "camera", "weight", "observations"])
+def test_names_of_fields_are_refused(name):
+    with pytest.raises(InvalidOptionsError, match=f"observation_names .* got '{name}'"):
+        WindowOptions(8, 0, observation_names=("step", name))
 
 
 def test_an_epoch_of_the_stream_holds_each_window_once(recordings):

@@ -42,6 +42,7 @@ def read(folder: str) -> str:
         episode = open_episode(path)
         for _ in windows(episode, WindowOptions(4, 2, size=(16, 16))):
             pass
+        dict(episode.observations)
         if hasattr(episode, "infos"):
             for _ in episode.infos():
                 pass
@@ -84,6 +85,18 @@ def _columns(**changes) -> bytes:
     return stream.getvalue()
 
 
+def _observed(column: np.ndarray) -> Callable[[Path], str]:
+    """A column of observations that is not what the description says."""
+
+    def change(episode: Path) -> None:
+        meta = json.loads((episode / EPISODE_FILE).read_text())
+        meta["observations"] = {"x": {"shape": [4], "dtype": "uint8"}}
+        (episode / EPISODE_FILE).write_text(json.dumps(meta))
+        (episode / STEPS_FILE).write_bytes(_columns(**{"obs/x": column}))
+
+    return _changed(change)
+
+
 def _flipped(content: bytes, position: int) -> bytes:
     return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
 
@@ -111,6 +124,32 @@ def cases() -> Iterator[Case]:
         yield Case(f"keys {str(keys)[:20]}", _meta(keys=keys), read)
     for name, value in (("video", 5), ("return", "x"), ("return", float("nan")), ("version", [])):
         yield Case(f"{name} {value!r}", _meta(**{name: value}), read)
+    one = {"shape": [1], "dtype": "uint8"}
+    for name, told in (
+        ("a list", [one]),
+        ("a number", 5),
+        ("a text", {"x": "uint8"}),
+        ("a column that is not there", {"x": one}),
+        ("too many", {f"x{i}": one for i in range(1000)}),
+        ("objects", {"x": {"shape": [1], "dtype": "O"}}),
+        ("a structure", {"x": {"shape": [1], "dtype": [["a", "u1"]]}}),
+        ("complex numbers", {"x": {"shape": [1], "dtype": "complex128"}}),
+        ("a negative side", {"x": {"shape": [-1], "dtype": "uint8"}}),
+        ("a side that is no integer", {"x": {"shape": [1.0], "dtype": "uint8"}}),
+        ("no shape", {"x": {"dtype": "uint8"}}),
+        ("many sides", {"x": {"shape": [1] * 60, "dtype": "uint8"}}),
+        ("too large", {"x": {"shape": [2**20, 2**10], "dtype": "uint8"}}),
+        ("too large together", {f"x{i}": {"shape": [2**22], "dtype": "uint8"} for i in range(99)}),
+    ):
+        yield Case(f"observations: {name}", _meta(observations=told), read)
+    for name, column in (
+        ("too few rows", np.zeros((STEPS - 1, 4), np.uint8)),
+        ("another shape", np.zeros((STEPS, 2, 2), np.uint8)),
+        ("another dtype", np.zeros((STEPS, 4), np.int8)),
+        ("objects", np.array([{}] * STEPS, object)),
+        ("gigabytes of zeros", np.zeros((STEPS, 10**8), np.uint8)),
+    ):
+        yield Case(f"obs/x: {name}", _observed(column), read)
     for name, text in (
         ("nested", b"[" * 100_000),
         ("a list", b"[]"),

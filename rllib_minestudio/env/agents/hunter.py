@@ -184,7 +184,7 @@ def _checked_prey(prey: Any, owner: str) -> frozenset[str]:
         problems.add("prey", prey, "must be a list of animals, such as [cow]")
         prey = []
     for name in prey:
-        if name not in BODIES:
+        if not isinstance(name, str) or name not in BODIES:
             problems.unknown("prey", name, BODIES)
     problems.raise_if_any()
     return frozenset(prey)

@@ -126,6 +126,24 @@ def test_mistakes_are_named(spec, message):
         build_callbacks([spec])
 
 
+HUNT = {"event": "kill_entity", "objects": ["cow"], "reward": 1.0, "identity": "cow"}
+
+
+@pytest.mark.parametrize("act", [build_callbacks, check_callbacks])
+def test_rewards_are_for_tasks_that_there_are(act):
+    rewards = {"Rewards": [{**HUNT, "max_reward_times": 3, "task": "cows"}]}
+    cows, others = {"Task": [{"name": "cows"}]}, {"Task": [{"name": "cow"}, {"name": "sheep"}]}
+    act([cows, rewards])
+    act([{"Compose": {"callbacks": [cows, others]}}, rewards])
+    act([OnlyAfterReset("iron"), rewards])  # it may name tasks of its own
+    with pytest.raises(InvalidOptionsError, match=r"reward_cfg\[0\]\.task .*Did you mean 'cow'"):
+        act([others, rewards])
+    with pytest.raises(InvalidOptionsError, match="list Task first; got 'cows'"):
+        act([others, rewards, cows])
+    with pytest.raises(InvalidOptionsError, match="task must be the name of a task"):
+        act([{"Rewards": [{**HUNT, "max_reward_times": 3, "task": 5}]}])
+
+
 def test_a_check_calls_no_constructor_of_the_users():
     explosive = "users_tasks.Explosive"
     check_callbacks([explosive, {"Compose": {"callbacks": [explosive]}}])

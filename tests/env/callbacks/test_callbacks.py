@@ -9,6 +9,7 @@ import pytest
 
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.callbacks import Compose, MinecraftCallback, RewardsCallback
+from rllib_minestudio.errors import InvalidOptionsError
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 1}
 IDLE = {"buttons": 0, "camera": 60}
@@ -58,6 +59,29 @@ def test_rules_of_one_identity_share_their_limit():
     separate = RewardsCallback([shared[0], {**shared[1], "identity": "shear"}])
     separate.after_reset(None, {}, {})
     assert pay(separate, cow=2, sheep=5) == 3.5
+
+
+def test_a_rule_with_a_task_pays_in_its_episodes_only():
+    rewards = RewardsCallback([rule(task="cows"), rule(objects=["pig"], identity="any")])
+
+    def told(task, **counts):
+        return {"kill_entity": counts, "task": task}
+
+    def paid(task, **counts):
+        return rewards.after_step(None, {}, 0.0, False, False, told(task, **counts))[1]
+
+    rewards.after_reset(None, {}, told("cows"))
+    assert paid("cows", cow=1) == 1.0
+    rewards.after_reset(None, {}, told("sheep", cow=1))
+    assert paid("sheep", cow=3, pig=1) == 1.0  # for the pig
+    assert paid("cows", cow=3, pig=1) == 0.0  # nothing late, whoever changes the task meanwhile
+    assert paid("cows", cow=4, pig=1) == 1.0
+
+
+def test_a_rule_with_a_task_needs_somebody_to_name_the_task():
+    env = MineStudioEnv(SMALL, callbacks=[{"Rewards": [rule(task="cows")]}])
+    with pytest.raises(InvalidOptionsError, match="list Task or TaskFile before Rewards"):
+        env.reset()
 
 
 def test_summoned_mobs_surround_the_player():

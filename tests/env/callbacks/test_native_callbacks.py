@@ -120,36 +120,51 @@ def test_the_task_is_drawn_and_told():
     assert one.task_cfg == [{"name": "mine"}]
 
 
-def test_the_previous_action_is_that_of_the_callbacks_before(caplog):
-    minestudio_env._note_left_out.cache_clear()
+def test_a_tasks_text_is_in_every_observation_as_bytes():
+    tasks = [{"name": "chop", "text": "fälle den Baum"}, {"name": "idle"}]
+    env = MineStudioEnv(SMALL, callbacks=[{"Task": {"task_cfg": tasks, "max_text_bytes": 15}}])
+    seen = set()
+    for i in range(8):
+        obs, info = env.reset(seed=i)
+        for told in (obs, env.step(IDLE)[0]):
+            assert told["task_text"].shape == (15,) and told["task_text"].dtype == np.uint8
+            assert bytes(told["task_text"]).rstrip(b"\0").decode() == info["task_text"]
+            assert set(told) == {"image", "task_text"}
+            told["task_text"][:] = 1  # whoever changes it changes nobody else's
+        seen.add(info["task"])
+    assert seen == {"chop", "idle"}
+
+
+def test_the_previous_action_is_that_of_the_callbacks_before():
     env = MineStudioEnv(SMALL, callbacks=[{"MaskActions": {"attack": 0}}, "PrevAction"])
     obs, _ = env.reset(seed=1)
-    assert set(obs) == {"image"}
-    told = env.sim.obs["env_prev_action"]
+    told = obs["env_prev_action"]
     assert len(told) == 21 and not any(value.any() for value in told.values())
     keys = {"attack": 1, "jump": 1, "camera": np.array([0.0, 4.0])}
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            obs, *_ = env.step(env.sim.env_action_to_agent_action(keys))
-    assert set(obs) == {"image"}
-    told = env.sim.obs["env_prev_action"]
+    for _ in range(2):
+        obs, *_ = env.step(env.sim.env_action_to_agent_action(keys))
+    told = obs["env_prev_action"]
     pressed = [key for key, value in told.items() if key != "camera" and value]
     assert pressed == ["jump"]
     assert told["camera"][0] == 0.0 and 3.0 < told["camera"][1] < 5.0
     assert {(value.shape, value.dtype.kind) for value in told.values()} == {((), "i"), ((2,), "f")}
     assert env.render().shape == (360, 640, 3)
-    assert caplog.text.count("'env_prev_action'") <= 1  # reset has said so already
+
+
+class AddsCompass:
+    def after_step(self, sim, obs, *result):
+        return {**obs, "compass": np.zeros(2)}, *result
 
 
 def test_what_policies_do_not_see_is_said_once_by_name(caplog):
     minestudio_env._note_left_out.cache_clear()
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            env = MineStudioEnv(SMALL, callbacks=["PrevAction", {"Task": [{"name": "dig"}]}])
-            env.reset()
-            env.step(IDLE)
-    (record,) = caplog.records
-    assert "'env_prev_action'" in record.getMessage()  # the task is told in the info
+            env = MineStudioEnv(SMALL, callbacks=[AddsCompass(), {"Task": [{"name": "dig"}]}])
+            assert set(env.reset()[0]) == set(env.step(IDLE)[0]) == {"image", "task_text"}
+            assert "compass" in env.sim.obs
+    (record,) = caplog.records  # the task is told in the info
+    assert "'compass'" in record.getMessage() and "observation_spaces(self)" in record.getMessage()
 
 
 def test_the_speed_test_prints_every_so_often(capsys):
@@ -179,6 +194,16 @@ def test_the_speed_test_prints_every_so_often(capsys):
         ({"Task": []}, r"must be a non-empty list"),
         ({"Task": [{"nmae": "dig"}]}, r"task_cfg\[0\]\.name must be the name"),
         ({"Task": [{"name": "dig", "text": 3}]}, r"task_cfg\[0\]\.text must say in words"),
+        ({"Task": [{"name": "dig", "text": "a\0b"}]}, r"task_cfg\[0\]\.text must say in words"),
+        ({"Task": [{"name": "dig", "text": "\ud800"}]}, r"task_cfg\[0\]\.text must say in words"),
+        (
+            {"Task": {"task_cfg": [{"name": "dig", "text": "ä" * 40}]}},
+            r"text of the task 'dig' must be at most max_text_bytes=64 .* set max_text_bytes: 80",
+        ),
+        (
+            {"Task": {"task_cfg": {"name": "dig"}, "max_text_bytes": 0}},
+            r"max_text_bytes must be an integer from 1 to 4096; got 0",
+        ),
         ({"SpeedTest": 0}, r"interval must be an integer from 1"),
         ({"PrevAction": {"keys": []}}, r"unknown argument 'keys'"),
     ],
