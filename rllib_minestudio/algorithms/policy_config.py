@@ -115,12 +115,8 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
             }
         try:
             env = resolve_env(self.env)
-            if (
-                isinstance(env, type)
-                and issubclass(env, MineStudioEnv)
-                and hasattr(env, "spaces_of")
-            ):
-                return env.spaces_of(self.env_config)
+            if isinstance(env, type) and issubclass(env, MineStudioEnv):
+                return dict(env.spaces_of(self.env_config))
         except InvalidOptionsError:  # which is reported as the environment's
             pass
         return None

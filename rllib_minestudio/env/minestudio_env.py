@@ -124,6 +124,21 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         checked = EnvOptions.from_mapping(options)
         return observation_space(checked.obs_size, declaring_callbacks(checked.callbacks))
 
+    @classmethod
+    def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, spaces.Dict]:
+        """Return `observation_space` and `action_space` that an environment of these options has.
+
+        Args:
+            options: The fields of `EnvOptions`.
+
+        Raises:
+            InvalidOptionsError: If any option is wrong; lists all problems.
+        """
+        return {
+            "observation_space": cls.space_of(options),
+            "action_space": _action_space(EnvOptions.from_mapping(options)),
+        }
+
     @property
     def backend(self) -> Backend:
         """The game, as callbacks see it."""
