@@ -95,3 +95,7 @@ class EnvPoolError(MineStudioError, RuntimeError):
 
 class PartLostError(MineStudioError, RuntimeError):
     """A part of the training system died or hung too often to go on."""
+
+
+class PolicyContractError(MineStudioError):
+    """A policy does not do what env runners and learners rely on."""
