@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -11,7 +12,11 @@ BYTES = 256
 
 
 class FrameEncoder(nn.Module):
-    """Three convolutions and a linear layer (Mnih et al. 2015, "Human-level control", Methods)."""
+    """Three convolutions and a linear layer (Mnih et al. 2015, "Human-level control", Methods).
+
+    Orthogonal weights keep what differs between frames as large from layer to layer (Saxe et al.
+    2014); with PyTorch's own, frames would look all but alike to the heads.
+    """
 
     def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...], size: int) -> None:
         """Creates the layers for frames of one shape, (height, width, 3)."""
@@ -29,12 +34,16 @@ class FrameEncoder(nn.Module):
         with torch.no_grad():
             features = self.convolutions(torch.zeros(1, 3, *shape[:2])).shape[1]
         self.linear = nn.Linear(features, size)
+        for layer in (*self.convolutions, self.linear):
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.orthogonal_(layer.weight, math.sqrt(2))
+                nn.init.zeros_(layer.bias)
 
     def forward(self, image_bthwc: Tensor) -> Tensor:
         """[B, T, H, W, 3] uint8 -> [B, T, size]."""
         shape = image_bthwc.shape
         # The strides stay those of channels-last, which is what the convolutions are fastest with.
-        image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).float() / 255
+        image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).float() / 127.5 - 1
         return self.linear(self.convolutions(image_nchw)).view(shape[0], shape[1], -1)
 
 

@@ -3,7 +3,7 @@
 Shapes for frames of 64 x 64, a text, and a chunk of T::
 
     image [B, T, 64, 64, 3] -> FrameEncoder, task_text [B, T, 64] -> TextEncoder, ...
-        -> summed [B, T, 256] -> ReLU -> GRU -> LayerNorm [B, T, 256] -> heads
+        -> summed [B, T, 256] -> LayerNorm, ReLU -> + GRU -> LayerNorm [B, T, 256] -> heads
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ class ConvGRUNetwork(nn.Module):
             count = sum(int(np.prod(parts[name].shape)) for name in self._numbers)
             self.numbers = NumbersEncoder(count, size)
         self._texts = [name for name in parts if _layer(name) in self.texts]
-        self.gru = nn.GRUCell(config.hidden_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size)
+        self.gru = nn.GRUCell(size, size)
+        self.features_norm = nn.LayerNorm(size)
+        self.norm = nn.LayerNorm(size)
         self.action_head = action_head
-        self.value_head = ValueHead(config.hidden_size)
+        self.value_head = ValueHead(size)
 
     def forward(
         self, obs: Mapping[str, Any], first_bt: Tensor, state: Mapping[str, Tensor]
@@ -77,7 +78,7 @@ class ConvGRUNetwork(nn.Module):
         Returns:
             The latent [B, T, hidden_size], and the state after the chunk.
         """
-        x_bte = F.relu(self._features(flattened(obs)))
+        x_bte = F.relu(self.features_norm(self._features(flattened(obs))))
         # All that does not depend on the memory at once; the rest step by step.
         gates_btg = F.linear(x_bte, self.gru.weight_ih, self.gru.bias_ih)
         keep_bt1 = (~first_bt).unsqueeze(-1).to(x_bte.dtype)
@@ -85,7 +86,8 @@ class ConvGRUNetwork(nn.Module):
         for gates_bg, keep_b1 in zip(gates_btg.unbind(1), keep_bt1.unbind(1), strict=True):
             hidden_be = self._remember(gates_bg, hidden_be * keep_b1)
             latents.append(hidden_be)
-        return self.norm(torch.stack(latents, dim=1)), {MEMORY: hidden_be}
+        # What is seen now reaches the heads beside what is remembered, not through it alone.
+        return self.norm(x_bte + torch.stack(latents, dim=1)), {MEMORY: hidden_be}
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
         """Returns the empty memory for ``batch`` environments, on the network's device."""
