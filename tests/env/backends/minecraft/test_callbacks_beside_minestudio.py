@@ -150,7 +150,9 @@ def test_the_arguments_are_minestudios(theirs, name):
         for package in (ours, theirs)
     )
     original = [each for each in original if each.kind != each.VAR_KEYWORD]
+    native, own = list(native)[: len(original)], list(native)[len(original) :]
     assert [each.name for each in native] == [each.name for each in original]
+    assert all(each.default is not each.empty for each in own)
     for mine, its in zip(native, original, strict=True):
         default = tuple(its.default) if isinstance(its.default, list) else its.default
         assert mine.default == default, mine.name
