@@ -17,7 +17,7 @@ BATCH, TIME = 3, 11
 
 
 def observations(policy: RecurrentRLModule) -> dict[str, Any]:
-    """Return a chunk of samples of the policy's space, nested, [B, T, ...] each; always the same."""
+    """Return a chunk of samples of the space, nested, [B, T, ...] each; always the same."""
     space = policy.observation_space
     space.seed(0)
     samples = [flattened(space.sample()) for _ in range(BATCH * TIME)]

@@ -34,11 +34,17 @@ environment's in [callbacks.md](callbacks.md), the options of an evaluation in
 This page is made from the code: `python -m rllib_minestudio.algorithms.options.listing`.
 """
 
-_MODEL = """\
+_VPT = """\
 ## The fields of `VPTConfig`
 
 `model` takes them beside `preset`, `weights` and `freeze`. Defaults are those of the preset `1x`,
 which is the default itself unless `weights` decide; [vpt.md](vpt.md) has the other presets.
+"""
+
+_CONV_GRU = """\
+## The fields of `ConvGRUConfig`
+
+`model` takes them beside `weights` and `freeze`, with `module_class: ConvGRU` ([policies.md](policies.md)).
 """
 
 _TYPES = {
@@ -53,7 +59,9 @@ _TYPES = {
 
 def page() -> str:
     """Return docs/options.md."""
-    from rllib_minestudio.models.vpt.config import VPTConfig  # late: it takes torch along
+    # Late: they take torch along.
+    from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
+    from rllib_minestudio.models.vpt.config import VPTConfig
 
     parts = [_INTRODUCTION]
     for name, options in ALGORITHMS.items():
@@ -61,7 +69,8 @@ def page() -> str:
         for option in fields(options):
             if (group := group_of(option)) is not None:
                 parts.append(f"### {name}: `{option.name}`\n\n{_table(group)}")
-    return "\n".join([*parts, f"{_MODEL}\n{_table(VPTConfig)}"])
+    parts.append(f"{_VPT}\n{_table(VPTConfig)}")
+    return "\n".join([*parts, f"{_CONV_GRU}\n{_table(ConvGRUConfig)}"])
 
 
 def help_text() -> str:
