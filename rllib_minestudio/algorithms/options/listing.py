@@ -44,7 +44,8 @@ which is the default itself unless `weights` decide; [vpt.md](vpt.md) has the ot
 _CONV_GRU = """\
 ## The fields of `ConvGRUConfig`
 
-`model` takes them beside `weights` and `freeze`, with `module_class: ConvGRU` ([policies.md](policies.md)).
+With `module_class: ConvGRU` ([policies.md](policies.md)), `model` takes them beside `weights` and
+`freeze`.
 """
 
 _TYPES = {

@@ -37,7 +37,7 @@ class FrameEncoder(nn.Module):
         for layer in (*self.convolutions, self.linear):
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 nn.init.orthogonal_(layer.weight, math.sqrt(2))
-                nn.init.zeros_(layer.bias)
+                layer.bias.data.zero_()
 
     def forward(self, image_bthwc: Tensor) -> Tensor:
         """[B, T, H, W, 3] uint8 -> [B, T, size]."""
