@@ -22,8 +22,8 @@ agents:
   perfect-hunter   knows where every animal is and turns at once
   random           any action
 
-A hunter hunts what the episode's task says, where it says so: `Task: [{name: hunt cows, prey: [cow]},
-{name: hunt sheep, prey: [sheep]}]` among the callbacks gives demonstrations of both.
+A hunter hunts what the episode's task says, where it says so: `Task: [{name: hunt cows,
+prey: [cow]}, {name: hunt sheep, prey: [sheep]}]` among the callbacks gives demonstrations of both.
 """
 
 EXAMPLES = """\

@@ -58,7 +58,8 @@ class HumanLimits:
 class HumanlikeHunter:
     """Hunts like `ScriptedHunter`, within `HumanLimits`.
 
-    It follows the prey of an episode's task, too. One seed, and one environment's episode, give the same play every time.
+    It follows the prey of an episode's task, too. One seed, and one environment's episode, give
+    the same play every time.
     """
 
     def __init__(
