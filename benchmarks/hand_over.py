@@ -89,7 +89,7 @@ def make_fragment(index: int) -> Fragment:
     zeros = np.zeros(STEPS, np.float32)
     no = np.zeros(STEPS, np.bool_)
     return Fragment(
-        obs=rng.integers(0, 256, (STEPS, HEIGHT, WIDTH, 3), np.uint8),
+        obs={"image": rng.integers(0, 256, (STEPS, HEIGHT, WIDTH, 3), np.uint8)},
         action={name: np.zeros(STEPS, np.int64) for name in ("buttons", "camera")},
         reward=zeros,
         first=no,
@@ -98,9 +98,9 @@ def make_fragment(index: int) -> Fragment:
         logp=zeros,
         value=zeros,
         bootstrap_value=zeros,
-        final_obs=np.empty((0, HEIGHT, WIDTH, 3), np.uint8),
+        final_obs={"image": np.empty((0, HEIGHT, WIDTH, 3), np.uint8)},
         state_in={name: rng.random(shape, np.float32) for name, shape in STATE.items()},
-        last_obs=np.zeros((HEIGHT, WIDTH, 3), np.uint8),
+        last_obs={"image": np.zeros((HEIGHT, WIDTH, 3), np.uint8)},
         last_first=False,
         last_value=0.0,
         weights_version_min=0,
@@ -117,7 +117,7 @@ def nbytes(fragment: Fragment) -> int:
 
 def read_arrays(fragment: Fragment) -> list[np.ndarray]:
     """What the learner copies into its batch."""
-    return [fragment.obs, *fragment.state_in.values()]
+    return [*fragment.obs.values(), *fragment.state_in.values()]
 
 
 def read_all(fragment: Fragment) -> None:

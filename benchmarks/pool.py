@@ -138,7 +138,7 @@ class Pool:
         started, steps = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - started) < TURN_S:
             step = self._pool.recv(batch_size)
-            self._pool.send(step.rows, self._act(step.rows, step.obs, ~step.answered))
+            self._pool.send(step.rows, self._act(step.rows, step.obs["image"], ~step.answered))
             steps += len(step.rows)
         return steps / elapsed
 

@@ -21,8 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.rollout import RolloutSession
+from rllib_minestudio.models.vpt import VPTConfig
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 
 FRAGMENT_STEPS = 256
 
@@ -49,23 +50,25 @@ def main() -> None:
 def measure(size: str, envs: int, steps: int, repeats: int) -> list[str]:
     """One row of the table, without its name."""
     torch.manual_seed(0)
-    network = VPTNetwork(VPTConfig.from_options({"preset": size})).eval()
-    height, width, channels = network.config.img_shape
+    config = VPTConfig.from_options({"preset": size})
+    module = VPTRLModule(model_config={"preset": size}, **spaces_of(config)).eval()
+    height, width, channels = config.img_shape
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (envs, steps, height, width, channels), np.uint8)
     first = np.zeros((envs, steps), bool)
-    policy, beside = (RolloutSession(network, envs) for _ in range(2))
+    policy, beside = (module.make_rollout_session(envs) for _ in range(2))
     latents = PriorLatents(
-        network, num_envs=envs, context_length=steps, batch_size=1, carry_state=True
+        module, num_envs=envs, context_length=steps, batch_size=1, carry_state=True
     )
 
     def act(session: RolloutSession) -> None:
         for t in range(steps):
-            session.act(torch.from_numpy(frames[:, t].copy()), torch.from_numpy(first[:, t].copy()))
+            image = torch.from_numpy(frames[:, t].copy())
+            session.act({"image": image}, torch.from_numpy(first[:, t].copy()))
 
     ways: list[Callable[[], object]] = [
         lambda: act(policy),
-        lambda: latents.advance(list(range(envs)), list(frames), list(first)),
+        lambda: latents.advance(list(range(envs)), [{"image": own} for own in frames], list(first)),
         lambda: act(beside),
     ]
     seconds: list[list[float]] = [[] for _ in ways]
@@ -77,11 +80,11 @@ def measure(size: str, envs: int, steps: int, repeats: int) -> list[str]:
             way()
             times.append(time.perf_counter() - started)
     acting, whole, stepwise = (1e3 * statistics.median(times) / (envs * steps) for times in seconds)
-    memory = sum(t[0].numel() * t.element_size() for t in network.initial_state(1))
+    memory = sum(t[0].numel() * t.element_size() for t in module.initial_state(1).values())
     megabytes = (
         FRAGMENT_STEPS * height * width * channels,
         memory,
-        FRAGMENT_STEPS * network.config.hidsize * 4,
+        FRAGMENT_STEPS * config.hidsize * 4,
     )
     slower = f"{whole / acting:.0%} ({stepwise / acting:.0%} step by step)"
     return [

@@ -135,9 +135,9 @@ class BareLoop:
         """Play so many steps in each environment."""
         for _ in range(steps):
             decision = self._session.act(
-                torch.from_numpy(self._frames), torch.from_numpy(self._first)
+                {"image": torch.from_numpy(self._frames)}, torch.from_numpy(self._first)
             )
-            tokens = {name: tensor[:, 0].numpy() for name, tensor in decision.actions.items()}
+            tokens = {name: tensor.numpy() for name, tensor in decision.actions.items()}
             for i, env in enumerate(self._envs):
                 action = {name: values[i] for name, values in tokens.items()}
                 obs, _, terminated, truncated, _ = env.step(action)

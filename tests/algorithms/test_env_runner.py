@@ -29,7 +29,8 @@ def test_fragments_are_contiguous_and_mark_episodes(runner):
     first, second = runner.sample(), runner.sample()
     for before, after in zip(first.fragments, second.fragments, strict=True):
         assert (before.env_id, before.index + 1) == (after.env_id, after.index)
-        np.testing.assert_array_equal(before.last_obs, after.obs[0])
+        assert before.last_obs.keys() == after.obs.keys() == {"image"}
+        np.testing.assert_array_equal(before.last_obs["image"], after.obs["image"][0])
         assert before.last_first == after.first[0]
         first_flags = np.concatenate([before.first, after.first])
         ends = np.concatenate([before.truncated, after.truncated])
@@ -40,7 +41,7 @@ def test_fragments_are_contiguous_and_mark_episodes(runner):
 
 def test_rewards_belong_to_the_action_in_their_row(runner):
     for fragment in runner.sample().fragments:
-        red = fragment.obs[:, 0, 0, 0] == 255
+        red = fragment.obs["image"][:, 0, 0, 0] == 255
         token = fragment.action["buttons"]
         attacks = (token < 8640) & (token // 4 % 2 == 1)
         np.testing.assert_array_equal(fragment.reward, (attacks == red).astype(np.float32))
@@ -65,7 +66,7 @@ def test_episode_returns_add_up(runner):
 def test_environments_differ_and_follow_from_the_seed(make_config):
     def play():
         runner = MineStudioEnvRunner(config=make_config(), worker_index=0, num_workers=0)
-        return np.stack([fragment.obs for fragment in runner.sample().fragments])
+        return np.stack([fragment.obs["image"] for fragment in runner.sample().fragments])
 
     first, second = play(), play()
     np.testing.assert_array_equal(first, second)

@@ -82,7 +82,7 @@ class Harness:
     @property
     def network(self) -> Any:
         """The policy in training."""
-        return self.learner.vpt.network
+        return self.learner.policy.network
 
     def publish(self) -> None:
         """Give the learner's weights to the env runner."""

@@ -18,7 +18,7 @@ from rllib_minestudio.models.vpt import VPTState
 
 def forward(network: Any, fragments: Sequence[Any]) -> Any:
     """The network over whole fragments, each from the memory that it began with."""
-    image = torch.from_numpy(np.stack([f.obs for f in fragments]))
+    image = torch.from_numpy(np.stack([f.obs["image"] for f in fragments]))
     first = torch.from_numpy(np.stack([f.first for f in fragments]))
     states = [f.state_in for f in fragments]
     state = {n: torch.from_numpy(np.stack([s[n] for s in states])) for n in states[0]}

@@ -53,7 +53,8 @@ def test_fragments_of_an_environment_are_contiguous(make_harness):
     for before, after in pairwise(fragments):
         if before.env_id == after.env_id:
             assert after.index == before.index + 1
-            np.testing.assert_array_equal(before.last_obs, after.obs[0])
+            assert before.last_obs.keys() == after.obs.keys() == {"image"}
+            np.testing.assert_array_equal(before.last_obs["image"], after.obs["image"][0])
         by_env[before.env_id] += 1
     assert len(by_env) == 4
 

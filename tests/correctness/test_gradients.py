@@ -66,7 +66,7 @@ def naive_gradient(harness, fragments, targets, rows):
         for name in ("advantage", "value_target", "proximal_logp", "weight")
     }
     harness.network.zero_grad()
-    prior = harness.learner._prior.network
+    prior = harness.learner._prior.module.network
     kl_coeff = harness.config.kl_coeff * harness.config.kl_decay**harness.iteration
     kept = [fragments[i] for i in rows]
     naive.loss(harness.network, prior, kept, chosen, harness.config, kl_coeff).backward()

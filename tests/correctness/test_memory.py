@@ -20,7 +20,8 @@ def test_no_more_than_two_minibatches_are_on_the_device(make_harness, monkeypatc
     class Counted(TrainingBatch):
         def __init__(self, **arguments):
             super().__init__(**arguments)
-            alive[id(self.image)] = weakref.ref(self.image)
+            image = self.obs["image"]
+            alive[id(image)] = weakref.ref(image)
             images = [image for reference in alive.values() if (image := reference()) is not None]
             most.append(len({image.untyped_storage().data_ptr() for image in images}))
 

@@ -22,7 +22,7 @@ def zeroed_prior_memory(monkeypatch):
     advance = PriorLatents.advance
 
     def forgetful(self, *arguments):
-        for tensor in self._memory:
+        for tensor in self._memory.values():
             tensor.zero_()
         return advance(self, *arguments)
 
@@ -34,7 +34,7 @@ def prior_memory_of_another(monkeypatch):
     advance = PriorLatents.advance
 
     def confused(self, *arguments):
-        for tensor in self._memory:
+        for tensor in self._memory.values():
             tensor.copy_(tensor.roll(1, dims=0))
         return advance(self, *arguments)
 

@@ -25,7 +25,7 @@ def harness_with_kl_zero(make_harness, **options):
     with torch.no_grad():  # a network that was just initialised is all but uniform
         for parameter in harness.network.pi_head.parameters():
             parameter.mul_(SHARPER)
-    harness.learner._prior.follow(harness.network, version=1)
+    harness.learner._prior.follow(harness.learner.policy, version=1)
     harness.publish_prior()
     harness.publish()
     return harness

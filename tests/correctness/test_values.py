@@ -102,7 +102,7 @@ def _evaluate(harness, sequences):
     from rllib_minestudio.algorithms.learner.forward import evaluate
 
     return evaluate(
-        harness.learner.vpt,
+        harness.learner.policy,
         sequences,
         stream=harness.learner._stream,
         context_length=harness.config.context_length,

@@ -11,15 +11,20 @@ import torch
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.reference_policy import LEARNER_STATE, ReferencePolicy, load_prior
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.heads import kl_divergence
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 
 
-def network(seed):
+def module(seed):
     torch.manual_seed(seed)
-    return VPTNetwork(VPTConfig.from_options(tiny_model()))
+    spaces = spaces_of(VPTConfig.from_options(tiny_model()))
+    return VPTRLModule(model_config=tiny_model(), **spaces)
+
+
+def network(seed):
+    return module(seed).network
 
 
 def arrays(of):
@@ -72,17 +77,20 @@ def test_what_there_is_no_prior_for_is_refused_with_a_way_out(make_config, files
 
 
 def test_the_divergence_is_that_of_the_networks_with_their_memories():
-    ours, prior = network(0), network(1)
-    session, reference = RolloutSession(ours, 2), ReferencePolicy(ours, arrays(prior), 2)
-    states = [net.initial_state(2) for net in (ours, prior)]
+    ours, prior = module(0), module(1)
+    session, reference = ours.make_rollout_session(2), ReferencePolicy(ours, prior.get_state(), 2)
+    networks = [ours.network, prior.network]
+    states = [net.initial_state(2) for net in networks]
     generator = torch.Generator().manual_seed(0)
     for t in range(5):
         shape = (2, IMAGE_SIZE, IMAGE_SIZE, 3)
         image = torch.randint(256, shape, dtype=torch.uint8, generator=generator)
         first = torch.tensor([t == 0, t in (0, 3)])
-        found = reference.divergence(image, first, session.act(image, first).logits)
+        obs = {"image": image}
+        decision = session.act(obs, first)
+        found = reference.divergence(obs, first, decision.distribution)
         logits = []
-        for i, net in enumerate((ours, prior)):
+        for i, net in enumerate(networks):
             with torch.no_grad():
                 output = net(image[:, None], first[:, None], states[i])
             states[i] = output.state

@@ -11,10 +11,10 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.models.recurrent_batch import FIRST
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, weights_problems
 from rllib_minestudio.models.vpt_rl_module import LOGITS, VALUE, VPTRLModule
-from rllib_minestudio.models.recurrent_batch import FIRST
 from tests.models.value_statistics import take_in
 
 ACTION_SPACE = gym.spaces.Dict(

@@ -67,7 +67,7 @@ def test_without_exploring_the_most_probable_actions_are_taken(make_config, make
     runner = make_runner(config, num_workers=0)
     (fragment,) = runner.sample().fragments
     batch = {
-        Columns.OBS: {"image": fragment.obs[None]},
+        Columns.OBS: {"image": fragment.obs["image"][None]},
         "first": fragment.first[None],
         Columns.STATE_IN: {name: part[None] for name, part in fragment.state_in.items()},
     }

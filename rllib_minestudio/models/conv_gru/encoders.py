@@ -34,10 +34,11 @@ class FrameEncoder(nn.Module):
         with torch.no_grad():
             features = self.convolutions(torch.zeros(1, 3, *shape[:2])).shape[1]
         self.linear = nn.Linear(features, size)
-        for layer in (*self.convolutions, self.linear):
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                nn.init.orthogonal_(layer.weight, math.sqrt(2))
-                layer.bias.data.zero_()
+        for name, parameter in self.named_parameters():
+            if name.endswith("weight"):
+                nn.init.orthogonal_(parameter, math.sqrt(2))
+            else:
+                nn.init.zeros_(parameter)
 
     def forward(self, image_bthwc: Tensor) -> Tensor:
         """[B, T, H, W, 3] uint8 -> [B, T, size]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -41,9 +42,9 @@ def trace(pool, steps=STEPS, min_ready=1):
             final = step.final_obs.get(row)
             traces[row].append(
                 (
-                    int(step.obs[k, 0, 0, 0]),
+                    int(step.obs["image"][k, 0, 0, 0]),
                     *(array[k].item() for array in step[2:6]),
-                    None if final is None else int(final[0, 0, 0]),
+                    None if final is None else int(final["image"][0, 0, 0]),
                 )
             )
         for episode in step.episodes:
@@ -122,10 +123,19 @@ def test_an_exception_replaces_its_environment_alone(make_pool, tmp_path):
     assert pool.restarts == {"error": 1}
 
 
-def test_spaces_that_cannot_be_carried_are_refused():
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (CountingEnv().observation_space["image"], r"must be a Dict, such as Dict\(image=Box"),
+        (gym.spaces.Dict(), "must be a Dict, such as"),
+        (gym.spaces.Dict(text=gym.spaces.Text(9)), "'text' of the .* must be a Box, Discrete"),
+    ],
+    ids=["no Dict", "no parts", "no numbers"],
+)
+def test_spaces_that_cannot_be_carried_are_refused(space, message):
     env = CountingEnv()
-    env.observation_space = env.observation_space["image"]
-    with pytest.raises(InvalidOptionsError, match="must be a Dict with an 'image'"):
+    env.observation_space = space
+    with pytest.raises(InvalidOptionsError, match=message):
         InlineEnvs([lambda: env], gamma=1.0)
 
 

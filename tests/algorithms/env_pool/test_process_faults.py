@@ -143,7 +143,7 @@ def test_one_that_is_killed_from_outside_is_replaced(make_pool, waits):
     assert (step.truncated[0], step.reward[0]) == (True, 0.0)
     assert 0 in step.final_obs
     assert pool.restarts == {"died": 1}
-    assert next(steps).obs[0, 0, 0, 0] == 1
+    assert next(steps).obs["image"][0, 0, 0, 0] == 1
 
 
 def test_a_death_is_noticed_though_a_forked_process_keeps_the_connection_open(make_pool):

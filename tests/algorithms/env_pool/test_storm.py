@@ -67,7 +67,7 @@ def check_fragments(fragments):
         assert fragment.index == number
         for name in ("reward", "logp", "value"):
             assert np.isfinite(getattr(fragment, name)).all(), name
-        shown = np.append(fragment.obs[:, 0, 0, 0], fragment.last_obs[0, 0, 0])
+        shown = np.append(fragment.obs["image"][:, 0, 0, 0], fragment.last_obs["image"][0, 0, 0])
         first = np.append(fragment.first, fragment.last_first)
         if number:
             assert (shown[0], first[0]) == last

@@ -9,6 +9,7 @@ import torch
 from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.action_distribution import ActionDistribution, JointCategorical
 from rllib_minestudio.models.vpt.heads import NULL_CAMERA
 from rllib_minestudio.recordings import RecordingWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE
@@ -38,17 +39,21 @@ def recordings(tmp_path_factory):
 def test_the_camera_counts_where_it_moves_and_nothing_where_the_weight_is_zero():
     torch.manual_seed(0)
     logits = {"buttons": torch.randn(1, 3, 5), "camera": torch.randn(1, 3, 121)}
+    # As they are: the closed form below reads them as log-probabilities.
+    distribution = ActionDistribution(
+        {name: JointCategorical(scores, normalised=True) for name, scores in logits.items()}
+    )
     action = {
         "buttons": torch.tensor([[1, 2, 3]]),
         "camera": torch.tensor([[7, NULL_CAMERA, 9]]),
     }
     weight = torch.tensor([[1.0, 1.0, 0.0]])
-    moving = cloning_loss(logits, action, weight, still_camera=False)
+    moving = cloning_loss(distribution, action, weight, still_camera=False)
     buttons, camera = logits["buttons"][0], logits["camera"][0]
     torch.testing.assert_close(moving.loss, -(buttons[0, 1] + camera[0, 7] + buttons[1, 2]))
-    every = cloning_loss(logits, action, weight)
+    every = cloning_loss(distribution, action, weight)
     torch.testing.assert_close(every.loss, moving.loss - camera[1, NULL_CAMERA])
-    assert cloning_loss(logits, action, torch.zeros(1, 3)).loss == 0.0
+    assert cloning_loss(distribution, action, torch.zeros(1, 3)).loss == 0.0
 
 
 def test_the_null_camera_is_the_one_that_does_not_turn():

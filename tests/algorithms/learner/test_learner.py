@@ -222,7 +222,7 @@ def test_what_a_fragment_that_became_too_stale_holds_does_not_matter(make_harnes
         harness = make_harness(fragments_per_minibatch=8)
         first, *rest = harness.runner.sample().fragments
         reward = np.full_like(first.reward, 1e4 * garbage)
-        obs = np.full_like(first.obs, garbage)
+        obs = {name: np.full_like(part, garbage) for name, part in first.obs.items()}
         stale = replace(first, weights_version_min=-3, obs=obs, reward=reward)
         assert harness.update([stale, *rest])["dropped_stale"] == 1
         outcomes.append(weights_of(harness.learner.vpt))

@@ -22,7 +22,7 @@ STEPS = 4
 def make_fragment(number, size=2):
     floats, flags = np.full(STEPS, number, np.float32), np.zeros(STEPS, bool)
     return Fragment(
-        obs=np.full((STEPS, size, size, 3), number, np.uint8),
+        obs={"image": np.full((STEPS, size, size, 3), number, np.uint8)},
         action={"buttons": np.zeros(STEPS, np.int64), "camera": np.zeros(STEPS, np.int64)},
         reward=floats,
         first=flags,
@@ -31,9 +31,9 @@ def make_fragment(number, size=2):
         logp=floats,
         value=floats,
         bootstrap_value=floats,
-        final_obs=np.empty((0, size, size, 3), np.uint8),
+        final_obs={"image": np.empty((0, size, size, 3), np.uint8)},
         state_in={"keys": np.full(3, number, np.float32)},
-        last_obs=np.zeros((2, 2, 3), np.uint8),
+        last_obs={"image": np.zeros((2, 2, 3), np.uint8)},
         last_first=False,
         last_value=0.0,
         weights_version_min=number,
@@ -108,7 +108,8 @@ def test_the_next_batch_may_be_announced_before_the_present_one_is_asked_for(loa
         loader.prefetch(following)
         loaded = loader.load(present)
         assert numbers(loaded) == [present.episodes[0].index]
-        assert loaded.sequences.obs == [tuple(f.obs for f in present.episodes)], "not copied"
+        (pieces,) = loaded.sequences.obs
+        assert pieces == {"image": tuple(f.obs["image"] for f in present.episodes)}, "not copied"
         ahead.append(loaded.prefetched)
     assert ahead == [False, True, True]
     assert threads.count(threading.current_thread().name) == 1

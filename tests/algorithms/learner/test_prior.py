@@ -8,15 +8,18 @@ import torch
 
 from rllib_minestudio.algorithms.learner.prior import Prior
 from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt import VPTConfig
+from rllib_minestudio.models.vpt.heads import kl_divergence
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 
 LENGTH, ENVS, FRAGMENTS = 8, 3, 3
 
 
-def make_network(seed=0):
+def make_module(seed=0):
     torch.manual_seed(seed)
-    return VPTNetwork(VPTConfig.from_options(tiny_model()))
+    spaces = spaces_of(VPTConfig.from_options(tiny_model()))
+    return VPTRLModule(model_config=tiny_model(), **spaces)
 
 
 @pytest.fixture
@@ -29,9 +32,10 @@ def frames():
     return rng.integers(0, 256, shape, np.uint8), first
 
 
-def whole_pass(network, obs, first):
+def whole_pass(module, obs, first):
     """The network run over everything at once."""
     with torch.no_grad():
+        network = module.network
         state = network.initial_state(ENVS)
         return network.net(torch.from_numpy(obs), torch.from_numpy(first), state)[0].numpy()
 
@@ -42,7 +46,9 @@ def in_fragments(latents, obs, first, order):
     for group in order:
         spans = [(env, slice(index * LENGTH, (index + 1) * LENGTH)) for env, index in group]
         results = latents.advance(
-            [env for env, _ in group], [obs[s] for s in spans], [first[s] for s in spans]
+            [env for env, _ in group],
+            [{"image": obs[s]} for s in spans],
+            [first[s] for s in spans],
         )
         for span, result in zip(spans, results, strict=True):
             found[span] = result
@@ -51,7 +57,7 @@ def in_fragments(latents, obs, first, order):
 
 def make_latents(carry_state=True):
     return PriorLatents(
-        make_network(), num_envs=ENVS, context_length=5, batch_size=2, carry_state=carry_state
+        make_module(), num_envs=ENVS, context_length=5, batch_size=2, carry_state=carry_state
     )
 
 
@@ -66,7 +72,7 @@ def make_latents(carry_state=True):
 def test_latents_are_those_of_one_pass_over_everything(frames, order):
     """Whatever was complete first, and in whose company."""
     actual = in_fragments(make_latents(), *frames, order)
-    np.testing.assert_allclose(actual, whole_pass(make_network(), *frames), rtol=0, atol=2e-5)
+    np.testing.assert_allclose(actual, whole_pass(make_module(), *frames), rtol=0, atol=2e-5)
 
 
 def test_without_carrying_each_fragment_stands_alone(frames):
@@ -75,42 +81,45 @@ def test_without_carrying_each_fragment_stands_alone(frames):
     actual = in_fragments(make_latents(carry_state=False), obs, first, order)
     begins = first.copy()
     begins[:, ::LENGTH] = True
-    np.testing.assert_allclose(actual, whole_pass(make_network(), obs, begins), rtol=0, atol=2e-5)
+    np.testing.assert_allclose(actual, whole_pass(make_module(), obs, begins), rtol=0, atol=2e-5)
 
 
 def test_weights_can_be_replaced(frames):
     """Memory runs on, as the policy's does when it gets new weights."""
-    latents, prior = make_latents(), Prior(make_network())
-    prior.follow(make_network(seed=1), version=7)
+    latents, prior = make_latents(), Prior(make_module())
+    prior.follow(make_module(seed=1), version=7)
     latents.load(prior.weights())
     assert latents.version == 7
     order = [[(0, i), (1, i), (2, i)] for i in range(FRAGMENTS)]
-    expected = whole_pass(make_network(seed=1), *frames)
+    expected = whole_pass(make_module(seed=1), *frames)
     np.testing.assert_allclose(in_fragments(latents, *frames, order), expected, rtol=0, atol=2e-5)
 
 
 def test_published_weights_do_not_change_with_the_network():
-    prior = Prior(make_network())
+    prior = Prior(make_module())
     version, state = prior.weights()
     assert version == 0
-    for name, tensor in make_network().state_dict().items():
+    for name, tensor in make_module().network.state_dict().items():
         np.testing.assert_array_equal(state[name], tensor.numpy(), err_msg=name)
 
 
 def test_each_step_gets_the_heads_of_its_version():
-    networks = [make_network(seed) for seed in range(3)]
-    prior = Prior(make_network(0), versions_kept=2)
-    prior.follow(networks[1], version=4)
-    prior.follow(networks[2], version=8)
+    modules = [make_module(seed) for seed in range(3)]
+    prior = Prior(make_module(0), versions_kept=2)
+    prior.follow(modules[1], version=4)
+    prior.follow(modules[2], version=8)
     assert [prior.knows(version) for version in (0, 4, 8)] == [False, True, True]
     latent = torch.randn(1, 2, 32)
-    logits = prior.logits(latent, torch.tensor([[4, 8]]))
-    for name, actual in logits.items():
-        expected = [networks[i + 1].pi_head[name](latent[:, i]) for i in range(2)]
-        torch.testing.assert_close(actual, torch.stack(expected, dim=1))
+    own = make_module(3).action_head(torch.randn(1, 2, 32))
+    actual = prior.divergence(own, latent, torch.tensor([[4, 8]]))
+    for i in range(2):
+        theirs = modules[i + 1].network.pi_head(latent).logits
+        expected = kl_divergence(own.logits, theirs)[:, i]
+        assert (expected > 1e-4).all()
+        torch.testing.assert_close(actual[:, i], expected, rtol=1e-3, atol=1e-6)
 
 
 def test_weights_taken_over_are_the_newest():
     latents = make_latents()
-    latents.load(PriorWeights(3, Prior(make_network(1)).weights().state))
+    latents.load(PriorWeights(3, Prior(make_module(1)).weights().state))
     assert latents.version == 3

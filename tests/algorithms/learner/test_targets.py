@@ -12,18 +12,21 @@ import torch
 from rllib_minestudio.algorithms.fragment import FragmentBuilder
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.targets import Evaluation, compute_targets
+from rllib_minestudio.observations import Part
 
 STEPS = 4
 
 
 def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
-    rows, only, no = FragmentBuilder(1, STEPS, (8, 8, 3)), np.zeros(1, np.int64), np.zeros(1, bool)
+    parts = {"image": Part((8, 8, 3), np.dtype(np.uint8))}
+    rows = FragmentBuilder(1, STEPS, parts, ["buttons", "camera"])
+    only, no = np.zeros(1, np.int64), np.zeros(1, bool)
     action = {"buttons": only, "camera": only}
     image = np.zeros((1, 8, 8, 3), np.uint8)
     for _ in range(STEPS):
         rows.write_decision(
             only,
-            obs=image,
+            obs={"image": image},
             first=no,
             action=action,
             logp=logp,
@@ -41,7 +44,7 @@ def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
     return rows.take(
         0,
         state_in={"mask": np.zeros(1, bool)},
-        last_obs=image[0],
+        last_obs={"image": image[0]},
         last_first=False,
         last_value=value,
         env_id=env_id or str(version),
