@@ -80,9 +80,7 @@ def make_lstm(policy: type[LSTMPolicy] = LSTMPolicy) -> LSTMPolicy:
 
 def make_conv_gru() -> ConvGRURLModule:
     options = {"hidden_size": 16, "channels": [4, 4, 4], "text_size": 4}
-    return ConvGRURLModule(
-        observation_space=MANY_PARTS, action_space=TOKENS, model_config=options
-    )
+    return ConvGRURLModule(observation_space=MANY_PARTS, action_space=TOKENS, model_config=options)
 
 
 def make_vpt(**options: Any) -> VPTRLModule:
