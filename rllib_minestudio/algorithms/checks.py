@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
+from rllib_minestudio.algorithms.part_checks import (
+    env_problems,
+    model_problems,
+    recorded_parts_problems,
+)
 from rllib_minestudio.algorithms.ranges import range_problems
 from rllib_minestudio.demonstrations import find_episodes, open_episode
 from rllib_minestudio.errors import RecordingError
@@ -23,7 +27,15 @@ def problems_of(config: MineStudioPPOConfig) -> list[str]:
         *model_problems(config, prior=config.prior, ema_decay=config.ema_decay),
         *env_problems(config.env, config.env_config),
     ]
-    return problems or _size_problems(config)
+    return problems or [*_size_problems(config), *_missing_parts(config)]
+
+
+def _missing_parts(config: MineStudioPPOConfig) -> list[str]:
+    folder = config.behaviour_cloning.get("recordings")
+    if folder is None:
+        return []
+    problems = recorded_parts_problems(config, find_episodes(folder))
+    return [f"behaviour_cloning.recordings is {folder!r}: {problem}" for problem in problems]
 
 
 def _recordings_problems(folder: Any) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
+from rllib_minestudio.algorithms.policy_windows import unreadable_parts
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
@@ -32,6 +34,8 @@ def model_problems(
         One sentence per problem.
     """
     options = config.model_config
+    if not isinstance(config.module_class, str | type):
+        return []  # as the option's own check says
     try:
         policy = config.policy_class
         blank = policy.blank(options, config.known_spaces())
@@ -51,6 +55,14 @@ def model_problems(
     problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
     problems += _problems_of(lambda: parameter_groups(network, config.lr_factors))
     return problems
+
+
+def recorded_parts_problems(
+    config: PolicyAlgorithmConfig, recordings: Iterable[str | Path]
+) -> list[str]:
+    """Say what of observations the policy reads and recordings lack; at most one sentence."""
+    policy = config.policy_class.blank(config.model_config, config.known_spaces())
+    return [] if policy is None else unreadable_parts(policy.observation_parts, recordings)
 
 
 def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:

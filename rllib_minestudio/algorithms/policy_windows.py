@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from rllib_minestudio.demonstrations import WindowOptions
+from rllib_minestudio.demonstrations import WindowOptions, open_episode
 from rllib_minestudio.observations import IMAGE, Part
 
 
@@ -22,3 +23,33 @@ def window_options(parts: Mapping[str, Part], length: int, burn_in: int) -> Wind
         size = (width, height)
     names = tuple(name for name in parts if name != IMAGE)
     return WindowOptions(length, burn_in, size, names)
+
+
+def unreadable_parts(parts: Mapping[str, Part], recordings: Iterable[str | Path]) -> list[str]:
+    """Say why a policy cannot learn from recordings: what it reads and they do not have.
+
+    Args:
+        parts: What it reads of observations.
+        recordings: Paths of recorded episodes.
+
+    Returns:
+        One sentence about the first that does not fit, or nothing.
+
+    Raises:
+        RecordingError: One of them is no recording.
+    """
+    wanted = {name: part for name, part in parts.items() if name != IMAGE}
+    for path in recordings if wanted else ():
+        recorded = open_episode(path).meta.get("observations") or {}
+        for name, part in wanted.items():
+            told = recorded.get(name)
+            promised = f"{part.dtype} {part.shape}"
+            has = told and f"{told['dtype']} {tuple(told['shape'])}"
+            if has != promised:
+                return [
+                    f"the policy reads {name!r} of observations, {promised}, but the recording "
+                    f"{str(path)!r} has {'it as ' + has if has else 'none'}: record it in the "
+                    "environment that the policy plays in, or leave the callback out that adds "
+                    f"{name!r}."
+                ]
+    return []

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ray.rllib.offline.offline_data import OfflineData
 
 from rllib_minestudio.algorithms import policy_windows
+from rllib_minestudio.algorithms.part_checks import recorded_parts_problems
 from rllib_minestudio.demonstrations import (
     WindowOptions,
     find_episodes,
@@ -55,6 +56,8 @@ class DemonstrationData(OfflineData):
         training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
         self.num_training, self.num_validation = len(training), len(validation)
         options = window_options(config)
+        for problem in recorded_parts_problems(config, [*training, *validation]):
+            raise RecordingError(f"input_: {problem}")
         # RLlib reads `input_` with a method of ray.data; ours are the folders of the recordings.
         listed = config.copy(copy_frozen=False)
         listed.input_, listed.input_read_method = training, "from_items"
