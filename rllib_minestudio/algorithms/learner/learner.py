@@ -232,19 +232,19 @@ class MineStudioPPOLearner(PolicyLearner):
         self, *, module_id: str, config: Any, batch: TrainingBatch, fwd_out: dict[str, Any]
     ) -> Tensor:
         """The loss of one chunk, a scalar; weight terms of your own by `batch.share` as well."""
-        distribution = fwd_out[ACTION_DIST]
-        kl_to_prior = None
+        divergence = None
         if self._prior is not None:
-            assert batch.prior_latent is not None and batch.prior_version is not None
-            kl_to_prior = self._prior.divergence(
-                distribution, batch.prior_latent, batch.prior_version
+            divergence = partial(
+                self._prior.divergence,
+                latent_bte=batch.prior_latent,
+                version_bt=batch.prior_version,
             )
         loss, parts = objective(
-            distribution=distribution,
+            distribution=fwd_out[ACTION_DIST],
             value=fwd_out[VALUE],
             batch=batch,
             value_head=self.policy.value_head,
-            kl_to_prior=kl_to_prior,
+            divergence=divergence,
             coefficients=self._coefficients,
             options=self.config,
         )

@@ -5,6 +5,7 @@ loss = policy + vf_coeff * value + kl_coeff * KL(pi || prior) - entropy_coeff * 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torch import Tensor
@@ -30,7 +31,7 @@ def objective(
     value: Tensor,
     batch: TrainingBatch,
     value_head: ValueHead,
-    kl_to_prior: Tensor | None,
+    divergence: Callable[[ActionDistribution], Tensor] | None,
     coefficients: LossCoefficients,
     options: PPOOptions,
 ) -> Objective:
@@ -41,7 +42,8 @@ def objective(
         value: Its values in normalised space, (B, T), with gradient.
         batch: The chunk.
         value_head: Whose statistics normalise the targets.
-        kl_to_prior: KL(policy || prior), (B, T), with gradient, or None without a prior.
+        divergence: From a policy's distribution to KL(policy || prior), (B, T); None without a
+            prior.
         coefficients: Of this iteration.
         options: Those that do not change.
     """
@@ -67,8 +69,8 @@ def objective(
         "approximate_kl": policy.approximate_kl,
         "clip_fraction": policy.clip_fraction,
     }
-    if kl_to_prior is not None:
+    if divergence is not None:
         assert batch.kl_share is not None
-        parts["kl_to_prior"] = losses.shared_mean(kl_to_prior, batch.kl_share)
+        parts["kl_to_prior"] = losses.shared_mean(divergence(distribution), batch.kl_share)
         loss = loss + coefficients.kl * parts["kl_to_prior"]
     return Objective(loss, {name: part.detach() for name, part in parts.items()})
