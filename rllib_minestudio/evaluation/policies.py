@@ -106,6 +106,19 @@ class ModulePolicy:
         }
 
 
+def check_is_of_algorithm(checkpoint: str | Path) -> None:
+    """Refuse a folder that no algorithm wrote.
+
+    Raises:
+        CheckpointMismatchError: It is one.
+    """
+    if not (Path(checkpoint) / MODULE_PATH).is_dir():
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} is not a checkpoint of an algorithm: it has no folder "
+            f"{str(MODULE_PATH)!r}."
+        )
+
+
 def load_module(checkpoint: str | Path, env: gym.Env | None = None) -> RecurrentRLModule:
     """Load the policy's module from an Algorithm checkpoint, without running anything in it.
 
@@ -119,12 +132,7 @@ def load_module(checkpoint: str | Path, env: gym.Env | None = None) -> Recurrent
         CheckpointMismatchError: The folder holds no such module, or one that does not load.
         CheckpointError: It is damaged.
     """
-    folder = Path(checkpoint) / MODULE_PATH
-    if not folder.is_dir():
-        raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} is not a checkpoint of an algorithm: it has no folder "
-            f"{str(MODULE_PATH)!r}."
-        )
+    check_is_of_algorithm(checkpoint)
     check_digests(checkpoint)
     other = find_checkpoint(str(checkpoint)).other_policy
     if other is not None:

@@ -23,7 +23,7 @@ from rllib_minestudio.errors import (
     MineStudioError,
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.policies import load_module
+from rllib_minestudio.evaluation.policies import check_is_of_algorithm, load_module
 from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 
 ANY_NUMBER = 10**9
@@ -66,6 +66,7 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
         CheckpointMismatchError: The folder holds no such policy.
         InvalidOptionsError: It holds one of another algorithm.
     """
+    check_is_of_algorithm(checkpoint)
     files = find_checkpoint(str(checkpoint))
     if files.other_policy is None:
         module = load_module(checkpoint)

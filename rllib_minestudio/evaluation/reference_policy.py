@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
@@ -17,6 +18,7 @@ from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.models.action_distribution import ActionDistribution
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.strict_loading import refuse_damaged
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -77,7 +79,12 @@ def load_prior(
     source = prior_file(config, kl_to)
     if source is None:
         return _kept(checkpoint)
-    return {name: t.numpy() for name, t in config.policy_class.read_weights(source).items()}
+    tensors = config.policy_class.read_weights(source)
+    refuse_damaged(tensors, f"weights {source!r}")
+    # NumPy has no bfloat16.
+    return {
+        name: (t.float() if t.dtype == torch.bfloat16 else t).numpy() for name, t in tensors.items()
+    }
 
 
 def _kept(checkpoint: Path | None) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _part(batch: Mapping[str, Any], name: str, part: Part) -> Tensor:
     tensor = _tensor(f"{Columns.OBS}.{name}", value)
     dims = len(part.shape)
     of_one = tuple(tensor.shape[tensor.dim() - dims :])
-    if _dtype(tensor) != part.dtype or of_one != part.shape or tensor.dim() != dims + 2:
+    if _type_name(tensor) != part.dtype.name or of_one != part.shape or tensor.dim() != dims + 2:
         hint = ""
         if of_one == part.shape and tensor.dim() < dims + 2:
             missing = f"{name}[:, None]" if tensor.dim() == dims + 1 else f"{name}[None, None]"
@@ -133,10 +133,10 @@ def _tensor(name: str, value: Any) -> Tensor:
     )
 
 
-def _dtype(tensor: Tensor) -> np.dtype:
-    """The NumPy type of a tensor's numbers."""
-    return np.dtype(str(tensor.dtype).removeprefix("torch."))
+def _type_name(tensor: Tensor) -> str:
+    """What NumPy calls the type of a tensor's numbers too, if it has it."""
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _shown(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+    return f"{_type_name(tensor)} {tuple(tensor.shape)}"

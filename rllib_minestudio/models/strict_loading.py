@@ -50,12 +50,30 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) 
     own = network.state_dict()
     for mismatch in mismatches(compare(own, state), source):
         raise CheckpointMismatchError(mismatch)
-    damaged = [name for name, tensor in state.items() if not _is_sound(tensor, own[name])]
+    refuse_damaged(state, source, own)
+    network.load_state_dict(state)
+
+
+def refuse_damaged(
+    state: Mapping[str, Tensor], source: str, own: Mapping[str, Tensor] | None = None
+) -> None:
+    """Refuse numbers that no training gives.
+
+    Args:
+        state: Names to tensors.
+        source: As in `load_strictly`.
+        own: The network's, which decides what is a fraction and what is not; None: not looked at.
+
+    Raises:
+        CheckpointMismatchError: There are any; lists the keys.
+    """
+    damaged = [
+        name for name, t in state.items() if not _is_sound(t, t if own is None else own[name])
+    ]
     if damaged:
         raise CheckpointMismatchError(
             f"{source} are damaged:" + _listed("with values that are not finite", damaged)
         )
-    network.load_state_dict(state)
 
 
 def mismatches(comparison: Comparison, source: str) -> list[str]:

@@ -51,6 +51,18 @@ def test_the_prior_is_found_wherever_training_had_it_from(make_config, files):
         np.testing.assert_array_equal(found[head], arrays(network(seed))[head])
 
 
+def test_a_prior_of_any_precision_is_read_and_a_damaged_one_refused(make_config, tmp_path):
+    half = {name: tensor.bfloat16() for name, tensor in network(0).state_dict().items()}
+    torch.save(half, tmp_path / "half.pt")
+    found = load_prior(make_config(), None, str(tmp_path / "half.pt"))
+    for name, tensor in half.items():
+        np.testing.assert_array_equal(found[name], tensor.float().numpy(), err_msg=name)
+    half["net.final_ln.weight"][0] = np.nan
+    torch.save(half, tmp_path / "damaged.pt")
+    with pytest.raises(CheckpointMismatchError, match=r"damaged.pt' are damaged"):
+        load_prior(make_config(), None, str(tmp_path / "damaged.pt"))
+
+
 def test_a_prior_that_no_file_holds_is_in_the_checkpoint(make_config, tmp_path):
     config = make_config().training(prior="initial")
     with pytest.raises(InvalidOptionsError, match="only the checkpoints of this run hold its"):

@@ -81,6 +81,7 @@ IMAGE = torch.zeros(1, 1, 16, 16, 3, dtype=torch.uint8)
         ({Columns.OBS: {"image": IMAGE[0]}}, "lacks a time axis"),
         ({Columns.OBS: {"image": IMAGE[0, 0]}}, r"image\[None, None\]"),
         ({Columns.OBS: {"image": IMAGE.float()}}, r"float32 \(1, 1, 16, 16, 3\)"),
+        ({Columns.OBS: {"image": IMAGE.bfloat16()}}, r"bfloat16 \(1, 1, 16, 16, 3\)"),
         ({Columns.OBS: {"image": [[0]]}}, "a list: it must be a tensor or a NumPy array"),
         ({"first": torch.zeros(1, 2)}, "must have the image's batch and time axes"),
         ({Columns.STATE_IN: {"keys": IMAGE}}, "pass what came back as 'state_out'"),

@@ -144,7 +144,7 @@ class WithCreated(RLlibCallback):
         (lambda c: c.callbacks(WithCreated), "callbacks_class has on_episode_created"),
         (
             lambda c: c.rl_module(rl_module_spec=RLModuleSpec(module_class=Foreign)),
-            "rl_module_spec.module_class must be VPTRLModule or a subclass of it",
+            "rl_module_spec.module_class must be a subclass of RecurrentRLModule",
         ),
         (
             lambda c: c.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={})),

@@ -158,7 +158,7 @@ def test_the_rate_is_annealed_over_iterations(make_harness):
 
 def test_the_prior_stays_frozen(make_harness):
     harness = make_harness()
-    prior = harness.learner._prior.network
+    prior = harness.learner._prior.module.network
     before = {name: tensor.clone() for name, tensor in prior.state_dict().items()}
     harness.iterate()
     for name, tensor in prior.state_dict().items():
@@ -181,7 +181,7 @@ def test_the_prior_can_follow_the_policy(make_harness):
 
 
 def weights_differ(learner):
-    prior = learner._prior.network.state_dict()
+    prior = learner._prior.module.network.state_dict()
     return any(not t.equal(prior[name]) for name, t in learner.vpt.network.named_parameters())
 
 
