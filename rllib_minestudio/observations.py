@@ -9,7 +9,7 @@ they are flat, a mapping from names to arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import gymnasium as gym
@@ -40,11 +40,13 @@ class Part(NamedTuple):
         return np.zeros((*leading, *self.shape), self.dtype)
 
 
-def parts_of(space: gym.Space) -> dict[str, Part]:
-    """Return every part of an observation space by name.
+def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str, Part]:
+    """Return the parts of an observation space by name.
 
     Args:
         space: A `Dict`, perhaps nested, of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary`.
+        read: The outermost keys that somebody reads; what the others are does not matter, and they
+            are left out. None: all.
 
     Raises:
         InvalidOptionsError: It is another space, one of its own keys holds a dot, or an inner one a
@@ -58,13 +60,14 @@ def parts_of(space: gym.Space) -> dict[str, Part]:
                 "must be a Dict, such as Dict(image=Box(0, 255, (height, width, 3), uint8))",
             )
         )
-    for key in space.spaces:
+    spaces = {key: s for key, s in space.spaces.items() if read is None or key in read}
+    for key in spaces:
         if isinstance(key, str) and SEPARATOR in key:
             raise InvalidOptionsError(
                 broken_rule("A key of an observation", key, "must be a text without dots")
             )
     parts: dict[str, Part] = {}
-    for name, inner in flattened(space.spaces).items():
+    for name, inner in flattened(spaces).items():
         if inner.dtype is None or inner.shape is None or inner.dtype.kind not in "biuf":
             raise InvalidOptionsError(
                 broken_rule(

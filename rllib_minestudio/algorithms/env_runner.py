@@ -72,6 +72,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             recreated=recreated,
             episode_source=self.episode_source,
             infos=self._hooks.infos,
+            read=self.config.observations_read(),
         )
         self.num_envs, self._min_ready = self.env.num_envs, options.inference_batch_size
         self._collector = None

@@ -12,6 +12,7 @@ from rllib_minestudio.algorithms.policy_windows import unreadable_parts
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
+from rllib_minestudio.recordings.layout import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
@@ -60,9 +61,17 @@ def model_problems(
 def recorded_parts_problems(
     config: PolicyAlgorithmConfig, recordings: Iterable[str | Path]
 ) -> list[str]:
-    """Say what of observations the policy reads and recordings lack; at most one sentence."""
+    """Say why the policy cannot learn from recordings; at most one sentence."""
     policy = config.policy_class.blank(config.model_config, config.known_spaces())
-    return [] if policy is None else unreadable_parts(policy.observation_parts, recordings)
+    if policy is None:
+        return []
+    heads = list(policy.action_space)
+    if set(heads) != set(TOKEN_COLUMNS):
+        return [
+            f"recordings have {' and '.join(TOKEN_COLUMNS)}, but the policy's actions are "
+            f"{', '.join(heads)}: only policies that act in MineStudio's tokens can be cloned."
+        ]
+    return unreadable_parts(policy.observation_parts, recordings)
 
 
 def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policies import find_policy
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.observations import keys_of
 from rllib_minestudio.option_fields import group_of
 
 if TYPE_CHECKING:
@@ -120,6 +121,11 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         except InvalidOptionsError:  # which is reported as the environment's
             pass
         return None
+
+    def observations_read(self) -> set[str] | None:
+        """Return the outermost keys of observations that the policy reads; None: all there are."""
+        blank = self.policy_class.blank(self.model_config, None)
+        return None if blank is None else {keys_of(name)[0] for name in blank.observation_parts}
 
     def _set_option(self, name: str, value: Any) -> None:
         if name == "model":

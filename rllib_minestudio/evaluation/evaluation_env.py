@@ -7,8 +7,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from rllib_minestudio.env.observation_space import blank_observation
 from rllib_minestudio.env.recorder import EpisodeRecorder
-from rllib_minestudio.observations import nested, parts_of
 
 EVALUATION = "evaluation"
 """Key of `reset`'s `options` that begins an episode, and of the last info that reports on it."""
@@ -46,8 +46,7 @@ class EvaluationEnv(gym.Wrapper):
     def __init__(self, env: gym.Env) -> None:
         """Wrap `env`, which is recorded when a reset asks for it."""
         super().__init__(EpisodeRecorder(StepLimit(env)))
-        parts = parts_of(env.observation_space)
-        self._blank = nested({name: part.zeros() for name, part in parts.items()})
+        self._blank = blank_observation(env.observation_space)
         self._parked = True
         self._first_info: dict[str, Any] = {}
 

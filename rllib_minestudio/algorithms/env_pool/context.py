@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import selectors
 from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 
 import gymnasium as gym
@@ -61,6 +62,7 @@ class PoolContext(NamedTuple):
         restarts: Counts them by cause.
         episodes: Takes the episodes that ended.
         infos: Which infos are told.
+        read: The outermost keys of observations that are carried; None: all.
     """
 
     options: EnvPoolOptions
@@ -73,3 +75,4 @@ class PoolContext(NamedTuple):
     restarts: Counter[str]
     episodes: list[Episode]
     infos: Infos
+    read: Collection[str] | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -49,6 +49,7 @@ class InlineEnvs(EnvPool):
         episode_source: Chooses seed and options of every reset; None leaves each environment its
             own sequence of episodes.
         infos: Which infos every `PoolStep` tells.
+        read: The outermost keys of observations that are carried; None: all.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class InlineEnvs(EnvPool):
         recreated: bool = False,
         episode_source: EpisodeSource | None = None,
         infos: Infos = Infos.NONE,
+        read: Collection[str] | None = None,
     ) -> None:
         """Construct the environments; they are reset by `reset`."""
         options = options or EnvPoolOptions()
@@ -74,7 +76,7 @@ class InlineEnvs(EnvPool):
         self._seed = seed
         self._episode_source = episode_source
         self._needs_seed = [recreated] * self.num_envs
-        n, parts = self.num_envs, parts_of(self.single_observation_space)
+        n, parts = self.num_envs, parts_of(self.single_observation_space, read)
         self._obs = {name: part.zeros(n) for name, part in parts.items()}
         # An array of one observation is a view, so that 0-d parts can be written, too.
         self._slots = [{name: a[i, ...] for name, a in self._obs.items()} for i in range(n)]

@@ -6,7 +6,7 @@ import math
 import selectors
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,6 +52,7 @@ class ProcessEnvs(EnvPool):
         episode_source: Chooses seed and options of every reset; None leaves each environment its
             own sequence of episodes.
         infos: Which infos every `PoolStep` tells.
+        read: The outermost keys of observations that are carried; None: all.
 
     Raises:
         EnvPoolError: The environments cannot be built.
@@ -67,6 +68,7 @@ class ProcessEnvs(EnvPool):
         recreated: bool = False,
         episode_source: EpisodeSource | None = None,
         infos: Infos = Infos.NONE,
+        read: Collection[str] | None = None,
     ) -> None:
         """Start the processes; the environments are reset by `reset`."""
         self.num_envs = len(make_envs)
@@ -88,13 +90,14 @@ class ProcessEnvs(EnvPool):
             restarts=self.restarts,
             episodes=self._episodes,
             infos=infos,
+            read=read,
         )
-        makers = [cloudpickle.dumps(make) for make in make_envs]
+        makers = [cloudpickle.dumps((make, read)) for make in make_envs]
         self._envs = [SupervisedEnv(i, maker, context) for i, maker in enumerate(makers)]
         while not (built := [env.spaces for env in self._envs if env.spaces is not None]):
             self._wait()
         self.single_observation_space, self.single_action_space = built[0]
-        parts = parts_of(self.single_observation_space)
+        parts = parts_of(self.single_observation_space, read)
         self._obs = {name: part.zeros(self.num_envs) for name, part in parts.items()}
 
     @property

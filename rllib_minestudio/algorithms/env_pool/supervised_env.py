@@ -44,7 +44,7 @@ class SupervisedEnv:
 
     Args:
         index: Of the environment.
-        maker: Its pickled constructor.
+        maker: Its pickled constructor, and what is read of observations.
         context: What it shares.
 
     Attributes:
@@ -164,7 +164,7 @@ class SupervisedEnv:
         spaces = Spaces(*self._process.spaces())
         if self.spaces is None:
             self.spaces = spaces
-            parts = parts_of(spaces.observation)
+            parts = parts_of(spaces.observation, self._context.read)
             self._shared = map_observation(self._obs_fd, parts)
             self.obs = {name: part.zeros() for name, part in parts.items()}
         elif spaces != self.spaces:

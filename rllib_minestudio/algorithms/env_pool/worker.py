@@ -47,7 +47,8 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
     Args:
         channel_fd: The socket to the pool.
         obs_fd: A memory file for the newest observation.
-        handover_fd: A memory file with the pickled constructor; takes the pickled spaces.
+        handover_fd: A memory file with the pickled constructor, and the outermost keys that are
+            read of observations (None: all); takes the pickled spaces.
         parent: Process id of the pool.
     """
     _die_with(parent)
@@ -55,8 +56,9 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
         os.set_inheritable(fd, False)  # the game that the environment starts shall not hold them
     channel = Channel(socket.socket(fileno=channel_fd))
     try:
-        env = cloudpickle.loads(read_file(handover_fd))()
-        shared = map_observation(obs_fd, parts_of(env.observation_space))
+        make, read = cloudpickle.loads(read_file(handover_fd))
+        env = make()
+        shared = map_observation(obs_fd, parts_of(env.observation_space, read))
         write_file(handover_fd, cloudpickle.dumps((env.observation_space, env.action_space)))
         channel.send(READY)
         _serve(env, channel, shared)

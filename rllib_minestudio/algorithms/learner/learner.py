@@ -234,6 +234,7 @@ class MineStudioPPOLearner(PolicyLearner):
         """The loss of one chunk, a scalar; weight terms of your own by `batch.share` as well."""
         divergence = None
         if self._prior is not None:
+            assert batch.prior_latent is not None and batch.prior_version is not None
             divergence = partial(
                 self._prior.divergence,
                 latent_bte=batch.prior_latent,

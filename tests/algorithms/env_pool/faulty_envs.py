@@ -184,3 +184,25 @@ def make_env_with_game(config: Any) -> EnvWithGame:
 def make_uneven_env(config: Any) -> CountingEnv:
     """Likewise; the first of the environments is slow."""
     return CountingEnv() if config.vector_index else SlowEnv()
+
+
+class ChattyEnv(CountingEnv):
+    """Shows a text, and a number that is not of the promised type, beside the frame."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.observation_space = gym.spaces.Dict(
+            {
+                **self.observation_space.spaces,
+                "word": gym.spaces.Text(5),
+                "number": gym.spaces.Box(0, 1, (), np.float32),
+            }
+        )
+
+    def reset(self, **kwargs):
+        obs, info = super().reset(**kwargs)
+        return {**obs, "word": "cow", "number": 0.5}, info
+
+    def step(self, action):
+        obs, *others = super().step(action)
+        return {**obs, "word": "cow", "number": 0.5}, *others

@@ -10,8 +10,8 @@ import pytest
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.episode import plain_info
-from rllib_minestudio.errors import InvalidOptionsError
-from tests.algorithms.env_pool.faulty_envs import CountingEnv, FaultyEnv, ModulesEnv
+from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
+from tests.algorithms.env_pool.faulty_envs import ChattyEnv, CountingEnv, FaultyEnv, ModulesEnv
 from tests.algorithms.env_pool.playing import play
 
 NUM_ENVS, STEPS = 3, 120
@@ -151,3 +151,12 @@ def test_environments_import_neither_ray_nor_torch():
 def test_infos_are_made_plain():
     info = {"n": np.float32(0.5), "a": np.arange(3), "big": np.zeros(1000), "o": object(), 1: (2,)}
     assert plain_info(info) == {"n": 0.5, "a": [0, 1, 2], "1": [2]}
+
+
+def test_what_nobody_reads_need_not_be_as_promised(make_pool):
+    """A policy of frames plays wherever there are frames."""
+    pool = make_pool([ChattyEnv], read={"image"})
+    pool.reset()
+    assert list(pool.recv().obs) == ["image"]
+    with pytest.raises((InvalidOptionsError, EnvPoolError), match="'word'"):
+        make_pool([ChattyEnv])
