@@ -93,7 +93,16 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "config.model.preset": ([1], {"a": 1}, "x"),
     "config.model.weights": ("/nonexistent", 5, [1, 2, 3]),
     "config.module_class": (
-        *("os.system", "builtins.eval", "builtins.dict", "antigravity.fly", "x", "", ".x.Y", "a..b"),
+        *(
+            "os.system",
+            "builtins.eval",
+            "builtins.dict",
+            "antigravity.fly",
+            "x",
+            "",
+            ".x.Y",
+            "a..b",
+        ),
         *("os", "../x.Y", "no_such_package.Y", "rllib_minestudio.models.policies.find_policy"),
         *("rllib_minestudio.models.recurrent_rl_module.RecurrentRLModule", "\u00fc.X", "a.\x1b[1m"),
         *("a." * 100_000 + "b", "a" * 100_000, "a\x00.b", 5, None, NAN, True, ["VPT"], {"VPT": 1}),
