@@ -68,20 +68,18 @@ def _imported(path: str) -> Any:
         InvalidOptionsError: It cannot be imported; says why, and what to do about it.
     """
     module, _, name = path.replace(":", ".").rpartition(".")
-    way_out = ""
     try:
         return getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        way_out = ": install it, or put the folder that it lies in on PYTHONPATH"
-        reason, cause = str(error), error
-    except AttributeError as error:
-        reason, cause = str(error), error
     # The module is the user's, and raises what it likes.
     except (Exception, SystemExit) as error:
-        reason, cause = f"{type(error).__name__}: {error}", error
-    raise InvalidOptionsError(
-        f"module_class is {path!r}, which cannot be imported ({reason}){way_out}."
-    ) from cause
+        is_plain = isinstance(error, ModuleNotFoundError | AttributeError)
+        reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
+        is_missing = isinstance(error, ModuleNotFoundError)
+        way_out = ": install it, or put the folder that it lies in on PYTHONPATH"
+        raise InvalidOptionsError(
+            f"module_class is {path!r}, which cannot be imported ({reason})"
+            f"{way_out if is_missing else ''}."
+        ) from error
 
 
 def name_of_policy(policy: type) -> str | None:

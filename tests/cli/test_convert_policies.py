@@ -1,4 +1,4 @@
-"""`rllib convert` on policies other than VPT: named, never replaced by VPT, refused until written."""
+"""`rllib convert` on policies other than VPT: named, refused until written, never replaced."""
 
 import sys
 
