@@ -49,7 +49,7 @@ class _Noting(type):
         StandIn.used.add(_package(cls))
         if any(base.__module__.startswith(_POLICIES) for base in cls.__mro__):
             # One derived from MineStudio's builds layers as wide as those, which are none here.
-            policy = object.__new__(cls)
+            policy: Any = object.__new__(cast("type[StandIn]", cls))
             StandIn.__init__(policy, *arguments, **keywords)
             return policy
         return super().__call__(*arguments, **keywords)
