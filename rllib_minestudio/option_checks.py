@@ -28,6 +28,21 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
+LONGEST_PATH = 255
+"""Characters of an import path."""
+
+
+def is_import_path(text: str) -> bool:
+    """Return whether a text could name something in a module; nothing is imported.
+
+    Args:
+        text: Such as `package.module.Class` or `package.module:Class`.
+    """
+    parts = text.replace(":", ".", 1).split(".")
+    is_short = len(parts) > 1 and len(text) <= LONGEST_PATH
+    return is_short and text.isascii() and all(map(str.isidentifier, parts))
+
+
 def shown(value: Any) -> str:
     """Return a value as messages show it, cut where it is long."""
     try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import shown
 
 if TYPE_CHECKING:
+    from rllib_minestudio.models.policy_summary import PolicySummary
     from rllib_minestudio.models.vpt.checkpoint_summary import CheckpointSummary
     from rllib_minestudio.models.vpt.config import VPTConfig
 
@@ -17,11 +20,11 @@ DOES_NOT_FIT = 1
 """Exit status of `rllib model info` for weights that their own description does not fit."""
 
 DESCRIPTION = """\
-Look into the weights of a VPT policy, or convert them.
+Look into the weights of a policy, or convert them.
 
 PATH is a Hugging Face id or folder of MineStudio's (config.json, model.safetensors), OpenAI's
 .model file beside the .weights of the same name (or both), MineStudio's model.ckpt, a Lightning
-checkpoint, a state dict, or a checkpoint folder of this package.
+checkpoint, a state dict, or a checkpoint folder of this package, of whatever class its policy is.
 """
 
 EXAMPLES = """\
@@ -72,9 +75,16 @@ def info(paths: list[str]) -> int:
     Returns:
         0, or `DOES_NOT_FIT` if its tensors do not fit the network that it describes.
     """
+    from rllib_minestudio.models.policy_summary import summarize_other
     from rllib_minestudio.models.vpt.checkpoint_summary import summarize
 
-    summary = summarize(paths[0] if len(paths) == 1 else paths)
+    source = paths[0] if len(paths) == 1 else paths
+    other = summarize_other(source)
+    if other is not None:
+        for name, value in _rows_of_other(other).items():
+            stdout.print(f"{name:12} {value}", markup=False)
+        return 0
+    summary = summarize(source)
     for name, value in _rows(summary).items():
         stdout.print(f"{name:12} {value}", markup=False)
     for problem in summary.problems:
@@ -90,6 +100,9 @@ def export(path: str, folder: str, own: bool = False, memory: int | None = None)
     """
     from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
+    if own and (policy := _copy_other(path, folder, memory)):
+        stdout.print(f"{folder}: network.json and model.safetensors, {policy}", markup=False)
+        return 0
     if own:
         config = save_checkpoint(path, folder, memory)
         stdout.print(
@@ -107,6 +120,36 @@ def export(path: str, folder: str, own: bool = False, memory: int | None = None)
     )
     stdout.print(f'  VPTPolicy.from_pretrained("{folder}")', markup=False)
     return 0
+
+
+def _copy_other(path: str, folder: str, memory: int | None) -> str | None:
+    """Copy a checkpoint of a policy that is not VPT; return its class, None if it is VPT.
+
+    Raises:
+        InvalidOptionsError: Its memory is to be shortened.
+    """
+    from rllib_minestudio.models.policy_weights import copy_policy
+    from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
+
+    other = find_checkpoint(path).other_policy
+    if other is None:
+        return None
+    policy, options = other
+    if memory is not None:
+        raise InvalidOptionsError([f"--memory shortens VPT's memory only; {path} is a {policy}."])
+    copy_policy(Path(path), Path(folder), policy, options)
+    return policy
+
+
+def _rows_of_other(summary: PolicySummary) -> dict[str, str]:
+    return {
+        "form": summary.form,
+        "weights": str(summary.weights),
+        "class": summary.policy,
+        "options": shown(dict(summary.options)),
+        "parameters": f"{summary.parameters:,} ({summary.dtype})",
+        "tensors": f"{summary.tensors}",
+    }
 
 
 def _rows(summary: CheckpointSummary) -> dict[str, str]:

@@ -11,9 +11,9 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from rllib_minestudio.algorithms.checkpoint_record import check_digests
-from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.policies import find_policy
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.models.policies import policy_of_checkpoint
+from rllib_minestudio.models.recurrent_rl_module import MODULE_OPTIONS, RecurrentRLModule
 from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from rllib_minestudio.models.vpt.weight_loading import (
     config_from_checkpoint,
@@ -143,14 +143,35 @@ def load_module(checkpoint: str | Path, env: gym.Env | None = None) -> Recurrent
                 "environment that it plays in."
             )
         spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
-        own = find_policy(name)(model_config=options, **spaces)
-        own.load_weights(str(checkpoint))
-        return own
+        return _load_other(checkpoint, name, options, spaces)
     config = config_from_checkpoint(str(checkpoint))
     for problem in weights_problems(config, str(checkpoint)):
         raise CheckpointMismatchError(problem)
     module = VPTRLModule(model_config=asdict(config), **spaces_of(config))
     load_weights(module.network, str(checkpoint))
+    return module
+
+
+def _load_other(
+    checkpoint: str | Path, name: str, options: Mapping[str, Any], spaces: Mapping[str, gym.Space]
+) -> RecurrentRLModule:
+    """Load a policy of another class than VPT.
+
+    Raises:
+        CheckpointMismatchError: It is none, or has other weights than it says.
+    """
+    kind = policy_of_checkpoint(checkpoint, name)
+    # Neither the weights that training began with nor what it left as it was matters any more.
+    own = {key: value for key, value in options.items() if key not in MODULE_OPTIONS}
+    try:
+        blank = kind.blank(own, spaces)
+        # Before it is built: options can claim any size.
+        for problem in kind.weights_problems(blank.network, checkpoint) if blank else ():
+            raise CheckpointMismatchError(problem)
+        module = kind(model_config=own, **spaces)
+    except InvalidOptionsError as error:
+        raise CheckpointMismatchError(f"{str(checkpoint)!r} cannot be loaded: {error}") from error
+    module.load_weights(str(checkpoint))
     return module
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
@@ -24,7 +25,9 @@ from rllib_minestudio.errors import (
 )
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.policies import check_is_of_algorithm, load_module
-from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
+from rllib_minestudio.models.policies import policy_of_checkpoint
+from rllib_minestudio.models.strict_loading import check_strictly
+from rllib_minestudio.models.vpt.checkpoint_files import CheckpointFiles, find_checkpoint
 
 ANY_NUMBER = 10**9
 """Fragments of a buffer that is never filled."""
@@ -71,18 +74,43 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
     if files.other_policy is None:
         module = load_module(checkpoint)
         # In full, whatever file once decided the sizes.
-        chosen: dict[str, Any] = {"model": module.model_config}
-        weights = module.get_state()
+        config = _read_config(Path(checkpoint)).training(model=module.model_config)
+        weights: Mapping[str, Any] = module.get_state()
     else:
-        name, options = files.other_policy
-        check_digests(checkpoint)
-        chosen = {"module_class": name, "model": options}
-        weights = {name: tensor.numpy() for name, tensor in files.tensors().items()}
-    facts = read_playing(Path(checkpoint))
-    config = _unpickled(Path(checkpoint)) if facts is None else _config_of(facts, checkpoint)
-    config.training(**chosen)
+        config, weights = _load_other(Path(checkpoint), files)
     identity = {"checkpoint": str(checkpoint), "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, Path(checkpoint))
+
+
+def _load_other(
+    checkpoint: Path, files: CheckpointFiles
+) -> tuple[MineStudioPPOConfig, dict[str, Any]]:
+    """Load a policy of another class than VPT: its config and its weights.
+
+    Raises:
+        CheckpointMismatchError: It is none, or has other weights than it says.
+    """
+    assert files.other_policy is not None
+    name, options = files.other_policy
+    check_digests(checkpoint)
+    kind = policy_of_checkpoint(checkpoint, name)
+    tensors = files.tensors()
+    config = _read_config(checkpoint).training(module_class=name, model=options)
+    try:
+        blank = kind.blank(options, config.known_spaces())
+    except InvalidOptionsError as error:
+        raise CheckpointMismatchError(f"{str(checkpoint)!r} cannot be loaded: {error}") from error
+    if blank is not None:
+        check_strictly(blank.network.state_dict(), tensors, f"weights {str(checkpoint)!r}")
+    # NumPy has no bfloat16.
+    halves = {name: t.float() for name, t in tensors.items() if t.dtype == torch.bfloat16}
+    return config, {name: tensor.numpy() for name, tensor in {**tensors, **halves}.items()}
+
+
+def _read_config(checkpoint: Path) -> MineStudioPPOConfig:
+    """Return the config that a checkpoint's policy was trained with."""
+    facts = read_playing(checkpoint)
+    return _unpickled(checkpoint) if facts is None else _config_of(facts, checkpoint)
 
 
 def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPPOConfig:

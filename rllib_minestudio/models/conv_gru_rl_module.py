@@ -8,7 +8,9 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 from ray.rllib.utils.annotations import override
+from typing_extensions import Self
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_spaces import heads_for
@@ -53,6 +55,14 @@ class ConvGRURLModule(RecurrentRLModule):
         """Checks the names and values of all options."""
         own = {name: value for name, value in options.items() if name not in MODULE_OPTIONS}
         ConvGRUConfig.from_options(own)
+
+    @classmethod
+    def blank(
+        cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None
+    ) -> Self | None:
+        """Returns a policy without numbers (on the meta device), of whatever size."""
+        with torch.device("meta"):
+            return super().blank(options, spaces)
 
 
 def _check_frame(space: gym.Space) -> None:

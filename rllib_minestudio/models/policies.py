@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.option_checks import LONGEST_PATH, broken_rule, is_import_path
 
 VPT = "VPT"
 
@@ -31,20 +33,53 @@ def find_policy(given: Any) -> type[RecurrentRLModule]:
     found = given
     if isinstance(given, str):
         path = POLICIES.get(given, given)
-        module, _, name = path.replace(":", ".").rpartition(".")
-        if not module:
-            hint = did_you_mean(given, POLICIES)
+        if not is_import_path(path):
+            hint = did_you_mean(given[:LONGEST_PATH], POLICIES)
             raise InvalidOptionsError(broken_rule("module_class", given, rule) + hint)
-        try:
-            found = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise InvalidOptionsError(
-                f"module_class is {given!r}, which cannot be imported: {error}"
-            ) from error
+        found = _imported(path)
     # What a file names is called only if it is what it should be.
     if not isinstance(found, type) or not issubclass(found, RecurrentRLModule):
         raise InvalidOptionsError(broken_rule("module_class", given, rule))
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        rule = f"must be a whole policy, but lacks {missing} (docs/policies.md)"
+        raise InvalidOptionsError(broken_rule("module_class", given, rule))
     return found
+
+
+def policy_of_checkpoint(checkpoint: str | Path, name: str) -> type[RecurrentRLModule]:
+    """Return the class that a checkpoint names.
+
+    Raises:
+        CheckpointMismatchError: There is none of that name, or it is no `RecurrentRLModule`.
+    """
+    try:
+        return find_policy(name)
+    except InvalidOptionsError as error:
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} cannot be loaded: its {error}"
+        ) from error
+
+
+def _imported(path: str) -> Any:
+    """Return what an import path names.
+
+    Raises:
+        InvalidOptionsError: It cannot be imported; says why, and what to do about it.
+    """
+    module, _, name = path.replace(":", ".").rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    # The module is the user's, and raises what it likes.
+    except (Exception, SystemExit) as error:
+        is_plain = isinstance(error, ModuleNotFoundError | AttributeError)
+        reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
+        is_missing = isinstance(error, ModuleNotFoundError)
+        way_out = ": install it, or put the folder that it lies in on PYTHONPATH"
+        raise InvalidOptionsError(
+            f"module_class is {path!r}, which cannot be imported ({reason})"
+            f"{way_out if is_missing else ''}."
+        ) from error
 
 
 def name_of_policy(policy: type) -> str | None:

@@ -44,14 +44,27 @@ def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) 
         source: What to call ``state`` in an error, such as ``weights 'a.pt'``.
 
     Raises:
+        CheckpointMismatchError: As of ``check_strictly``.
+    """
+    check_strictly(network.state_dict(), state, source)
+    network.load_state_dict(state)
+
+
+def check_strictly(own: Mapping[str, Tensor], state: Mapping[str, Tensor], source: str) -> None:
+    """Refuses a ``state`` that a network with the state ``own`` could not load.
+
+    Args:
+        own: Names to tensors, which need no values (device ``meta``).
+        state: Names to tensors.
+        source: What to call ``state`` in an error.
+
+    Raises:
         CheckpointMismatchError: Lists the missing, unexpected and mis-shaped keys, and those with
             values that are not finite numbers.
     """
-    own = network.state_dict()
     for mismatch in mismatches(compare(own, state), source):
         raise CheckpointMismatchError(mismatch)
     refuse_damaged(state, source, own)
-    network.load_state_dict(state)
 
 
 def refuse_damaged(

@@ -147,10 +147,10 @@ def test_every_key_of_minestudio_is_documented():
         ),
         ("def env_generator(): return 1 / 0", "env_generator() raised ZeroDivisionError"),
         ("def env_generator(): return object()", "only MineStudio's MinecraftSim"),
+        ("def policy_generator(): return [1]", "policy_generator() returns a list, which is no"),
         (
-            "from minestudio.models import load_rocket_policy\n"
-            "def policy_generator(): return load_rocket_policy('x')",
-            "returns load_rocket_policy",
+            "from minestudio.models import VPTPolicy\ndef policy_generator(): return VPTPolicy",
+            "policy_generator() returns VPTPolicy; translated are",
         ),
         (
             "from minestudio.simulator import MinecraftSim\n"

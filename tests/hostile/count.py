@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from judging import judged
 
-CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints")
+CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
 
 if __name__ == "__main__":
     verbose = "-v" in sys.argv

@@ -46,6 +46,8 @@ def options() -> Iterator[Case]:
             yield _option(f"config.{key}", value, REFUSED)
         for value in EXTREME:
             yield _option(f"config.{key}", value, EITHER)
+    for value in (*NO_OPTION_HAS, *EXTREME):
+        yield _option("config.module_class", value, REFUSED)
     for field in fields(VPTConfig):
         for value in NO_OPTION_HAS:
             yield _option(f"config.model.{field.name}", value, REFUSED)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged
 
-CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints")
+CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
 TRACE = Path("/tmp/rllib_minestudio_was_run")
 
 

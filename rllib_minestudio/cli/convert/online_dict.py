@@ -40,6 +40,14 @@ class Translation:
             section = section.setdefault(name, {})
         section[last] = value
 
+    def plain(self, name: str, value: Any) -> Any:
+        """Return a value as YAML can hold it; one that it cannot is left out and said so."""
+        try:
+            return yaml_value(value)
+        except NotPlainError as error:
+            self.left_out.append(f"{name}: {error}")
+            return None
+
 
 Rule = Callable[[Translation, str, Any, Mapping[str, Any]], None]
 """Takes the translation, a key's path, its value, and all options by path."""

@@ -23,7 +23,9 @@ from typing import Any, ClassVar, cast
 from rllib_minestudio.errors import ExperimentFileError
 
 MINESTUDIO = "minestudio"
-_RUN_NAME = "__rllib_convert__"
+_POLICIES = "minestudio.models"
+CONFIG_MODULE = "__rllib_convert__"
+"""Name under which the config module runs: that of the module of its classes."""
 _CONFIGS = "minestudio.online.run.config"
 """MineStudio's own configs, which others take their `online_dict` from: run, not replaced."""
 
@@ -45,6 +47,11 @@ class _Noting(type):
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         StandIn.used.add(_package(cls))
+        if any(base.__module__.startswith(_POLICIES) for base in cls.__mro__):
+            # One derived from MineStudio's builds layers as wide as those, which are none here.
+            policy: Any = object.__new__(cast("type[StandIn]", cls))
+            StandIn.__init__(policy, *arguments, **keywords)
+            return policy
         return super().__call__(*arguments, **keywords)
 
 
@@ -95,6 +102,16 @@ class StandIn(metaclass=_Noting):
     def is_minestudios(self) -> bool:
         """Whether it is MineStudio's own, not a class of the config derived from one."""
         return _package(type(self)) == MINESTUDIO
+
+
+def by_name(call: StandIn, parameters: Sequence[str]) -> dict[str, Any]:
+    """Return a call's arguments by name.
+
+    Args:
+        call: What it returned.
+        parameters: The names of positional ones, in order.
+    """
+    return {**dict(zip(parameters, call.arguments, strict=False)), **call.keywords}
 
 
 def _package(of: type) -> str:
@@ -165,7 +182,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         frame = sys._getframe(1)
         while frame is not None:
             name = str(frame.f_globals.get("__name__"))
-            if name == _RUN_NAME or self.is_beside(frame.f_globals.get("__file__")):
+            if name == CONFIG_MODULE or self.is_beside(frame.f_globals.get("__file__")):
                 return True
             if name != __name__ and not name.startswith("importlib"):
                 return False
@@ -247,7 +264,7 @@ class ConfigModule:
         self.problems: list[str] = []
         with _installed(finder, path.resolve().parent):
             try:
-                names = runpy.run_path(str(path), run_name=_RUN_NAME)
+                names = runpy.run_path(str(path), run_name=CONFIG_MODULE)
             except (Exception, SystemExit) as error:
                 raise ExperimentFileError(
                     f"{path}: running it raised {type(error).__name__}: {error}"

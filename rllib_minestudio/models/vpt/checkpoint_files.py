@@ -35,6 +35,7 @@ from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.vpt.hub import is_hub_id, local_copy
 from rllib_minestudio.models.vpt.shipped import is_shipped, shipped_folder
 from rllib_minestudio.models.vpt.tensor_files import read_safetensors, read_torch
+from rllib_minestudio.option_checks import is_import_path, shown
 from rllib_minestudio.safe_pickle import load_plain
 from rllib_minestudio.small_files import read_json
 
@@ -62,6 +63,9 @@ NETWORK, TENSORS = "network.json", "model.safetensors"
 POLICY, OPTIONS = "policy", "options"
 """Keys in `network.json` of a policy that is not VPT: its class, by name or import path, and its
 `model_config`."""
+
+MOST_NESTED = 32
+"""Levels of mappings and lists in such a ``model_config``."""
 
 PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
 """What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
@@ -99,10 +103,13 @@ class CheckpointFiles:
         if self.options is None or POLICY not in self.options:
             return None
         policy, options = self.options[POLICY], self.options.get(OPTIONS)
-        if not isinstance(policy, str) or not isinstance(options, Mapping):
+        # Whatever else it may be, the name is fit to be printed.
+        is_name = isinstance(policy, str) and (policy.isidentifier() or is_import_path(policy))
+        if not is_name or not isinstance(options, Mapping) or _is_deep(options, MOST_NESTED):
             raise CheckpointMismatchError(
-                f"{str(self.weights)!r}: {NETWORK} beside it must have a text as {POLICY!r} and a "
-                f"mapping as {OPTIONS!r}; got {policy!r} and {options!r}."
+                f"{str(self.weights)!r}: {NETWORK} beside it must have a name or import path as "
+                f"{POLICY!r} and a mapping as {OPTIONS!r}, nested at most {MOST_NESTED} deep; got "
+                f"{shown(policy)} and {shown(options)}."
             )
         return policy, dict(options)
 
@@ -256,6 +263,13 @@ def _as_tensors(content: Mapping[str, Any], device: str) -> dict[str, Tensor]:
         for name, value in content.items()
         if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
     }
+
+
+def _is_deep(value: Any, most: int) -> bool:
+    """Whether mappings and lists lie inside each other more than ``most`` times."""
+    parts = value.values() if isinstance(value, Mapping) else value
+    is_container = isinstance(value, Mapping | list)
+    return is_container and (most == 0 or any(_is_deep(part, most - 1) for part in parts))
 
 
 def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:

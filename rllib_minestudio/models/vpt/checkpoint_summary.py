@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from rllib_minestudio.models.strict_loading import compare
 from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
@@ -67,10 +70,20 @@ def summarize(source: WeightsSource) -> CheckpointSummary:
         weights=files.weights,
         config=config,
         described=files.arguments is not None or files.options is not None,
-        parameters=sum(tensor.numel() for tensor in policy.values()),
-        dtype=", ".join(sorted({str(t.dtype).removeprefix("torch.") for t in policy.values()})),
+        parameters=count_numbers(policy),
+        dtype=dtypes(policy),
         matched=len(own) - len(comparison.missing) - len(comparison.misshapen),
         expected=len(own),
         ignored=[name for name in tensors if name not in policy],
         problems=weights_problems(config, source),
     )
+
+
+def count_numbers(tensors: Mapping[str, Tensor]) -> int:
+    """Counts the numbers in all tensors."""
+    return sum(tensor.numel() for tensor in tensors.values())
+
+
+def dtypes(tensors: Mapping[str, Tensor]) -> str:
+    """Names the dtypes of all tensors."""
+    return ", ".join(sorted({str(t.dtype).removeprefix("torch.") for t in tensors.values()}))

@@ -35,6 +35,12 @@ def export_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
     """
+    other = find_checkpoint(source).other_policy
+    if other is not None:
+        raise CheckpointMismatchError(
+            f"weights {str(source)!r} are of a policy of the class {other[0]}, which MineStudio "
+            "does not have: `rllib model export --own` copies them as they are, for this package."
+        )
     network = load_network(source)
     return export_network(network, folder)
 

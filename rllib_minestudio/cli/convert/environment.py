@@ -1,14 +1,18 @@
-"""What `env_generator` and `policy_generator` build, in this package's terms."""
+"""What `env_generator` builds, in this package's terms."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rllib_minestudio.cli.convert.online_dict import Translation
-from rllib_minestudio.cli.convert.stand_ins import SIMULATOR, SIMULATOR_PARAMETERS, StandIn
-from rllib_minestudio.cli.convert.values import NotPlainError, yaml_value
+from rllib_minestudio.cli.convert.stand_ins import (
+    SIMULATOR,
+    SIMULATOR_PARAMETERS,
+    StandIn,
+    by_name,
+)
 from rllib_minestudio.env.callbacks.builder import CALLBACKS
 
 _RANDOM_EPISODES = 5
@@ -18,10 +22,6 @@ _CAMERA_PARAMETERS = (
 )
 _SUFFIX = "Callback"
 _FOREIGN = "minestudio.simulator.callbacks"
-_POLICY_LOADERS = {
-    "load_vpt_policy": ("model_path", "weights_path"),
-    "VPTPolicy.from_pretrained": ("pretrained_model_name_or_path",),
-}
 
 
 def translate_env(translation: Translation, env: Any) -> None:
@@ -33,37 +33,17 @@ def translate_env(translation: Translation, env: Any) -> None:
         return
     translation.set("config.env_config.engine", "minecraft")
     translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
-    for name, value in _by_name(env, SIMULATOR_PARAMETERS).items():
+    for name, value in by_name(env, SIMULATOR_PARAMETERS).items():
         if name not in SIMULATOR_PARAMETERS:
             translation.left_out.append(f"MinecraftSim({name}=...): MineStudio ignores it too")
         elif name == "callbacks":
             if specs := _callbacks(translation, value):
                 translation.set("config.env_config.callbacks", specs)
         elif name == "camera_config" and isinstance(value, StandIn):
-            settings = _by_name(value, _CAMERA_PARAMETERS)
-            translation.set("config.env_config.camera_config", _plain(translation, name, settings))
+            settings = by_name(value, _CAMERA_PARAMETERS)
+            translation.set("config.env_config.camera_config", translation.plain(name, settings))
         elif value is not None:
-            translation.set(f"config.env_config.{name}", _plain(translation, name, value))
-
-
-def translate_policy(translation: Translation, policy: Any) -> None:
-    """Translate the policy that `policy_generator` returned: where its weights are."""
-    if isinstance(policy, StandIn) and policy.is_minestudios and policy.name in _POLICY_LOADERS:
-        parameters = _POLICY_LOADERS[policy.name]
-        arguments = _by_name(policy, parameters)
-        for name in [name for name in arguments if name not in parameters]:
-            translation.left_out.append(f"{policy.name}({name}=...): not translated")
-        weights = [arguments[name] for name in parameters if arguments.get(name) is not None]
-        if weights:
-            # The sizes follow from what the weights say of themselves.
-            places = [_plain(translation, policy.name, place) for place in weights]
-            translation.set("config.model.weights", places[0] if len(places) == 1 else places)
-            translation.set("config.prior", "initial")
-            return
-    translation.left_out.append(
-        f"policy_generator() returns {_shown(policy)}; translated are load_vpt_policy and "
-        "VPTPolicy.from_pretrained with weights. Set model.preset or model.weights"
-    )
+            translation.set(f"config.env_config.{name}", translation.plain(name, value))
 
 
 def _callbacks(translation: Translation, callbacks: Any) -> list[Any]:
@@ -94,23 +74,10 @@ def _callback(translation: Translation, callback: Any) -> Any:
         translation.left_out.append(f"the callback {callback.name}: name its arguments, {name}")
         return None
     elif arguments:
-        return {name: _plain(translation, name, arguments[0])}
+        return {name: translation.plain(name, arguments[0])}
     if short == "Compose" and "callbacks" in keywords:
         keywords["callbacks"] = _callbacks(translation, keywords["callbacks"])
-    return {name: _plain(translation, name, keywords)} if keywords else name
-
-
-def _by_name(call: StandIn, parameters: Sequence[str]) -> dict[str, Any]:
-    return {**dict(zip(parameters, call.arguments, strict=False)), **call.keywords}
-
-
-def _plain(translation: Translation, name: str, value: Any) -> Any:
-    """A value as YAML can hold it; one that it cannot is left out and said so."""
-    try:
-        return yaml_value(value)
-    except NotPlainError as error:
-        translation.left_out.append(f"{name}: {error}")
-        return None
+    return {name: translation.plain(name, keywords)} if keywords else name
 
 
 def _shown(value: Any) -> str:

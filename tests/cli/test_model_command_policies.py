@@ -1,0 +1,95 @@
+"""`rllib model` on checkpoints of policies other than VPT."""
+
+import json
+
+import pytest
+import torch
+
+from rllib_minestudio.cli.main import BAD_INPUT, main
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
+from rllib_minestudio.models.policy_weights import copy_policy
+
+OPTIONS = {"hidden_size": 8, "channels": [2, 2, 2], "text_size": 2, "temperature": 1.0}
+
+
+@pytest.fixture
+def module():
+    spaces = MineStudioEnv.spaces_of({"obs_size": [64, 64]})
+    return ConvGRURLModule(model_config=OPTIONS, **spaces)
+
+
+@pytest.fixture
+def folder(module, tmp_path):
+    torch.save(module.network.state_dict(), tmp_path / "state.pt")
+    copy_policy(tmp_path / "state.pt", tmp_path / "policy", "ConvGRU", OPTIONS)
+    return tmp_path / "policy"
+
+
+def _words(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", ["ConvGRU", "no_such_package.module.MyPolicy"])
+def test_info_needs_no_class(module, folder, capsys, name):
+    description = folder / "network.json"
+    description.write_text(json.dumps({"policy": name, "options": OPTIONS}))
+    for path in (folder, folder.parent):  # the policy's folder, and the checkpoint's
+        assert main(["model", "info", str(path)]) == 0
+        shown = _words(capsys.readouterr().out)
+        state = module.network.state_dict()
+        numbers = sum(tensor.numel() for tensor in state.values())
+        assert f"class {name} " in shown
+        assert "'hidden_size': 8, 'channels': [2, 2, 2]" in shown
+        assert f"parameters {numbers:,} (float32)" in shown
+        assert f"tensors {len(state)}" in shown
+
+
+def test_minestudio_has_no_such_class(folder, tmp_path, capsys):
+    assert main(["model", "export", str(folder), str(tmp_path / "out")]) == BAD_INPUT
+    said = _words(capsys.readouterr().err)
+    assert "of the class ConvGRU, which MineStudio does not have" in said
+    assert "--own" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_our_own_form_is_copied_as_it_is(folder, tmp_path, capsys):
+    target = tmp_path / "out"
+    assert main(["model", "export", "--own", str(folder), str(target)]) == 0
+    assert "ConvGRU" in capsys.readouterr().out
+    for name in ("network.json", "model.safetensors"):
+        assert (target / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_only_vpts_memory_can_be_shortened(folder, tmp_path, capsys):
+    arguments = ["--own", "--memory", "3", str(folder), str(tmp_path / "out")]
+    assert main(["model", "export", *arguments]) == BAD_INPUT
+    assert "--memory shortens VPT's memory only" in _words(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        (
+            "no_such_package.module.MyPolicy",
+            "which cannot be imported (No module named 'no_such_package'): install it, or put the",
+        ),
+        ("raises.MyPolicy", "which cannot be imported (RuntimeError: not today)."),
+        ("exits.MyPolicy", "which cannot be imported (SystemExit: 3)."),
+        ("json.MyPolicy", "(module 'json' has no attribute 'MyPolicy')."),
+        ("os.system", "or a subclass of RecurrentRLModule"),
+    ],
+)
+def test_a_class_that_is_missing_is_named(folder, tmp_path, capsys, monkeypatch, name, complaint):
+    """By all commands that play."""
+    (tmp_path / "raises.py").write_text("raise RuntimeError('not today')")
+    (tmp_path / "exits.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    place = tmp_path / "learner_group" / "learner" / "rl_module" / "default_policy"
+    place.mkdir(parents=True)
+    description = {"policy": name, "options": OPTIONS}
+    (folder / "network.json").write_text(json.dumps(description))
+    assert main(["evaluate", str(tmp_path), "--out", str(tmp_path / "out")]) == BAD_INPUT
+    said = _words(capsys.readouterr().err)
+    assert complaint in said and name in said and str(tmp_path) in said
+    assert said.count("error:") == 1
