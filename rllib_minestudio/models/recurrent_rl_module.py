@@ -1,36 +1,31 @@
 """The base of every policy that this package trains: an RLModule with a memory.
 
-What a policy must offer is four members, which docs/policies.md describes on one page; all that
-RLlib, env runners, learners, the prior and evaluation ask for follows from them.
+What a policy must offer is four members (`recurrent_policy.py`); what RLlib, env runners and
+learners ask for follows from them.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.annotations import override
-from torch import Tensor, nn
-from typing_extensions import Self
+from torch import Tensor
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_distribution import ActionDistribution
 from rllib_minestudio.models.fine_tuning import freeze
-from rllib_minestudio.models.policy_weights import policy_weights_problems
 from rllib_minestudio.models.recurrent_batch import UnpackedBatch, unpack
-from rllib_minestudio.models.rollout import PolicyStep, RolloutSession, State, SteppingSession
+from rllib_minestudio.models.recurrent_policy import MODULE_OPTIONS, RecurrentPolicy
+from rllib_minestudio.models.rollout import State
 from rllib_minestudio.models.strict_loading import load_strictly
-from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
-from rllib_minestudio.observations import Part, parts_of
+from rllib_minestudio.observations import Part
 
 ACTION_DIST = "action_dist"
 """Output key of ``forward_train``: an ``ActionDistribution`` [B, T]."""
@@ -42,19 +37,12 @@ actions. Each is computed when it is read; what samples and scores actions is ``
 VALUE = "value"
 """Output key of ``forward_train``: [B, T] value in the value head's normalised units."""
 
-MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
-"""Options of ``model_config`` that every policy has; all others are its network's."""
-
 _OPTIONS_OF_OTHERS = frozenset({"vf_share_layers", "twin_q", "double_q", "dueling", "num_atoms"})
 """What RLlib 2.60's algorithms add to every `model_config` (`_model_config_auto_includes`)."""
 
 
-class RecurrentRLModule(TorchRLModule, ValueFunctionAPI):
-    """A policy with a memory.
-
-    A subclass implements ``build_network``. If its network has ``forward(obs, first_bt, state) ->
-    (latent, state)``, ``initial_state(batch)``, ``action_head`` and ``value_head``, that is all;
-    else it overrides the four members of these names.
+class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
+    """A policy with a memory, as RLlib wants it; what a subclass has to offer, its base says.
 
     ``model_config`` holds the network's options and
 
@@ -67,145 +55,11 @@ class RecurrentRLModule(TorchRLModule, ValueFunctionAPI):
     the batch before. Tensors of any device and NumPy arrays will do. Without a state, episodes
     begin.
 
-    Attributes:
-        network: Has all parameters that learn, under the names that checkpoints, ``freeze`` and
-            ``lr_factors`` know.
-
     Raises:
         InvalidBatchError: A batch has another layout (from every ``forward_...``).
         InvalidOptionsError: Unknown or invalid options, or spaces that do not fit the policy.
         CheckpointMismatchError: The weights do not fit the policy.
     """
-
-    network: nn.Module
-
-    memory_length: int = 64
-    """Observations from which the memory can be rebuilt well enough: the burn-in of windows of
-    demonstrations, unless the config says otherwise."""
-
-    # ---------------------------------------------------------------- what a policy offers
-
-    @abstractmethod
-    def build_network(self, options: dict[str, Any]) -> nn.Module:
-        """Return the network, randomly initialised (torch's global generator).
-
-        Args:
-            options: ``model_config`` without ``MODULE_OPTIONS``.
-
-        Raises:
-            InvalidOptionsError: An option is unknown or invalid, or ``self.observation_space`` or
-                ``self.action_space`` does not fit.
-        """
-
-    def initial_state(self, batch: int) -> State:
-        """Return the empty memory of B environments, [B, ...] each, on the network's device."""
-        return self.network.initial_state(batch)  # type: ignore[operator]
-
-    def latent(
-        self, obs: Mapping[str, Any], first_bt: Tensor, state: State
-    ) -> tuple[Tensor, State]:
-        """Look at a chunk of T observations.
-
-        Step by step or in chunks of any length, the numbers must be the same.
-
-        Args:
-            obs: Nested as the environment's, [B, T, ...] each.
-            first_bt: [B, T] bool: where True, everything before is forgotten.
-            state: Memory before the chunk.
-
-        Returns:
-            What the heads read, [B, T, E] float32, and the memory after the chunk.
-        """
-        return self.network(obs, first_bt, state)
-
-    @property
-    def action_head(self) -> nn.Module:
-        """The part of the network that makes an ``ActionDistribution`` [B, T] of a latent."""
-        return self.network.action_head  # type: ignore[return-value]
-
-    @property
-    def value_head(self) -> ValueHead:
-        """The part of the network that predicts normalised values [B, T] from a latent."""
-        return self.network.value_head  # type: ignore[return-value]
-
-    @property
-    def observation_parts(self) -> dict[str, Part]:
-        """What the policy reads of observations; the default is all that the space has."""
-        return parts_of(self.observation_space)
-
-    def make_rollout_session(self, num_envs: int) -> RolloutSession:
-        """Return a way to act step by step, whose memory stays on the module's device."""
-        return SteppingSession(self._step, self.initial_state(num_envs))
-
-    def load_weights(self, source: Any) -> None:
-        """Load a checkpoint strictly.
-
-        Raises:
-            CheckpointMismatchError: It is missing, unreadable, damaged, or holds another network.
-        """
-        load_strictly(self.network, self.read_weights(source), source=f"weights {str(source)!r}")
-
-    @classmethod
-    def read_weights(cls, source: Any) -> dict[str, Tensor]:
-        """Read the network's state from a checkpoint.
-
-        Args:
-            source: As of the option ``weights``.
-
-        Raises:
-            CheckpointMismatchError: It is missing, unreadable, or damaged.
-        """
-        return find_checkpoint(source).tensors()
-
-    @classmethod
-    def weights_problems(cls, network: nn.Module, source: Any) -> list[str]:
-        """Say why a checkpoint does not fit, reading names and shapes only.
-
-        Args:
-            network: Of what ``blank`` returns.
-            source: As of the option ``weights``.
-        """
-        return policy_weights_problems(network, source)
-
-    @classmethod
-    def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Check ``model_config`` as far as that can be done without anything else.
-
-        Raises:
-            InvalidOptionsError: An option is unknown or invalid.
-        """
-
-    @classmethod
-    def blank(
-        cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None
-    ) -> Self | None:
-        """Return a policy for its names and shapes; None if they cannot be known.
-
-        Args:
-            options: ``model_config``.
-            spaces: ``observation_space`` and ``action_space``, if they are known.
-
-        Raises:
-            InvalidOptionsError: The options are wrong, or do not fit the spaces.
-        """
-        if spaces is None:
-            return None
-        others = {k: v for k, v in options.items() if k not in MODULE_OPTIONS}
-        return cls(model_config=others, **spaces)
-
-    @classmethod
-    def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space] | None:
-        """Return the spaces that a policy of these options plays in, if the options tell.
-
-        Args:
-            options: ``model_config``.
-
-        Returns:
-            ``observation_space`` and ``action_space``; None if the environment decides.
-        """
-        return None
-
-    # ---------------------------------------------------------------- what follows from it
 
     @override(TorchRLModule)
     def setup(self) -> None:
@@ -222,15 +76,6 @@ class RecurrentRLModule(TorchRLModule, ValueFunctionAPI):
         freeze(self.network, frozen)
         # What a checkpoint of this module stores: restoring it must not need the first weights.
         self.model_config: dict[str, Any] = {**self.full_options(own), "freeze": list(frozen)}
-
-    def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return options that build the same network without its first weights."""
-        return options
-
-    @property
-    def device(self) -> torch.device:
-        """Where the network is."""
-        return next(self.network.parameters()).device
 
     @override(TorchRLModule)
     def get_initial_state(self) -> dict[str, Tensor]:
@@ -323,24 +168,6 @@ class RecurrentRLModule(TorchRLModule, ValueFunctionAPI):
             Columns.VF_PREDS: self.value_head.denormalize(self.value_head(latent_bte)),
             Columns.STATE_OUT: state,
         }
-
-    def _step(self, obs: Mapping[str, Any], first_b: Tensor, state: State) -> PolicyStep:
-        """One observation of each of B environments, for ``SteppingSession``."""
-        was_training = self.training
-        self.eval()
-        latent_b1e, state = self.latent(_with_time(obs), first_b[:, None], state)
-        latent_be = latent_b1e[:, 0]
-        value_b = self.value_head.denormalize(self.value_head(latent_be))
-        self.train(was_training)
-        return PolicyStep(self.action_head(latent_be), value_b, state)
-
-
-def _with_time(obs: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every part a time axis of one step."""
-    return {
-        name: _with_time(value) if isinstance(value, Mapping) else value[:, None]
-        for name, value in obs.items()
-    }
 
 
 def _refuse_other_algorithms(options: Mapping[str, Any]) -> None:
