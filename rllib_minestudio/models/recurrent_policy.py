@@ -152,12 +152,13 @@ class RecurrentPolicy(ABC):
     # ---------------------------------------------------------------- before it is built
 
     @classmethod
-    def check_options(cls, options: Mapping[str, Any]) -> None:  # noqa: B027 - all may pass
+    def check_options(cls, options: Mapping[str, Any]) -> None:
         """Check ``model_config`` as far as that can be done without anything else.
 
         Raises:
             InvalidOptionsError: An option is unknown or invalid.
         """
+        del options  # which are right, only a subclass knows
 
     @classmethod
     def blank(
