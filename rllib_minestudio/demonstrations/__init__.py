@@ -7,6 +7,7 @@ from rllib_minestudio.demonstrations.sources import find_episodes, open_episode
 from rllib_minestudio.demonstrations.windows import (
     Window,
     WindowOptions,
+    check_parts,
     shuffled,
     stack,
     stream,
@@ -16,6 +17,7 @@ from rllib_minestudio.demonstrations.windows import (
 __all__ = [
     "Window",
     "WindowOptions",
+    "check_parts",
     "find_episodes",
     "open_episode",
     "shuffled",

@@ -166,11 +166,11 @@ def stack(batch: Sequence[Window]) -> dict[str, NDArray]:
     }
 
 
-def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArray]:
-    """Return parts of the observations of every step, N rows each.
+def check_parts(recording: RecordedEpisode, names: Sequence[str]) -> None:
+    """Check that an episode has parts of the observations, without reading them.
 
     Raises:
-        RecordingError: One was not recorded, or is damaged.
+        RecordingError: One was not recorded.
     """
     recorded = recording.observations
     missing = [name for name in names if name not in recorded]
@@ -181,6 +181,16 @@ def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArra
             f"{', '.join(recorded) or 'none'}. Record again with the callback that adds them, or "
             "leave the recording out."
         )
+
+
+def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArray]:
+    """Return parts of the observations of every step, N rows each.
+
+    Raises:
+        RecordingError: One was not recorded, or is damaged.
+    """
+    check_parts(recording, names)
+    recorded = recording.observations
     return {name: recorded[name] for name in names}
 
 

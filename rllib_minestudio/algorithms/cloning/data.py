@@ -17,6 +17,7 @@ from ray.rllib.offline.offline_data import OfflineData
 from rllib_minestudio.algorithms import policy_windows
 from rllib_minestudio.demonstrations import (
     WindowOptions,
+    check_parts,
     find_episodes,
     open_episode,
     shuffled,
@@ -50,11 +51,15 @@ class DemonstrationData(OfflineData):
             config: A validated `MineStudioBCConfig`.
 
         Raises:
-            RecordingError: There are no recordings, or too few to hold some out.
+            RecordingError: There are no recordings, or too few to hold some out, or one lacks what
+                the policy reads.
         """
         training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
         self.num_training, self.num_validation = len(training), len(validation)
         options = window_options(config)
+        if options.observation_names:  # now, and not in the middle of the first iteration
+            for path in [*training, *validation]:
+                check_parts(open_episode(path), options.observation_names)
         # RLlib reads `input_` with a method of ray.data; ours are the folders of the recordings.
         listed = config.copy(copy_frozen=False)
         listed.input_, listed.input_read_method = training, "from_items"

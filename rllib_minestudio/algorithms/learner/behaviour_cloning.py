@@ -21,6 +21,7 @@ from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions, PPOOptions
 from rllib_minestudio.algorithms.policy_windows import window_options
 from rllib_minestudio.demonstrations import (
+    check_parts,
     find_episodes,
     open_episode,
     stack,
@@ -39,6 +40,9 @@ class BehaviourCloning:
         options: With `recordings`.
         context_length: Steps per chunk.
         seed: Of the order of demonstrations; each learner needs its own.
+
+    Raises:
+        RecordingError: A recording lacks what the policy reads.
     """
 
     def __init__(
@@ -55,9 +59,13 @@ class BehaviourCloning:
         self._context_length = context_length
         self._burn_in = module.memory_length
         assert options.recordings is not None
+        recordings = [open_episode(path) for path in find_episodes(options.recordings)]
+        cut = window_options(module.observation_parts, options.fragment_length, self._burn_in)
+        for recording in recordings:
+            check_parts(recording, cut.observation_names)
         self._windows = stream(
-            [open_episode(path) for path in find_episodes(options.recordings)],
-            window_options(module.observation_parts, options.fragment_length, self._burn_in),
+            recordings,
+            cut,
             seed=seed,
             shuffle_among=options.shuffle_among,
         )
