@@ -59,8 +59,6 @@ def test_the_number_of_env_runners_changes_nothing(loaded, deterministic):
 def test_the_divergence_from_the_prior_is_recorded(loaded, tmp_path):
     """The initial prior, which only the checkpoint holds; the values beside it."""
     prior = load_prior(loaded.config, loaded.checkpoint, "prior")
-    if loaded.config.module_class != "ConvGRU":
-        return  # recordings are of frames; the other policy's environment shows some, too
     settings = replace(SETTINGS, recorder={"folder": str(tmp_path)})
     episodes = play(loaded, SPECS[:3], settings, prior=prior)
     own = play(loaded, SPECS[:3], replace(SETTINGS, recorder={"folder": str(tmp_path / "own")}),

@@ -150,6 +150,27 @@ def test_a_token_of_a_discrete_space_has_no_axis(trained):
     assert int(action["buttons"]) in range(BUTTONS)
 
 
+def test_the_replay_buffer_joins_and_reuses(local_ray, policy):
+    """Every iteration begins at a ratio of 1: one step each, and what is stale is recomputed."""
+    algorithm = algorithm_config(
+        policy,
+        fragments_per_iteration=8,
+        context_length=7,
+        gradient_accumulation=2,
+        replay_buffer={"fragments_per_chunk": 2, "max_reuse": 2, "max_staleness": 3},
+    ).build_algo()
+    try:
+        recomputed = 0
+        for _ in range(3):
+            learner = algorithm.train()["learners"]["default_policy"]
+            assert abs(learner["approximate_kl"]) < 1e-5 and learner["clip_fraction"] == 0
+            assert learner["dropped_stale"] == learner["dropped_nonfinite"] == 0
+            recomputed += learner["recomputed_fragments"]
+        assert recomputed > 0
+    finally:
+        algorithm.stop()
+
+
 @pytest.mark.slow
 def test_remote_runners_and_two_learners(local_ray, policy):
     """All parts in processes of their own."""
