@@ -12,6 +12,8 @@ from rllib_minestudio.algorithms.policy_windows import unreadable_parts
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
+from rllib_minestudio.models.policies import VPT, class_problems, find_policy
+from rllib_minestudio.option_checks import shown
 from rllib_minestudio.recordings.layout import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
@@ -37,20 +39,25 @@ def model_problems(
     options = config.model_config
     if not isinstance(config.module_class, str | type):
         return []  # as the option's own check says
+    sources = [s for s in (options.get("weights"), prior) if s not in (None, INITIAL_PRIOR)]
     try:
         policy = config.policy_class
+        problems = _disagreement(config)
+        for source in sources:
+            problems += class_problems(policy, source)
+        if problems:
+            return problems
         blank = policy.blank(options, config.known_spaces())
+        if blank is None:  # at least what can be told without the spaces
+            policy.check_options(options)
+            return []
     except InvalidOptionsError as error:
         return error.problems
     except MineStudioError as error:
         return [str(error)]
-    if blank is None:
-        return []
     network = blank.network
-    problems = []
-    for weights in (options.get("weights"), prior):
-        if weights not in (None, INITIAL_PRIOR):
-            problems += policy.weights_problems(network, weights)
+    for source in sources:
+        problems += policy.weights_problems(network, source)
     if ema_decay is not None:
         problems += _problems_of(lambda: WeightAverage(network, ema_decay))
     problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
@@ -80,6 +87,17 @@ def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:
     if env in (ENV_NAME, MineStudioEnv):
         problems += _problems_of(lambda: MineStudioEnv.check_options(env_config))
     return problems
+
+
+def _disagreement(config: PolicyAlgorithmConfig) -> list[str]:
+    """Say if two policies are asked for: that of the default is asked for by nobody."""
+    policy, name = config.policy_class, config.module_class
+    if name == VPT or find_policy(name) is policy:
+        return []
+    return [
+        f"module_class is {shown(name)}, but rl_module_spec.module_class is {policy.__name__}: "
+        "leave out one of them."
+    ]
 
 
 def _problems_of(check: Callable[[], Any]) -> list[str]:

@@ -77,6 +77,7 @@ class ModulePolicy:
                 the agent did in training, and what its returns were measured with.
         """
         self._seen = list(module.observation_parts)
+        self._shapes = {name: module.action_space[name].shape for name in module.action_space}
         self._forward = module.forward_inference if deterministic else module.forward_exploration
         self._initial = {
             name: torch.as_tensor(value)[None] for name, value in module.get_initial_state().items()
@@ -101,7 +102,7 @@ class ModulePolicy:
             output = self._forward(batch)
         self._state, self._first = output[Columns.STATE_OUT], False
         return {
-            name: value[0, 0].cpu().numpy()  # [1, 1, 1] -> [1]
+            name: value.cpu().numpy().reshape(self._shapes[name])  # [1, 1, 1] -> the space's
             for name, value in output[Columns.ACTIONS].items()
         }
 

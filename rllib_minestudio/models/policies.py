@@ -9,6 +9,7 @@ from typing import Any
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.vpt.checkpoint_files import TENSORS, WeightsSource, find_checkpoint
 from rllib_minestudio.option_checks import LONGEST_PATH, broken_rule, is_import_path
 
 VPT = "VPT"
@@ -92,3 +93,30 @@ def name_of_policy(policy: type) -> str | None:
         return path if find_policy(path) is policy and policy.__module__ != "__main__" else None
     except InvalidOptionsError:
         return None
+
+
+def class_problems(policy: type[RecurrentRLModule], source: WeightsSource) -> list[str]:
+    """Say if a checkpoint is of another class, which needs neither spaces nor tensors.
+
+    Args:
+        policy: What it is to be loaded into; checkpoints of the classes that it extends may fit.
+        source: As of the option `weights`.
+
+    Returns:
+        One sentence, or none; none as well if the checkpoint does not say what it is of.
+    """
+    try:
+        files = find_checkpoint(source)
+        other = files.other_policy
+    except CheckpointMismatchError as error:
+        return [str(error)]
+    is_vpt = files.arguments is not None or (
+        files.options is not None and files.weights.name == TENSORS
+    )
+    found = other[0] if other is not None else VPT if is_vpt else None
+    if found is None or found in map(name_of_policy, policy.__mro__):
+        return []
+    return [
+        f"weights {str(source)!r} are of the policy {found}, not of {policy.__name__}: give a "
+        f"checkpoint of that, or set module_class to {found!r}."
+    ]

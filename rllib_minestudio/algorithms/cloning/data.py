@@ -51,7 +51,8 @@ class DemonstrationData(OfflineData):
             config: A validated `MineStudioBCConfig`.
 
         Raises:
-            RecordingError: There are no recordings, or too few to hold some out.
+            RecordingError: There are no recordings, or too few to hold some out, or one lacks what
+                the policy reads.
         """
         training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
         self.num_training, self.num_validation = len(training), len(validation)

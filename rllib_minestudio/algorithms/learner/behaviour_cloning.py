@@ -19,13 +19,14 @@ from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions, PPOOptions
-from rllib_minestudio.algorithms.policy_windows import window_options
+from rllib_minestudio.algorithms.policy_windows import unreadable_parts, window_options
 from rllib_minestudio.demonstrations import (
     find_episodes,
     open_episode,
     stack,
     stream,
 )
+from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, RecurrentRLModule
 
 LOSS = "behaviour_cloning_loss"
@@ -39,6 +40,9 @@ class BehaviourCloning:
         options: With `recordings`.
         context_length: Steps per chunk.
         seed: Of the order of demonstrations; each learner needs its own.
+
+    Raises:
+        RecordingError: A recording lacks what the policy reads.
     """
 
     def __init__(
@@ -55,9 +59,12 @@ class BehaviourCloning:
         self._context_length = context_length
         self._burn_in = module.memory_length
         assert options.recordings is not None
+        paths, parts = find_episodes(options.recordings), module.observation_parts
+        for problem in unreadable_parts(parts, paths):
+            raise RecordingError(f"behaviour_cloning.recordings: {problem}")
         self._windows = stream(
-            [open_episode(path) for path in find_episodes(options.recordings)],
-            window_options(module.observation_parts, options.fragment_length, self._burn_in),
+            [open_episode(path) for path in paths],
+            window_options(parts, options.fragment_length, self._burn_in),
             seed=seed,
             shuffle_among=options.shuffle_among,
         )
