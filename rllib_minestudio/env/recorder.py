@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import KEYS, ActionMapper
 from rllib_minestudio.env.recorder_options import DATASET, RecorderOptions
-from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.minestudio_dataset import MineStudioDatasetWriter
@@ -136,8 +137,9 @@ class EpisodeRecorder(gym.Wrapper):
         lines = ["step 0"] if self._options.overlay else None
         self._writer.begin(self._frame(obs, lines), info)
         self._steps = 0
-        parts = {} if self._options.is_minestudios else parts_of(self.env.observation_space)
-        self._seen = {name: parts[name].zeros() for name in parts if name != IMAGE}
+        self._seen = {}
+        if not self._options.is_minestudios:
+            self._seen = _blank_columns(self.env.observation_space)
         self._see(obs)
 
     def _add(
@@ -232,3 +234,13 @@ class EpisodeRecorder(gym.Wrapper):
         else:
             height, width = self.env.observation_space["image"].shape[:2]
         self._options.check_size(width, height)
+
+
+def _blank_columns(space: gym.Space) -> dict[str, NDArray]:
+    """Return room for one observation, but for the frame, and for what is no array of numbers."""
+    columns = {}
+    for key in space.spaces if isinstance(space, gym.spaces.Dict) else ():
+        if key != IMAGE:
+            with contextlib.suppress(InvalidOptionsError):
+                columns.update({n: part.zeros() for n, part in parts_of(space, {key}).items()})
+    return columns

@@ -8,6 +8,7 @@ import pickle
 from pathlib import Path
 
 import av
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -228,3 +229,39 @@ def test_impossible_options_are_refused_together(tmp_path):
     assert len(caught.value.problems) == 3 and "'format'" in str(caught.value)
     with pytest.raises(InvalidOptionsError, match="even width and height only; got 65x64"):
         make_env(tmp_path, size=(65, 64))
+
+
+class Talkative(MineStudioEnv):
+    """Shows a number and a text beside the frame."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.observation_space = gym.spaces.Dict(
+            {
+                **self.observation_space.spaces,
+                "height": gym.spaces.Box(-1e9, 1e9, (1,), np.float32),
+                "word": gym.spaces.Text(8),
+            }
+        )
+        self.count = 0.0
+
+    def _pass_on(self, obs, info):
+        obs, info = super()._pass_on({"image": obs["image"], "height": 0, "word": ""}, info)
+        self.count += 1.0
+        return {**obs, "height": np.array([self.count], np.float32), "word": "cow"}, info
+
+
+def test_what_no_array_can_hold_does_not_stand_in_the_way(tmp_path):
+    """Numbers are recorded beside the frame, as they were before each action; texts are not."""
+    env = Talkative(
+        obs_size=(32, 32), num_empty_frames=0, callbacks=[{"JudgeReset": {"time_limit": 5}}]
+    )
+    env = EpisodeRecorder(env, RecorderOptions(str(tmp_path)))
+    env.reset(seed=3)
+    info = {}
+    while "recording" not in info:
+        *_, info = env.step({"buttons": 0, "camera": 60})
+    (recording,) = find_recordings(tmp_path)
+    assert list(recording.observations) == ["height"]
+    np.testing.assert_array_equal(recording.observations["height"][:, 0], [1, 2, 3, 4, 5])
+    env.close()
