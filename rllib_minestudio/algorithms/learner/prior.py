@@ -82,10 +82,8 @@ class Prior:
         (_, newest), *older = reversed(self._heads.items())
         kl_bt = distribution.kl_divergence(newest(latent_bte))
         for version, head in older:
-            is_older = version_bt == version
-            if is_older.any():
-                older_kl_bt = distribution.kl_divergence(head(latent_bte))
-                kl_bt = torch.where(is_older, older_kl_bt, kl_bt)
+            older_kl_bt = distribution.kl_divergence(head(latent_bte))
+            kl_bt = torch.where(version_bt == version, older_kl_bt, kl_bt)
         return kl_bt
 
     def knows(self, version: int) -> bool:
