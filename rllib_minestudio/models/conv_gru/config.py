@@ -26,7 +26,11 @@ class ConvGRUConfig:
     """Everything but the spaces that decides the shape of a ConvGRU network."""
 
     hidden_size: int = option(
-        256, "The GRU, and the latent that the heads read, is this wide.", least=1, most=16384
+        128,
+        "The GRU, and the latent that the heads read, is this wide. A wider one takes larger steps "
+        "at the same learning rate.",
+        least=1,
+        most=16384,
     )
     channels: tuple[int, ...] = option(
         (32, 64, 64),

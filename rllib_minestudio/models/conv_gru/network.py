@@ -3,7 +3,7 @@
 Shapes for frames of 64 x 64, a text, and a chunk of T::
 
     image [B, T, 64, 64, 3] -> FrameEncoder, task_text [B, T, 64] -> TextEncoder, ...
-        -> summed [B, T, 256] -> LayerNorm, ReLU -> + GRU -> LayerNorm [B, T, 256] -> heads
+        -> summed [B, T, 128] -> LayerNorm, ReLU -> + GRU -> LayerNorm [B, T, 128] -> heads
 """
 
 from __future__ import annotations
