@@ -48,7 +48,7 @@ HONOURED: dict[str, str] = _table(
     ("Passes over an iteration's fragments.", "num_epochs"),
     ("The network's options; `model_config` replaces them, `model` adds to them.", "model"),
     ("The same, as `rl_module` takes it.", "model_config"),
-    ("`RLModuleSpec(module_class=...)` with a subclass of `VPTRLModule`.", "rl_module_spec"),
+    ("`RLModuleSpec(module_class=...)` with a subclass of `RecurrentRLModule`.", "rl_module_spec"),
     (
         "A class or a list of classes (`callbacks_class`), functions or lists of functions.",
         "callbacks_class on_algorithm_init on_train_result on_evaluate_start on_evaluate_end "

@@ -14,6 +14,7 @@ EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
 COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep")]
 STRAYS = [EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc")]
+TWO_TASKS = [EXAMPLES / f"{name}.yaml" for name in ("cows_or_sheep", "cows_or_sheep_bc")]
 SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
 """Stand among the cows of the demonstrations, and are left alone."""
 HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
@@ -48,7 +49,7 @@ def foreign_callbacks(experiment):
 def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
-        *(path.stem for path in (*COWS, *STRAYS)),
+        *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS)),
         *(path.stem for path in MINECRAFT),
     }
     assert len(MINECRAFT) == 4
@@ -64,6 +65,22 @@ def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
     if "input_" in experiment.config:
         experiment.config["input_"] = str(tmp_path)
     assert make_plan(experiment).name == path.stem
+
+
+@pytest.mark.parametrize("path", TWO_TASKS, ids=lambda path: path.stem)
+def test_one_network_for_two_tasks(path, tmp_path):
+    experiment = load(path)
+    assert experiment.config["env_config"] == load(TWO_TASKS[0]).config["env_config"]
+    if "input_" in experiment.config:
+        experiment.config["input_"] = str(tmp_path)
+    else:  # a user's clone is not at hand
+        assert experiment.config["model"].pop("weights") == "priors/cows_or_sheep"
+    plan = make_plan(experiment)
+    env = make_env(plan.example)
+    assert set(env.observation_space) == {"image", "task_text"}
+    texts = {bytes(env.reset(seed=seed)[0]["task_text"]).rstrip(b"\0") for seed in range(6)}
+    assert texts == {b"hunt cows", b"hunt sheep"}
+    env.close()
 
 
 @pytest.mark.parametrize("path", STRAYS, ids=lambda path: path.stem)
