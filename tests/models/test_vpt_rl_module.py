@@ -336,7 +336,7 @@ def test_compiled_network_gives_the_same_numbers_under_the_same_names(build, ima
     torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-4)
     none = torch.zeros(2, dtype=torch.bool)
     sessions = [m.make_rollout_session(2) for m in (module, compiled)]
-    values = [session.act(images[:, 0], none).value_b for session in sessions]
+    values = [session.act({"image": images[:, 0]}, none).value_b for session in sessions]
     torch.testing.assert_close(*values, rtol=1e-4, atol=1e-4)
 
 

@@ -172,6 +172,7 @@ def test_the_replay_buffer_joins_and_reuses(local_ray, policy):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", ["ConvGRU"])  # the other takes the same way
 def test_remote_runners_and_two_learners(local_ray, policy):
     """All parts in processes of their own."""
     config = algorithm_config(policy, fragments_per_minibatch=1, gradient_accumulation=2)
