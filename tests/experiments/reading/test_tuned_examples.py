@@ -73,8 +73,6 @@ def test_one_network_for_two_tasks(path, tmp_path):
     assert experiment.config["env_config"] == load(TWO_TASKS[0]).config["env_config"]
     if "input_" in experiment.config:
         experiment.config["input_"] = str(tmp_path)
-    else:  # a user's clone is not at hand
-        assert experiment.config["model"].pop("weights") == "priors/cows_or_sheep"
     plan = make_plan(experiment)
     env = make_env(plan.example)
     assert set(env.observation_space) == {"image", "task_text"}
