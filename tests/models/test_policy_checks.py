@@ -32,6 +32,7 @@ def _frames(side: int) -> gym.spaces.Box:
 MANY_PARTS = gym.spaces.Dict(
     image=_frames(36),
     task_text=gym.spaces.Box(0, 255, (8,), np.uint8),
+    keys=gym.spaces.Box(0, 255, (4,), np.uint8),
     before=gym.spaces.Dict(jump=gym.spaces.Discrete(2), camera=gym.spaces.Box(-180, 180, (2,))),
 )
 

@@ -20,7 +20,7 @@ from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
 from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder, TextEncoder
 from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.heads import ActionHeads
-from rllib_minestudio.observations import IMAGE, SEPARATOR, Part, flattened
+from rllib_minestudio.observations import IMAGE, Part, flattened
 
 MEMORY = "hidden"
 """Name of the one part of the recurrent state, [B, hidden_size] float32."""
@@ -46,18 +46,18 @@ class ConvGRUNetwork(nn.Module):
         self.config = config
         size = config.hidden_size
         self.frame: FrameEncoder | None = None
-        self.texts = nn.ModuleDict()
-        self._numbers = [name for name, part in parts.items() if _is_numbers(name, part)]
-        for name, part in parts.items():
-            if name == IMAGE:
-                self.frame = FrameEncoder(part.shape, config.channels, size)
-            elif not _is_numbers(name, part):
-                self.texts[_layer(name)] = TextEncoder(part.shape[0], config.text_size, size)
+        if IMAGE in parts:
+            self.frame = FrameEncoder(parts[IMAGE].shape, config.channels, size)
+        self._texts = [name for name, part in parts.items() if _is_text(name, part)]
+        # In the order of the parts: a name may hold what no layer may be called.
+        self.texts = nn.ModuleList(
+            TextEncoder(parts[name].shape[0], config.text_size, size) for name in self._texts
+        )
+        self._numbers = [name for name in parts if name not in (IMAGE, *self._texts)]
         self.numbers: NumbersEncoder | None = None
         if self._numbers:
             count = sum(int(np.prod(parts[name].shape)) for name in self._numbers)
             self.numbers = NumbersEncoder(count, size)
-        self._texts = [name for name in parts if _layer(name) in self.texts]
         self.gru = nn.GRUCell(size, size)
         self.features_norm = nn.LayerNorm(size)
         self.norm = nn.LayerNorm(size)
@@ -95,7 +95,8 @@ class ConvGRUNetwork(nn.Module):
 
     def _features(self, flat: Mapping[str, Tensor]) -> Tensor:
         """The encoders' features added up: parts [B, T, ...] -> [B, T, hidden_size]."""
-        features = [self.texts[_layer(name)](flat[name]) for name in self._texts]
+        texts = zip(self._texts, self.texts, strict=True)
+        features = [encoder(flat[name]) for name, encoder in texts]
         if self.frame is not None:
             features.append(self.frame(flat[IMAGE]))
         if self.numbers is not None:
@@ -112,11 +113,6 @@ class ConvGRUNetwork(nn.Module):
         return torch.lerp(new_be, hidden_be, update_be)
 
 
-def _is_numbers(name: str, part: Part) -> bool:
-    """Whether a part is neither the frame nor the bytes of a text."""
-    return name != IMAGE and not (part.dtype == np.uint8 and len(part.shape) == 1)
-
-
-def _layer(name: str) -> str:
-    """Name of the layer that reads a part; layers may have no dots in theirs."""
-    return name.replace(SEPARATOR, "__")
+def _is_text(name: str, part: Part) -> bool:
+    """Whether a part is the bytes of a text."""
+    return name != IMAGE and part.dtype == np.uint8 and len(part.shape) == 1
