@@ -162,7 +162,7 @@ def _load_other(
         CheckpointMismatchError: It is none, or has other weights than it says.
     """
     kind = policy_of_checkpoint(checkpoint, name)
-    # Neither the weights that training began with nor what it left as it was matters any more.
+    # What training starts from and what it freezes does not matter to a policy that only plays.
     own = {key: value for key, value in options.items() if key not in MODULE_OPTIONS}
     try:
         blank = kind.blank(own, spaces)
