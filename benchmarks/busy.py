@@ -1,27 +1,37 @@
 """Who waits for whom: busy fractions of env runners and learner when one of them is slow.
 
     python benchmarks/busy.py [--iterations N]
+    python benchmarks/busy.py --file tuned_examples/cow.yaml [--iterations N] [--set KEY=VALUE]
 
 Two env runners with four toy environments each, and a learner, all in processes of their own.
 Environments sleep in every step, or the learner sleeps in every update, so that the other side is
 by far the faster one. The slow side should be busy all the time: a fast learner only waits for
 data, fast runners only for room in a buffer that is full. Without that, both sides work on.
+
+With `--file`, a real experiment is trained instead, and what each of its processes does is counted
+by the system's scheduler: how long it was on a processor, and how long it had work but no processor
+was free. What is left, it waited for the others. Shares are of the wall time; threads add up.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import ray
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
+from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.tune_plan import make_plan
 
 IMAGE = (16, 16, 3)
 MODEL = {
@@ -33,6 +43,7 @@ MODEL = {
     "attention_memory_size": 24,
     "timesteps": 16,
 }
+SAMPLED = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 STEPS, FRAGMENTS, CAPACITY = 16, 16, 48
 
 
@@ -74,6 +85,8 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=12)
+    parser.add_argument("--file", type=Path, help="an experiment file to train instead")
+    parser.add_argument("--set", action="append", default=[], help="changes to the file")
     arguments = parser.parse_args()
     ray.init(
         address="local",
@@ -83,6 +96,11 @@ def main() -> None:
         logging_level="ERROR",
         object_store_memory=200 * 1024**2,
     )
+    if arguments.file:
+        Console(width=100).print(
+            busy_processes(arguments.file, arguments.set, arguments.iterations)
+        )
+        return
     table = Table("", "s per iteration", "learner busy", "env runners busy", "buffer", "staleness")
     for name, env_seconds, learner_seconds in (
         ("slow environments", 0.02, 0.0),
@@ -117,6 +135,49 @@ def measure(env_seconds: float, learner_seconds: float, iterations: int) -> list
         f"{mean('replay_buffer', 'occupancy'):.0f} of {CAPACITY}",
         f"{mean('replay_buffer', 'staleness_mean'):.1f}",
     ]
+
+
+def busy_processes(file: Path, changes: list[str], iterations: int) -> Table:
+    """Train an experiment, and count what its processes do after a few iterations of warm-up."""
+    plan = make_plan(load_experiments(file, changes)[0])
+    algorithm = plan.example.copy(copy_frozen=False).build_algo()
+    for _ in range(5):
+        algorithm.train()
+    wall, steps = time.perf_counter(), algorithm.metrics.peek(SAMPLED)
+    before = _scheduled(algorithm.env_runner_group)
+    for _ in range(iterations):
+        algorithm.train()
+    wall, steps = time.perf_counter() - wall, algorithm.metrics.peek(SAMPLED) - steps
+    after = _scheduled(algorithm.env_runner_group)
+    algorithm.stop()
+    names = ["learner" if len(after) > 1 else "learner and env runner"]
+    names += [f"env runner {number}" for number in range(1, len(after))]
+    table = Table(
+        "process", "on a processor", "no processor free", title=f"{steps / wall:,.0f} steps/s"
+    )
+    for name, old, new in zip(names, before, after, strict=True):
+        table.add_row(name, *(f"{(b - a) / wall:.0%}" for a, b in zip(old, new, strict=True)))
+    return table
+
+
+def _scheduled(runners: EnvRunnerGroup) -> list[tuple[float, float]]:
+    """Of the main process, then of each remote env runner's; see `_time_on_processor`."""
+    remote: list[tuple[float, float]] = runners.foreach_env_runner(
+        lambda _: _time_on_processor(), local_env_runner=False
+    )
+    return [_time_on_processor(), *remote]
+
+
+def _time_on_processor() -> tuple[float, float]:
+    """Seconds that this process's threads were on a processor, and had to wait for one (Linux)."""
+    nanoseconds = np.zeros(2)
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            nanoseconds += np.array((thread / "schedstat").read_text().split()[:2], float)
+        except OSError:  # it has ended meanwhile
+            continue
+    on_processor, waiting = nanoseconds / 1e9
+    return float(on_processor), float(waiting)
 
 
 def make_algorithm(env_seconds: float, learner_seconds: float) -> MineStudioPPO:

@@ -7,6 +7,10 @@ medians over all steps, so other load on the machine disturbs them little.
 The last column relates a step to the *calibration*: a plain float32 DDA (Amanatides and Woo 1987)
 that only finds the block behind every pixel of one such frame, measured in the same run. Compare
 machines by that ratio, not by steps per second.
+
+A second table has what costs more than an ordinary step: loading a chunk row, mobs in view, and
+changing blocks. It says how much more, in the median and at worst, and the median as a share of a
+step at 128x128 in an empty field.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
@@ -32,10 +37,17 @@ from rllib_minestudio.env.voxel.render.camera import (
     UP,
     VIEW,
 )
+from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
 
 SIZES = ((64, 64), (128, 128), (640, 360))
 COWS = 10
 SEED = 7
+MOBS = 60
+RINGS = ((2, 6), (5, 20))
+"""Distances, in blocks, between which the mobs stand before the player."""
+TOWER = 120
+FILL = (31, 32, 32)
+"""Layers and columns of a fill of 31,744 blocks."""
 
 
 class Row(NamedTuple):
@@ -146,6 +158,118 @@ def measure(size: tuple[int, int], steps: int) -> Row:
     return Row(size, tick, render, info, median(map(sum, parts)) / 1e3, dda)
 
 
+class Spike(NamedTuple):
+    """What something costs more than an ordinary step, in microseconds of CPU time."""
+
+    name: str
+    typical: float
+    worst: float
+
+
+def timed(call: Callable[[], object]) -> float:
+    """CPU microseconds of a call."""
+    start = time.thread_time_ns()
+    call()
+    return (time.thread_time_ns() - start) / 1e3
+
+
+def empty_field() -> VoxelEngine:
+    """An engine on plains without mobs, when whatever follows a reset is over."""
+    engine = VoxelEngine(frame_size=(128, 128))
+    engine.reset(SEED, biome="plains")
+    for _ in range(200):
+        engine.tick({})
+    return engine
+
+
+def step(engine: VoxelEngine, frame: np.ndarray) -> float:
+    """CPU microseconds of a step in which the player stands still."""
+    return timed(lambda: (engine.tick({}), engine.render(frame), engine.info()))
+
+
+def chunk_rows(ticks: int) -> list[Spike]:
+    """Ticks of a sprint: those that load a chunk row, and the others, which may make land ahead."""
+    engine = empty_field()
+    loading, others = [], []
+    stuck = 0
+    for _ in range(ticks):
+        before = engine.player.position.tolist()
+        keys = {"forward": 1, "sprint": 1, "jump": 1, "camera": (0.0, 40.0 * (stuck > 5))}
+        taken = timed(lambda keys=keys: engine.tick(keys))
+        after = engine.player.position.tolist()
+        stuck = stuck + 1 if math.dist(before, after) < 0.05 else 0
+        entered = any(before[axis] // 16 != after[axis] // 16 for axis in (0, 2))
+        (loading if entered else others).append(taken)
+    quiet = float(np.percentile(others, 10))  # a tick that makes no land
+    return [
+        Spike(
+            f"chunk row while sprinting, of {len(loading)}",
+            median(loading) - quiet,
+            max(loading) - quiet,
+        ),
+        Spike("tick between two of them", median(others) - quiet, max(others) - quiet),
+    ]
+
+
+def crowd(steps: int, ring: tuple[int, int]) -> Spike:
+    """Steps with mobs in view, in turns with steps of the same field without."""
+    empty, full = empty_field(), empty_field()
+    for engine in (empty, full):
+        engine.execute("/tp @p ~ ~ ~ 0 10")
+    places = np.random.default_rng(SEED).uniform((ring[0], -0.7), (ring[1], 0.7), (MOBS, 2))
+    for number, (distance, angle) in enumerate(places.tolist()):
+        x, z = distance * math.sin(angle), distance * math.cos(angle)
+        kind = ("cow", "sheep", "pig")[number % 3]
+        full.execute(f"/execute as @p at @p run summon {kind} ~{x:.2f} ~ ~{z:.2f}")
+    frame = np.empty((128, 128, 3), np.uint8)
+    for engine in (empty, full):  # what is called first has to be loaded
+        step(engine, frame)
+    times = [(step(empty, frame), step(full, frame)) for _ in range(steps)]
+    alone = median(time for time, _ in times)
+    more = [time - alone for _, time in times]
+    return Spike(f"{MOBS} mobs at {ring[0]} to {ring[1]} blocks", median(more), max(more))
+
+
+def edits(times: int) -> list[Spike]:
+    """`set_block` on the ground and in the air, before and after a tower was built; `/fill`."""
+    engine = empty_field()
+    world = engine._game.state.world
+    x, y, z = (math.floor(value) for value in engine.player.position.tolist())
+    spikes = []
+    for block in (STONE, AIR):  # what is called first has to be loaded
+        world.set_block(x + 4, y, z + 4, block)
+    for built in ("", f", after building to y {TOWER}"):
+        if built:
+            for layer in range(y, TOWER):
+                world.set_block(x + 6, layer, z + 6, STONE)
+        for name, layer in (("on the ground", y), ("in the air", 100)):
+            taken = [
+                timed(lambda at=(x + 4, layer, z + 4, block): world.set_block(*at))
+                for _ in range(times)
+                for block in (STONE, AIR)
+            ]
+            spikes.append(Spike(f"set_block {name}{built}", median(taken), max(taken)))
+    layers, length, width = FILL
+    corners = f"~4 ~2 ~4 ~{3 + length} ~{1 + layers} ~{3 + width}"
+    taken = [
+        timed(lambda command=f"/fill {corners} {block}": engine.execute(command))
+        for _ in range(max(times // 10, 2))
+        for block in ("stone", "air")
+    ]
+    spikes.append(Spike(f"/fill of {math.prod(FILL):,} blocks", median(taken), max(taken)))
+    return spikes
+
+
+def print_spikes(steps: int) -> None:
+    """Print the second table."""
+    engine, frame = empty_field(), np.empty((128, 128, 3), np.uint8)
+    ordinary = median(step(engine, frame) for _ in range(steps))
+    print(f"\n{'beyond an ordinary step of':>45} {ordinary:8.1f}  µs CPU, medians; worst; share")
+    spikes = [*chunk_rows(5 * steps), *(crowd(steps, ring) for ring in RINGS), *edits(steps // 4)]
+    for name, typical, worst in spikes:
+        print(f"{name:>45} {typical:8.1f} {worst:8.1f} {typical / ordinary:6.2f}")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -159,6 +283,7 @@ def main() -> None:
             f" {row.step:8.1f}  {1e6 / row.step:7.0f} steps/s/core"
             f"  calibration {row.dda:8.0f} µs  step/calibration {row.step / row.dda:.3f}"
         )
+    print_spikes(steps)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from learning_report import report
 ROOT = Path(__file__).parents[1]
 EXAMPLES, DOCS = ROOT / "tuned_examples", ROOT / "docs"
 FROM_PRIOR = EXAMPLES / "cow_from_prior.yaml"
-SCRATCH = EXAMPLES / "cow.yaml"
+SCRATCH = EXAMPLES / "cow_vpt.yaml"
 FIRST_EVALUATION_SEED = 1_000_000
 MOBS = "callbacks.0.SummonMobs.mobs"
 REWARD = "callbacks.2.Rewards.reward_cfg.0"

@@ -32,7 +32,7 @@ from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from rllib_minestudio.models.vpt.weight_loading import config_from_options
 from rllib_minestudio.recordings import Recording
 
-COW = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"
+COW = Path(__file__).parents[1] / "tuned_examples" / "cow_vpt.yaml"
 SIZE = 128
 STEPS = 200
 LONG_STEPS = 12_000

@@ -3,7 +3,7 @@
     python benchmarks/rollout.py [--num-envs 16] [--repeats 8]
     python benchmarks/rollout.py --memory
 
-Both play the cow task (`tuned_examples/cow.yaml`) in the embedded engine, with `nano`, in turns
+Both play the cow task (`tuned_examples/cow_vpt.yaml`) in the embedded engine, with `nano`, in turns
 within one process. The bare loop does what has to be done: it steps each environment, puts the
 frames into one batch and runs the policy on it; it records nothing. The runner's overhead is the
 difference, per environment step. Everything runs in one thread, and is timed in processor time,
@@ -34,7 +34,7 @@ from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.env import MineStudioEnv
 
-COW = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"
+COW = Path(__file__).parents[1] / "tuned_examples" / "cow_vpt.yaml"
 STATE_OF_2X = {"hidsize": 2048, "attention_heads": 16, "n_recurrence_layers": 4}
 """What decides the size of the memory: 2 x 4 layers x 128 frames x 2048 numbers."""
 

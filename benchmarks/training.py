@@ -2,8 +2,9 @@
 
     python benchmarks/training.py [FILE] [--iterations N]
 
-FILE is an experiment file with a `config`; the default is `tuned_examples/cow.yaml`. Playing and
-learning are timed apart, in one process, after a warm-up iteration: medians over the iterations.
+FILE is an experiment file with a `config`; the default is `tuned_examples/cow_vpt.yaml`. Playing
+and learning are timed apart, in one process, after a warm-up iteration: medians over the
+iterations.
 A bare loop of engine steps with random actions stands beside them for comparison.
 """
 
@@ -28,7 +29,7 @@ from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import RandomAgent
 
-DEFAULT_FILE = Path(__file__).parents[1] / "tuned_examples" / "cow.yaml"
+DEFAULT_FILE = Path(__file__).parents[1] / "tuned_examples" / "cow_vpt.yaml"
 BARE_STEPS = 2000
 
 

@@ -2,26 +2,41 @@
 
 The public names are loaded on first use, so `import rllib_minestudio` costs milliseconds
 and `MineStudioEnv` can be used without importing Ray or torch. The import makes the algorithms
-known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`.
+known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`, and the environment to
+`gymnasium.make` as `MineStudio-v0`, and chooses what torch's threads do while they wait
+(`processor_threads.py`).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import former_paths
-from rllib_minestudio.registration import register_algorithms, register_evaluation
+from rllib_minestudio.processor_threads import choose_wait_policy
+from rllib_minestudio.registration import register_evaluation, register_names
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
+    from rllib_minestudio.algorithms.cloning import MineStudioBC, MineStudioBCConfig
     from rllib_minestudio.env import MineStudioEnv
+    from rllib_minestudio.evaluation.inference import Policy
 
 __version__ = "0.1.0"
-__all__ = ["MineStudioEnv", "MineStudioPPO", "MineStudioPPOConfig"]
+__all__ = [
+    "MineStudioBC",
+    "MineStudioBCConfig",
+    "MineStudioEnv",
+    "MineStudioPPO",
+    "MineStudioPPOConfig",
+    "Policy",
+]
 
 _HOME_OF = {
+    "MineStudioBC": "rllib_minestudio.algorithms.cloning",
+    "MineStudioBCConfig": "rllib_minestudio.algorithms.cloning",
     "MineStudioEnv": "rllib_minestudio.env",
     "MineStudioPPO": "rllib_minestudio.algorithms",
     "MineStudioPPOConfig": "rllib_minestudio.algorithms",
+    "Policy": "rllib_minestudio.evaluation.inference",
 }
 
 
@@ -37,6 +52,7 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
+choose_wait_policy()  # before anything loads torch
 former_paths.install()
-register_algorithms()
+register_names()
 register_evaluation()

@@ -55,3 +55,15 @@ def clock(seconds: float) -> str:
 def short(value: object) -> str:
     """Write a setting's value briefly: floats with four significant digits, the rest as is."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, such as "1 success" and "2 successes"."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def rounded(value: float, layout: str) -> str:
+    """Write a number by a format such as "{:.3f}"; what rounds to zero has no sign."""
+    text = layout.format(value)
+    return text.removeprefix("-") if text.strip("-0.%") == "" else text

@@ -1,9 +1,11 @@
-"""Makes the algorithms known to Ray Tune, and evaluation to the algorithms, when it is imported.
+"""Makes algorithms and environment known by name, and evaluation to the algorithms.
 
 `import rllib_minestudio` is enough for `tune.Tuner("MineStudioPPO")`, before or after Ray is
 imported. Tune's registry is filled as soon as it exists; what it is given unpickles to the class,
 so torch is imported when a name is first used. Ray empties the registry with each session, which
 is why it is filled again by every `ray.init`.
+
+Likewise `gymnasium.make("MineStudio-v0")`, before or after gymnasium is imported.
 
 Evaluation, too, is imported when it is first asked for (`algorithms/evaluation_hook.py`).
 """
@@ -11,7 +13,7 @@ Evaluation, too, is imported when it is first asked for (`algorithms/evaluation_
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -26,15 +28,22 @@ ALGORITHMS = {
 }
 """Name, of the class as well -> module."""
 
-_REGISTRY = "ray.tune.registry"
+ENVIRONMENT = "MineStudio-v0"
+"""The environment's name in gymnasium's registry."""
+
+TIME_LIMIT = 12_000
+"""Steps, ten minutes of game time, after which `gymnasium.make` truncates an episode unless it is
+told otherwise: without a task in `callbacks` nothing but death ends one."""
 
 
-def register_algorithms() -> None:
-    """Register the names now, or when `ray.tune.registry` is imported."""
-    if _REGISTRY in sys.modules:
-        _fill(sys.modules[_REGISTRY])
-    elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _WhenImported())
+def register_names() -> None:
+    """Register the names now, or when the registries are imported."""
+    waiting = {finder.name for finder in sys.meta_path if isinstance(finder, _WhenImported)}
+    for name, fill in _REGISTRIES.items():
+        if name in sys.modules:
+            fill(sys.modules[name])
+        elif name not in waiting:
+            sys.meta_path.insert(0, _WhenImported(name, fill))
 
 
 def register_evaluation() -> None:
@@ -63,7 +72,7 @@ def _load(name: str) -> type:
     return algorithm
 
 
-def _fill(registry: ModuleType) -> None:
+def _add_algorithms(registry: ModuleType) -> None:
     import ray
 
     def register() -> None:
@@ -74,19 +83,42 @@ def _fill(registry: ModuleType) -> None:
     ray._private.worker._post_init_hooks.append(register)
 
 
+def _add_environment(registration: ModuleType) -> None:
+    if ENVIRONMENT not in registration.registry:
+        entry_point = "rllib_minestudio.env.minestudio_env:MineStudioEnv"
+        registration.register(ENVIRONMENT, entry_point, max_episode_steps=TIME_LIMIT)
+
+
+_REGISTRIES: dict[str, Callable[[ModuleType], None]] = {
+    "ray.tune.registry": _add_algorithms,
+    "gymnasium.envs.registration": _add_environment,
+}
+"""Module with a registry -> what adds our names to it."""
+
+
 class _WhenImported(MetaPathFinder):
-    """Finds `ray.tune.registry` as Python does, and fills it once it is loaded."""
+    """Finds a module as Python does, and fills it once it is loaded.
+
+    Args:
+        name: The module's.
+        fill: Is given the loaded module.
+    """
+
+    def __init__(self, name: str, fill: Callable[[ModuleType], None]) -> None:
+        """Wait for the module."""
+        self.name = name
+        self._fill = fill
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Give the usual spec with our loader in front; None for every other module."""
-        if name != _REGISTRY:
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _FillingLoader(spec.loader)
+            spec.loader = _FillingLoader(spec.loader, self._fill)
         return spec
 
 
@@ -95,11 +127,13 @@ class _FillingLoader(Loader):
 
     Args:
         loader: The other.
+        fill: Is given the loaded module.
     """
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader, fill: Callable[[ModuleType], None]) -> None:
         """Take the place of the other loader."""
         self._loader = loader
+        self._fill = fill
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Leave it to the other loader."""
@@ -108,4 +142,4 @@ class _FillingLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute it, and fill it."""
         self._loader.exec_module(module)
-        _fill(module)
+        self._fill(module)

@@ -77,11 +77,18 @@ def write_whole(file: Path, content: str | bytes) -> None:
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[Path]:
-    """Give a path to write to, which takes the name `file` if the block ends without an error."""
+    """Give a path to write to, which takes the name `file` if the block ends without an error.
+
+    Who may read the file is up to the process's umask, whatever the library that writes it wants:
+    safetensors, for one, makes files that nobody else can read.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Unfinished(file)
     try:
+        unfinished.partial.touch()
+        mode = unfinished.partial.stat().st_mode
         yield unfinished.partial
+        unfinished.partial.chmod(mode)
         with unfinished.partial.open("rb") as written:
             os.fsync(written.fileno())  # some file systems notice only now that they are full
         unfinished.complete()

@@ -1,4 +1,4 @@
-"""What tests of several parts share: a local Ray; a core for each worker of pytest-xdist."""
+"""What tests of several parts share: a local Ray, a device; a core for each pytest-xdist worker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers share the cores. Set before torch and numba are imported, and for child processes.
     for _variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(_variable, "1")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked `gpu` where there is none."""
+    if item.get_closest_marker("gpu") is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The processor, and a CUDA device that computes in full float32."""
+    import torch
+
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    return request.param
 
 
 @pytest.fixture(scope="session")

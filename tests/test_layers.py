@@ -19,8 +19,10 @@ ENGINE_LAYERS = (
 )
 """Upwards, in `env/voxel`."""
 
-LAYERS = ("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli")
-"""Upwards; `recordings` and `demonstrations` lie beside `env`, below `models`."""
+LAYERS = (
+    *("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli", "reference"),
+)
+"""Upwards; `checkpoints`, `recordings` and `demonstrations` lie beside `env`, below `models`."""
 
 
 def from_layer(lowest):
@@ -36,6 +38,10 @@ FORBIDDEN = {
         if (PACKAGE / "env" / "voxel" / layer).is_dir()
     },
     "env": ["ray", "torch", *from_layer("models")],
+    "checkpoints": [
+        *("gymnasium", "ray", "torch", f"{OURS}.recordings", f"{OURS}.demonstrations"),
+        *from_layer("env"),
+    ],
     "recordings": ["gymnasium", "ray", "torch", *from_layer("env")],
     "demonstrations": ["ray", "torch", *from_layer("models")],
     "models": from_layer("algorithms"),
@@ -48,6 +54,7 @@ FORBIDDEN = {
     },
     "models/conv_gru": ["ray", "gymnasium", f"{OURS}.env"],
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
+    "models/vpt/direct": ["torch"],
     "models/vpt/winograd": ["torch"],
     "algorithms": from_layer("evaluation"),
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
@@ -59,6 +66,7 @@ FORBIDDEN = {
     "evaluation": from_layer("experiments"),
     "experiments": from_layer("doctor"),
     "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
+    "cli": [f"{OURS}.reference"],
     **{
         file.name: [f"{OURS}.recordings", f"{OURS}.demonstrations", *from_layer("env")]
         for file in sorted(PACKAGE.glob("*.py"))

@@ -1,8 +1,10 @@
 """What is written beside its place takes its name at the end, or leaves what was there."""
 
+import os
+
 import pytest
 
-from rllib_minestudio.whole_file import Unfinished, put_in_place
+from rllib_minestudio.whole_file import Unfinished, put_in_place, whole_file
 
 
 @pytest.mark.parametrize("before", ["nothing", "file", "folder", "link"])
@@ -43,3 +45,14 @@ def test_what_killed_processes_left_is_removed(tmp_path):
     (tmp_path / ".target.2.partial").symlink_to("nowhere")
     Unfinished(tmp_path / "target").remove_abandoned()
     assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_who_may_read_a_file_is_up_to_the_umask_whoever_writes_it(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with whole_file(tmp_path / "model.safetensors") as partial:
+            partial.unlink()
+            os.close(os.open(partial, os.O_CREAT | os.O_WRONLY, 0o600))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o640

@@ -26,6 +26,7 @@ from ray.rllib.utils.metrics import (
     WEIGHTS_SEQ_NO,
 )
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
@@ -43,6 +44,7 @@ from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteEx
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
 from rllib_minestudio.errors import FragmentsLostError
+from rllib_minestudio.processor_threads import share_cores
 
 EPISODE_STATISTICS = "episode_statistics"
 UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable")
@@ -64,6 +66,9 @@ class MineStudioPPO(PolicyAccess):
 
     def setup(self, config: MineStudioPPOConfig) -> None:
         """Build env runners and learner (RLlib), and what stands between them."""
+        share_cores(config.cpus_of_other_processes)
+        activity.publish_as(self.trial_id)
+        activity.stage("starting env runners and learners")
         super().setup(config)
         self.episode_statistics = EpisodeStatistics(self.config.metrics_num_episodes_for_smoothing)
         self.loop_times = LoopTimes(max(1, self.config.num_env_runners))
@@ -109,6 +114,7 @@ class MineStudioPPO(PolicyAccess):
     def _train_on(self, samples: list[Sample[Any]]) -> list[Sample[Any]]:
         """Update the learner; returns the samples, or none if there was no training on them."""
         self._look_ahead()
+        activity.stage("learning", actors=self.learner_group._workers or ())
         timesteps = {
             ITERATION: self.iteration,
             PUBLISHED_VERSION: self.weights_version,
@@ -256,6 +262,7 @@ class MineStudioPPO(PolicyAccess):
             kwargs: RLlib's `state`, `filesystem` (then `path` lies there, saved in RLlib's own
                 way) and `use_msgpack`.
         """
+        activity.stage("saving a checkpoint")
         self.learners.make_sure()
         self.learner_group = self.learners.group
         return save_with_record(self, path, **kwargs)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from rllib_minestudio.models.vpt.export import copy_plain
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 from rllib_minestudio.plain_values import recordable
 from rllib_minestudio.small_files import SmallFileError, read_yaml
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.whole_file import whole_file, write_whole
 
 PLAYING_FILE = "playing.yaml"
 
@@ -94,11 +95,14 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
 def read_playing(checkpoint: Path) -> dict[str, Any] | None:
     """Return what `playing.yaml` says; None if the checkpoint has none.
 
+    Args:
+        checkpoint: Of an algorithm, or a copy of its `policy`.
+
     Raises:
         CheckpointMismatchError: It is damaged.
     """
-    file = checkpoint / POLICY_FOLDER / PLAYING_FILE
-    if not file.is_file():
+    file = _playing_file(checkpoint)
+    if file is None:
         return None
     try:
         facts = read_yaml(file)
@@ -112,6 +116,24 @@ def read_playing(checkpoint: Path) -> dict[str, Any] | None:
     if facts.get(_END) is not True:
         raise CheckpointMismatchError(f"{str(file)!r} is damaged: its end is missing.")
     return facts
+
+
+def copy_playing(checkpoint: Path, folder: Path) -> bool:
+    """Copy `playing.yaml` beside a copy of the policy; return whether there is one.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = _playing_file(checkpoint)
+    if file is not None:
+        with whole_file(folder / PLAYING_FILE) as partial:
+            shutil.copyfile(file, partial)
+    return file is not None
+
+
+def _playing_file(checkpoint: Path) -> Path | None:
+    places = (checkpoint / POLICY_FOLDER, checkpoint)
+    return next((f for place in places if (f := place / PLAYING_FILE).is_file()), None)
 
 
 def _name_of(found: Any) -> str | None:

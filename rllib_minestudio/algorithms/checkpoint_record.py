@@ -1,72 +1,27 @@
-"""What a checkpoint says about itself, and how a folder is written whole or not at all.
-
-Beside RLlib's own files every checkpoint has a `record.yaml`, made to be read: the last result,
-the versions and the code that wrote it, the whole resolved config, and the size and digest of each
-file. The sizes tell at once a checkpoint that was copied to its end from one that was cut short;
-the digests, compared when it is loaded, tell damage. The last line is the record's own digest.
-"""
+"""How an algorithm's checkpoint is written whole or not at all, with its record."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import os
 import tempfile
-from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmConfig
 
 from rllib_minestudio.algorithms.checkpoint_policy import write_policy
+from rllib_minestudio.checkpoints.record import (
+    RECORD_FILE,
+    CheckpointRecord,
+    check_digests,
+    digest_of,
+    save_record,
+)
 from rllib_minestudio.errata import NUMERICS
-from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.plain_values import recordable
 from rllib_minestudio.provenance import code_identity, versions
-from rllib_minestudio.small_files import SmallFileError, read_text, read_yaml
-from rllib_minestudio.whole_file import save_whole, write_whole
-
-RECORD_FILE = "record.yaml"
-
-_OWN_DIGEST = "# sha256 of the lines above: "
-_LARGEST_RECORD = 64 * 1024**2
-logger = logging.getLogger(__name__)
-
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckpointRecord:
-    """The contents of `record.yaml`.
-
-    Attributes:
-        saved_at: When, in UTC, as ISO 8601.
-        result: The last result before, without its config (`training_iteration`, ...).
-        versions: Package -> version.
-        code: `identity.code_identity()` of this package's checkout.
-        numerics: Revision of the learner's numerics (`errata.NUMERICS`); 0 in records from before
-            there were revisions.
-        config: Every option of the algorithm, as plain data.
-        files: Path inside the folder -> size in bytes, the record itself left out.
-        digests: Path inside the folder -> SHA-256 of the file; empty in checkpoints of before.
-    """
-
-    saved_at: str
-    result: dict[str, Any]
-    versions: dict[str, str]
-    code: dict[str, Any]
-    numerics: int = 0
-    config: dict[str, Any]
-    files: dict[str, int]
-    digests: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def iteration(self) -> int:
-        """Training iterations behind the checkpoint."""
-        return int(self.result.get("training_iteration", 0))
+from rllib_minestudio.whole_file import save_whole
 
 
 def resolved_options(config: AlgorithmConfig) -> dict[str, Any]:
@@ -92,53 +47,9 @@ def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) 
         numerics=NUMERICS,
         config=resolved_options(config),
         files={path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
-        digests={path.relative_to(folder).as_posix(): _digest(path) for path in files},
+        digests={path.relative_to(folder).as_posix(): digest_of(path) for path in files},
     )
-    text = yaml.dump(asdict(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    own = hashlib.sha256(text.encode()).hexdigest()
-    write_whole(folder / RECORD_FILE, f"{text}{_OWN_DIGEST}{own}\n")
-
-
-def _check_record(record: CheckpointRecord, text: str) -> None:
-    """Compare a record with its own digest, and see whether its parts are what they should be.
-
-    Raises:
-        SmallFileError: They are not.
-    """
-    body, mark, own = text.rpartition(_OWN_DIGEST)
-    if mark and own.strip() != hashlib.sha256(body.encode()).hexdigest():
-        raise SmallFileError("its text is not the one that was written")
-    if record.digests and not mark:
-        raise SmallFileError("its last line is missing")
-    parts = (record.result, record.versions, record.code, record.config, record.files)
-    if not all(isinstance(part, dict) for part in (*parts, record.digests)):
-        raise SmallFileError("its parts are no mappings")
-    for name, size in record.files.items():
-        if not isinstance(size, int) or Path(name).is_absolute() or ".." in Path(name).parts:
-            raise SmallFileError(f"it lists the file {name!r}, which cannot be one of its own")
-
-
-def check_digests(folder: str | os.PathLike[str]) -> None:
-    """Compare every file of a checkpoint that is about to be loaded with its record.
-
-    Checkpoints written before there were digests are loaded unchecked; one log line says so.
-
-    Raises:
-        CheckpointError: A file is missing, or not as it was written.
-    """
-    folder = Path(folder)
-    if not (folder / RECORD_FILE).is_file():
-        logger.warning("%s has no %s: it is loaded unchecked.", folder, RECORD_FILE)
-        return
-    record = read_record(folder)
-    if not record.digests:
-        logger.warning("%s was written without digests: it is loaded unchecked.", folder)
-    for name in record.files if record.digests else ():
-        if _digest(folder / name) != record.digests.get(name):
-            raise CheckpointError(
-                f"{str(folder)!r} is damaged: {name} is not as it was written (its SHA-256 "
-                "differs). Take another checkpoint, or copy this one again."
-            )
+    save_record(folder, record)
 
 
 def check_if_local(path: Any, filesystem: Any = None) -> None:
@@ -150,14 +61,6 @@ def check_if_local(path: Any, filesystem: Any = None) -> None:
     path = getattr(path, "path", path)  # Tune gives its own `Checkpoint`
     if filesystem is None and "://" not in str(path) and Path(path, RECORD_FILE).is_file():
         check_digests(path)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        found = hashlib.sha256()
-        while block := file.read(2**20):
-            found.update(block)
-        return found.hexdigest()
 
 
 def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> str:
@@ -184,43 +87,3 @@ def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> s
 
     save_whole(folder, save)
     return str(folder)
-
-
-def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
-    """Read a checkpoint's record and compare its files with it.
-
-    Raises:
-        CheckpointError: There is no record, or the folder does not hold what it says.
-    """
-    folder = Path(folder)
-    file = folder / RECORD_FILE
-    if not file.is_file():
-        raise CheckpointError(
-            f"{str(folder)!r} has no {RECORD_FILE}: it is not a checkpoint of this package, or "
-            "was cut short while it was written."
-        )
-    record = parse_record(file)
-    for name, size in record.files.items():
-        path = folder / name
-        found = path.stat().st_size if path.is_file() else None
-        if found != size:
-            state = "is missing" if found is None else f"has {found:,} bytes, not {size:,}"
-            raise CheckpointError(
-                f"{str(folder)!r} is incomplete: {name} {state}. It was cut short while it was "
-                "written or copied; take another checkpoint."
-            )
-    return record
-
-
-def parse_record(file: Path) -> CheckpointRecord:
-    """Read a record alone, wherever it lies.
-
-    Raises:
-        CheckpointError: It is not one, or damaged.
-    """
-    try:
-        record = CheckpointRecord(**read_yaml(file, _LARGEST_RECORD))
-        _check_record(record, read_text(file, _LARGEST_RECORD))
-    except (OSError, yaml.YAMLError, TypeError, SmallFileError) as error:
-        raise CheckpointError(f"{str(file)!r} is damaged: {error}.") from error
-    return record

@@ -87,6 +87,14 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         return {"zero_init_value_head": self.zero_init_value_head}
 
     @property
+    def cpus_of_other_processes(self) -> float:
+        """What env runners and learners in processes of their own ask for."""
+        per_learner = 1 if self.num_cpus_per_learner == "auto" else self.num_cpus_per_learner
+        return float(
+            self.num_learners * per_learner + self.num_env_runners * self.num_cpus_per_env_runner
+        )
+
+    @property
     def env_steps_per_iteration(self) -> int:
         """Environment steps trained on in one iteration, reuses counted."""
         return self.fragments_per_iteration * self.rollout_fragment_length

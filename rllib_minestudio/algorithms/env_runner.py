@@ -16,6 +16,7 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils.metrics import SAMPLE_TIMER, WEIGHTS_SEQ_NO
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, EpisodeSource
 from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.envs import env_makers, make_pool, was_reconstructed
@@ -147,6 +148,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     def _make_collector(self) -> FragmentCollector:
         """Begin first episodes; recording begins where `decorrelation_steps` end."""
         config, worker = self.config, self.worker_index or 0
+        activity.publish_as_actor()
+        activity.detail("resetting environments")
         collector = FragmentCollector(
             self.env,
             self.module.make_rollout_session(self.num_envs),

@@ -13,49 +13,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.env_pool import EnvPool, Episode, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import Observations, copied
 from rllib_minestudio.algorithms.fragment import Fragment, FragmentBuilder
+from rllib_minestudio.algorithms.observed import Observed
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from rllib_minestudio.algorithms.rollout_report import INFERENCE, PRIOR, WAITING, StageTimes
 from rllib_minestudio.models.rollout import RolloutSession
 from rllib_minestudio.observations import Part, nested
-
-
-class _Observed(NamedTuple):
-    """What k environments see that wait for an action.
-
-    Attributes:
-        rows: (k,) int64, which environments.
-        obs: (k, ...) each part.
-        first: (k,) bool, whether it begins an episode.
-    """
-
-    rows: NDArray[np.int64]
-    obs: Observations
-    first: NDArray[np.bool_]
-
-    def select(self, which: NDArray[np.bool_]) -> _Observed:
-        """A copy of those where `which` (k,) is true."""
-        obs = {name: part[which] for name, part in self.obs.items()}
-        return _Observed(self.rows[which], obs, self.first[which])
-
-    @staticmethod
-    def join(parts: list[_Observed]) -> _Observed:
-        """All of several, by environment."""
-        rows = np.concatenate([part.rows for part in parts])
-        order = np.argsort(rows)
-        obs = {
-            name: np.concatenate([part.obs[name] for part in parts])[order] for name in parts[0].obs
-        }
-        return _Observed(rows[order], obs, np.concatenate([part.first for part in parts])[order])
 
 
 class FragmentCollector:
@@ -107,10 +80,11 @@ class FragmentCollector:
         self._device = device
         self._on_step = on_step
         self._parts = parts
+        self._fragment_length = fragment_length
         heads = list(env.single_action_space)
         self._builder = FragmentBuilder(self._num_envs, fragment_length, parts, heads)
         self._indices = [0] * self._num_envs
-        self._held: list[_Observed] = []
+        self._held: list[Observed] = []
         self._without_prior: dict[int, Fragment] = {}
         self._complete: deque[Fragment] = deque()
         env.reset()
@@ -128,6 +102,7 @@ class FragmentCollector:
             rng: Draws the number.
         """
         left = rng.integers(max_steps + 1, size=self._num_envs)
+        steps = activity.Count("playing before recording: step", int(left.sum()))
         while sum(len(held.rows) for held in self._held) < self._num_envs:
             seen = self._see(self._env.recv(self._min_ready))
             plays = left[seen.rows] > 0
@@ -136,6 +111,7 @@ class FragmentCollector:
             seen = seen.select(plays)
             if len(seen.rows):
                 left[seen.rows] -= 1
+                steps.add(len(seen.rows))
                 self._act(seen)
 
     def collect(self, *, aligned: bool) -> list[Fragment]:
@@ -148,11 +124,13 @@ class FragmentCollector:
         """
         if self._held:
             held, self._held = self._held, []
-            self._act(_Observed.join(held))
+            self._act(Observed.join(held))
+        steps = activity.Count("playing: step", self._num_envs * self._fragment_length)
         while len(self._complete) < self._num_envs:
             with self.times.measure(WAITING):
                 step = self._env.recv(self._min_ready)
             complete = self._record(step)
+            steps.add(len(step.rows))
             seen = self._see(step)
             if aligned:
                 self._hold(seen.select(complete))
@@ -169,21 +147,21 @@ class FragmentCollector:
 
     # ---------------------------------------------------------------- one step
 
-    def _see(self, step: PoolStep) -> _Observed:
+    def _see(self, step: PoolStep) -> Observed:
         """What the environments show, and note the episodes that they ended."""
         if self._on_step is not None:
             self._on_step(step)
         self.episodes += step.episodes
         ended = step.terminated | step.truncated
         obs = {name: step.obs[name] for name in self._parts}
-        return _Observed(step.rows, obs, ended | ~step.answered)
+        return Observed(step.rows, obs, ended | ~step.answered)
 
-    def _hold(self, seen: _Observed) -> None:
+    def _hold(self, seen: Observed) -> None:
         """Keep what environments see until the next call; `recv` will overwrite it."""
         if len(seen.rows):
             self._held.append(seen._replace(obs=copied(seen.obs)))
 
-    def _act(self, seen: _Observed) -> None:
+    def _act(self, seen: Observed) -> None:
         """One forward pass; moves the environments' memories on and sends them the actions."""
         with self.times.measure(INFERENCE):
             decision = self._session.act(

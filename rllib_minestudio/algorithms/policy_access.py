@@ -7,6 +7,7 @@ from typing import Any
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.evaluated_config import prepare_to_evaluate
 from rllib_minestudio.algorithms.training_loop.experience import Experience
 
@@ -62,5 +63,6 @@ class PolicyAccess(Algorithm):
         Returns:
             RLlib's result: `env_runners` has what `evaluation.training.reported` names.
         """
+        activity.stage("evaluating")
         prepare_to_evaluate(self)
         return super().evaluate(parallel_train_future)

@@ -13,7 +13,9 @@ from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS, former_option_problems
+from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
+from rllib_minestudio.checkpoints.lookup import pinned
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policies import find_policy
@@ -128,8 +130,11 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         return None if blank is None else {keys_of(name)[0] for name in blank.observation_parts}
 
     def _set_option(self, name: str, value: Any) -> None:
+        if name == "prior" and value != INITIAL_PRIOR:
+            value = pinned(value)  # what is restored later is held to the same weights
         if name == "model":
-            self._model_config: dict[str, Any] = {**self._model_config, **value}
+            given = {key: pinned(v) if key == "weights" else v for key, v in value.items()}
+            self._model_config: dict[str, Any] = {**self._model_config, **given}
         elif name in self._merged_options():
             setattr(self, name, {**getattr(self, name), **value})
         else:

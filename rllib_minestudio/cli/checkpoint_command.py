@@ -6,6 +6,9 @@ from typing import Any
 
 import yaml
 
+from rllib_minestudio.checkpoints.lookup import LATEST, locate
+from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
+from rllib_minestudio.checkpoints.trial_folder import BEST, checkpoint_folders, trial_of
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.experiments.running.run_record import differences
@@ -15,6 +18,8 @@ IS_DAMAGED = 1
 
 DESCRIPTION = """\
 Look at checkpoints. PATH is a checkpoint, or a folder with some: a trial, a run, the results.
+PATH/latest is the one among them that was saved last, PATH/best the one with the highest mean
+return.
 
 One checkpoint is compared with its record, and shown with its result, versions, code and config;
 of a folder the checkpoints are listed, oldest first.
@@ -23,8 +28,8 @@ of a folder the checkpoints are listed, oldest first.
 EXAMPLES = """\
 examples:
   rllib checkpoint info results/cow
-  rllib checkpoint info results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best
-  rllib checkpoint info results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best --all > config.yaml
+  rllib checkpoint info results/cow/best
+  rllib checkpoint info results/cow/latest --all > config.yaml
 """
 
 
@@ -57,10 +62,11 @@ def run(path: str, everything: bool) -> int:
 
     Raises:
         CheckpointError: There is no checkpoint.
+        CheckpointMismatchError: `latest` or `best` names none.
     """
-    from rllib_minestudio.algorithms.checkpoint_record import RECORD_FILE, read_record
-
     folder = Path(path)
+    if not folder.is_dir() and folder.name in (BEST, LATEST):
+        folder = locate(path)
     if not (folder / RECORD_FILE).is_file():
         return _list(folder)
     record = read_record(folder)
@@ -115,9 +121,6 @@ def _list(folder: Path) -> int:
     Raises:
         CheckpointError: There are none.
     """
-    from rllib_minestudio.algorithms.checkpoint_record import read_record
-    from rllib_minestudio.experiments.outputs.trial_checkpoints import checkpoint_folders, trial_of
-
     found = list(checkpoint_folders(folder))
     if not found:
         raise CheckpointError(
@@ -151,7 +154,5 @@ def _row(name: str, iteration: str, steps: str, mean: str, saved: str) -> str:
 
 
 def _is_best(checkpoint: Path) -> bool:
-    from rllib_minestudio.experiments.outputs.trial_checkpoints import BEST, trial_of
-
     best = trial_of(checkpoint) / BEST
     return best.exists() and best.resolve() == checkpoint.resolve()

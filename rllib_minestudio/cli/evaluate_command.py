@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-DESCRIPTION = """\
+from rllib_minestudio.checkpoints.lookup import HELP
+from rllib_minestudio.cli.deterministic import add_deterministic, warn_if_deterministic
+
+DESCRIPTION = f"""\
 Play whole episodes with the policy of a checkpoint and sum them up.
 
 A fixed set of episodes is played to its end, so that short ones do not count for more. Their
@@ -15,13 +18,17 @@ interval and a table per task is printed, and saved as summary.json and summary.
 
 The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
 are unpickled, which executes what their writer wanted: evaluate only those that you trust.
+
+{HELP}\
+  FILE                        an experiment file: the weights that training would start from, such
+                              as those of MineStudio or OpenAI
 """
 
 EXAMPLES = """\
 examples:
-  rllib evaluate CHECKPOINT --episodes 100 --filter "kill_entity:cow>=3"
-  rllib evaluate CHECKPOINT --episodes 20 --record out/ --pov --overlay --only success
-  rllib evaluate CHECKPOINT --workers 4 --compare OTHER_CHECKPOINT
+  rllib evaluate results/cow/best --episodes 100 --filter "kill_entity:cow>=3"
+  rllib evaluate package:hunter_nano --episodes 20 --record out/ --pov --overlay --only success
+  rllib evaluate CHECKPOINT --workers 4 --compare OLD_CHECKPOINT
   rllib evaluate tuned_examples/inference_vpt.yaml --episodes 20
 
 filters: kill_entity:cow>=3, mine_block:*_ore>=1, return>5, length<100, y<12, held:*_sword,
@@ -34,21 +41,20 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",
-        help="folder of a checkpoint, or an experiment file: its weights as they are",
+        help="what plays, see above",
     )
     parser.add_argument("--episodes", metavar="N", type=int, default=20, help="default: 20")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
     parser.add_argument("--filter", metavar="TEXT", help="when an episode counts as a success")
-    parser.add_argument(
-        "--deterministic", action="store_true", help="take the most probable actions"
-    )
+    add_deterministic(parser)
     parser.add_argument("--max-steps", metavar="N", type=int, help="truncate longer episodes")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="change an option of the environment, by its dotted path below env_config",
+        help="change an option of the environment, by its dotted path as in `rllib train file`: "
+        "env_config.callbacks.0.JudgeReset.time_limit=300",
     )
     parser.add_argument(
         "--workers", metavar="N", type=int, default=0, help="env runners; 0 plays in this process"
@@ -56,7 +62,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--envs", metavar="N", type=int, help="environments per env runner")
     parser.add_argument("--gpus", metavar="X", type=float, help="GPUs per env runner")
     parser.add_argument(
-        "--compare", metavar="OTHER", help="another checkpoint, or the folder of its evaluation"
+        "--compare", metavar="OLD", help="another checkpoint, or the folder of its evaluation"
     )
     parser.add_argument(
         "--out", metavar="DIR", help="where the summary goes (default: --record's, or a new folder)"
@@ -98,6 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
         evaluate_checkpoint,
     )
 
+    warn_if_deterministic(arguments)
     return evaluate_checkpoint(
         EvaluationRequest(
             checkpoint=arguments.checkpoint,

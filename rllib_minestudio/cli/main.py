@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import importlib.metadata
 import sys
 import tempfile
 import traceback
@@ -20,6 +21,7 @@ from rllib_minestudio.cli import (
     train_command,
     warmup_command,
 )
+from rllib_minestudio.cli.parser import Parser
 from rllib_minestudio.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 
@@ -59,7 +61,9 @@ add_parser. The modules import what they need when they run, so that `--help` is
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     keep_lines = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("rllib", description=DESCRIPTION, formatter_class=keep_lines)
+    parser = Parser("rllib", description=DESCRIPTION, formatter_class=keep_lines)
+    version = f"rllib-minestudio {importlib.metadata.version('rllib-minestudio')}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (line, module) in COMMANDS.items():
         module.add_parser(

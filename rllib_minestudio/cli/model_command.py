@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rllib_minestudio.checkpoints.lookup import HELP, locate
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import shown
@@ -19,19 +20,21 @@ if TYPE_CHECKING:
 DOES_NOT_FIT = 1
 """Exit status of `rllib model info` for weights that their own description does not fit."""
 
-DESCRIPTION = """\
+DESCRIPTION = f"""\
 Look into the weights of a policy, or convert them.
 
 PATH is a Hugging Face id or folder of MineStudio's (config.json, model.safetensors), OpenAI's
 .model file beside the .weights of the same name (or both), MineStudio's model.ckpt, a Lightning
-checkpoint, a state dict, or a checkpoint folder of this package, of whatever class its policy is.
+checkpoint, a state dict, or a CHECKPOINT of this package, of whatever class its policy is.
+
+{HELP}\
 """
 
 EXAMPLES = """\
 examples:
   rllib model info CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x
   rllib model info foundation-model-2x.model rl-from-foundation-2x.weights
-  rllib model export results/cow/checkpoint_000010 exported/
+  rllib model export results/cow_vpt/best exported/
 """
 
 
@@ -46,12 +49,13 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         "export", help="write a folder that MineStudio loads, or a small one of our own"
     )
     export.add_argument("path", metavar="PATH", help="a checkpoint")
-    export.add_argument("folder", metavar="FOLDER", help="where to; must not hold a model yet")
+    export.add_argument("folder", metavar="FOLDER", help="output folder, without a model in it yet")
     export.add_argument(
         "--own",
         action="store_true",
-        help="write network.json and model.safetensors: factored heads stay factored, which is "
-        "smaller, and only this package loads it",
+        help="write network.json and model.safetensors, and playing.yaml where it is known what "
+        "the policy played: factored heads stay factored, which is smaller, and only this package "
+        "loads it",
     )
     export.add_argument(
         "--memory",
@@ -98,22 +102,22 @@ def export(path: str, folder: str, own: bool = False, memory: int | None = None)
     Raises:
         InvalidOptionsError: The memory is to be shortened for MineStudio, or is not that long.
     """
+    from rllib_minestudio.algorithms.checkpoint_policy import copy_playing
     from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
-    if own and (policy := _copy_other(path, folder, memory)):
-        stdout.print(f"{folder}: network.json and model.safetensors, {policy}", markup=False)
-        return 0
+    source = locate(path)
     if own:
-        config = save_checkpoint(path, folder, memory)
-        stdout.print(
-            f"{folder}: network.json and model.safetensors, {_size(config)}, "
-            f"{config.memory_length} frames of memory",
-            markup=False,
-        )
+        content = _copy_other(source, folder, memory)
+        if content is None:
+            config = save_checkpoint(source, folder, memory)
+            content = f"{_size(config)}, {config.memory_length} frames of memory"
+        files = "network.json, model.safetensors"
+        files += " and playing.yaml" if copy_playing(source, Path(folder)) else ""
+        stdout.print(f"{folder}: {files}, {content}", markup=False)
         return 0
     if memory is not None:
         raise InvalidOptionsError(["--memory shortens copies of our own form only: add --own."])
-    config = export_checkpoint(path, folder)
+    config = export_checkpoint(source, folder)
     stdout.print(
         f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",
         markup=False,
@@ -122,7 +126,7 @@ def export(path: str, folder: str, own: bool = False, memory: int | None = None)
     return 0
 
 
-def _copy_other(path: str, folder: str, memory: int | None) -> str | None:
+def _copy_other(path: Path, folder: str, memory: int | None) -> str | None:
     """Copy a checkpoint of a policy that is not VPT; return its class, None if it is VPT.
 
     Raises:
@@ -137,7 +141,7 @@ def _copy_other(path: str, folder: str, memory: int | None) -> str | None:
     policy, options = other
     if memory is not None:
         raise InvalidOptionsError([f"--memory shortens VPT's memory only; {path} is a {policy}."])
-    copy_policy(Path(path), Path(folder), policy, options)
+    copy_policy(path, Path(folder), policy, options)
     return policy
 
 

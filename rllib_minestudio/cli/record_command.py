@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rllib_minestudio.agent_names import HUNTER, agents_help
 from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
 from rllib_minestudio.console import phase, stdout
 from rllib_minestudio.experiments.reading.named_objects import make_importable
+from rllib_minestudio.processor_threads import machine_cpus
 
-DESCRIPTION = """\
+DESCRIPTION = f"""\
 Record demonstrations: a scripted agent plays the task of an experiment file.
 
 Every episode becomes a folder DIR/episodes/episode-NNNNN with its video, actions, rewards and
@@ -17,13 +19,10 @@ infos (docs/evaluation.md). Episode i is played with seed SEED + i and depends o
 the same command goes on where it was interrupted, and the same seeds give the same episodes.
 
 agents:
-  hunter           hunts like a person: sees what the frame shows, reacts late, turns smoothly,
-                   misses, pauses
-  perfect-hunter   knows where every animal is and turns at once
-  random           any action
+{agents_help()}
 
 A hunter hunts what the episode's task says, where it says so: with
-  Task: [{name: hunt cows, prey: [cow]}, {name: hunt sheep, prey: [sheep]}]
+  Task: [{{name: hunt cows, prey: [cow]}}, {{name: hunt sheep, prey: [sheep]}}]
 among the callbacks, an episode shows one or the other. What callbacks add to observations is
 recorded, so that a policy can learn to follow the task's text.
 """
@@ -38,7 +37,9 @@ examples:
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rllib record`."""
     parser.add_argument("task", metavar="TASK", type=Path, help="an experiment file")
-    parser.add_argument("--agent", default="hunter", help="who plays (default: hunter)")
+    parser.add_argument(
+        "--agent", metavar="NAME", default=HUNTER, help=f"who plays (default: {HUNTER})"
+    )
     parser.add_argument(
         "--prey",
         metavar="ANIMAL",
@@ -50,9 +51,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=whole_number(1, MOST_EPISODES),
         required=True,
-        help="how many there shall be",
+        help="number of episodes",
     )
-    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="where to")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="output folder")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -91,7 +92,7 @@ def record(arguments: argparse.Namespace) -> int:
     """
     from rllib_minestudio.demonstrations.recording import EPISODES_FOLDER, missing
     from rllib_minestudio.demonstrations.recording import record as record_episodes
-    from rllib_minestudio.experiments.running.ray_session import machine_cpus, set_environment
+    from rllib_minestudio.experiments.running.ray_session import set_environment
 
     make_importable(Path.cwd())
     set_environment()

@@ -6,6 +6,9 @@ import argparse
 from pathlib import Path
 
 from rllib_minestudio.algorithms.options.listing import help_text
+from rllib_minestudio.cli.argument_types import whole_number
+
+MOST_SEEDS = 1000
 
 DESCRIPTION = """\
 Train the experiments of a file with Ray Tune.
@@ -38,8 +41,9 @@ Trust what you run: a Python file is executed, a YAML file imports the classes t
 EXAMPLES = """\
 examples:
   rllib train file tuned_examples/cow.yaml
-  rllib train file tuned_examples/cow.yaml --set lr=3e-4 --set model.hidsize=64
+  rllib train file tuned_examples/cow.yaml --set lr=3e-4 --set model.hidden_size=64
   rllib train file tuned_examples/cow.yaml --set 'lr={grid_search: [1e-4, 3e-4]}'
+  rllib train file tuned_examples/cow.yaml --seeds 3
   rllib train file tuned_examples/cow.yaml --stop training_iteration=50
   rllib train file tuned_examples/cow.yaml --resume
   rllib train file tuned_examples/cow.yaml --resume --stop time_total_s=1440 --set lr=1e-4
@@ -61,7 +65,11 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .yaml, .yml or .py file")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="a .yaml, .yml or .py file, or the name of an example in the package, such as cow",
+    )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -84,6 +92,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         help="repeat the search space N times (default: the file's, else 1)",
+    )
+    parser.add_argument(
+        "--seeds",
+        metavar="N",
+        type=whole_number(1, MOST_SEEDS),
+        help="train with N seeds, counted from the experiment's on, and draw their mean and range",
     )
     parser.add_argument(
         "--resume",
@@ -122,6 +136,7 @@ def _run(arguments: argparse.Namespace) -> int:
             overrides=arguments.set,
             stop=arguments.stop,
             num_samples=arguments.num_samples,
+            seeds=arguments.seeds,
             save_interval=arguments.save_interval,
             resume=arguments.resume,
             address=arguments.address,

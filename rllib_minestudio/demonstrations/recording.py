@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from rllib_minestudio.env.agents import HumanlikeHunter, RandomAgent, ScriptedHunter
+from rllib_minestudio.agent_names import AGENTS, HUNTER
 from rllib_minestudio.env.agents.hunter import BODIES
+from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.env.recorder import (
     RECORDING,
     RECORDING_ERROR,
@@ -37,24 +38,6 @@ ORDER_FILE = "demonstrations.json"
 """Says, in the folder of the recordings, what they are recordings of."""
 
 EPISODES_FOLDER = "episodes"
-
-
-class Agent(Protocol):
-    """A scripted agent: it looks at the environment itself."""
-
-    def reset(self) -> None:
-        """Forget the episode before."""
-
-    def act(self, env: gym.Env) -> Any:
-        """Return the next action for `env`."""
-
-
-AGENTS: dict[str, Callable[[Sequence[str], int], Agent]] = {
-    "hunter": lambda prey, seed: HumanlikeHunter(prey, seed=seed),
-    "perfect-hunter": lambda prey, seed: ScriptedHunter(prey),
-    "random": lambda prey, seed: RandomAgent(seed),
-}
-"""Name of an agent -> how to make one for the episode of a seed."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +58,7 @@ class RecordingOrder:
     task: str
     make_env: Callable[[Any], gym.Env]
     env_config: Mapping[str, Any] = field(default_factory=dict)
-    agent: str = "hunter"
+    agent: str = HUNTER
     prey: tuple[str, ...] = tuple(BODIES)
     seed: int = 0
     crf: int = LOSSLESS
@@ -161,7 +144,10 @@ def record(
 def _check(order: RecordingOrder) -> None:
     problems = []
     if order.agent not in AGENTS:
-        problems.append(not_a_choice("agent", order.agent, AGENTS))
+        problems.append(
+            not_a_choice("agent", order.agent, AGENTS)
+            + " The episodes of a policy are recorded by `rllib evaluate CHECKPOINT --record DIR`."
+        )
     problems += [not_a_choice("prey", name, BODIES) for name in order.prey if name not in BODIES]
     if problems:
         raise InvalidOptionsError(problems)
@@ -202,7 +188,7 @@ def play_episode(env: EpisodeRecorder, order: RecordingOrder, index: int) -> Rec
         RecordingError: It cannot be written.
     """
     seed = order.seed + index
-    agent = AGENTS[order.agent](order.prey, seed)
+    agent = make_agent(order.agent, order.prey, seed)
     facts = {
         "name": _name(index),
         "index": index,

@@ -108,6 +108,21 @@ def torch() -> Health:
     return Health(True, f"{torch.__version__}, {torch.get_num_threads()} threads")
 
 
+def threads() -> Health:
+    """How torch's threads wait for each other, which decides how fast a busy machine trains."""
+    import torch
+
+    from rllib_minestudio.processor_threads import machine_cpus, openmp_library, thread_problem
+
+    count, cores = torch.get_num_threads(), machine_cpus()
+    problem = thread_problem(os.environ, count, cores)
+    if problem:
+        return Health(False, *problem.rsplit(": ", 1))
+    policy = os.environ["OMP_WAIT_POLICY"]
+    library = openmp_library() or "no OpenMP library"
+    return Health(True, f"{count} on {cores} cores, {library}, OMP_WAIT_POLICY={policy}")
+
+
 def cuda() -> Health:
     """CUDA, by multiplying on the first GPU."""
     import torch
@@ -259,6 +274,7 @@ CHECKS: tuple[Check, ...] = (
     Check("Python", TRAINING, 20, python),
     Check("packages", TRAINING, 20, requirements),
     Check("PyTorch", TRAINING, 60, torch),
+    Check("threads", TRAINING, 60, threads, needed=False),
     Check("CUDA", TRAINING, 60, cuda, needed=False),
     Check("Ray", TRAINING, 90, ray),
     Check("kernel cache", TRAINING, 30, kernel_cache, needed=False),

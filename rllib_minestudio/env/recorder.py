@@ -35,6 +35,9 @@ EXTRAS = ("value", "kl")
 """Entries of an action that tell what the policy thought: of the frame, and how far from its prior
 (nats). The environment does not see them."""
 
+NUMBERED = "episode-"
+"""Before the number that is the name of a recording which was given none."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -45,7 +48,8 @@ class EpisodeRecorder(gym.Wrapper):
     recording ended up is in the last info, under `RECORDING`; if it failed, the reason is under
     `RECORDING_ERROR` and the episode goes on. An episode that is cut short by a reset is not kept.
     What the observation space has besides `image` is recorded, too; MineStudio's formats have no
-    room for it.
+    room for it. Recordings that are given no name are numbered, in the format
+    `episodes` on from those that the folder holds.
 
     Attributes:
         failures: Why recordings failed, one sentence each.
@@ -70,7 +74,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._options = options or RecorderOptions("")
         self._writer: RecordingWriter | MineStudioWriter | MineStudioDatasetWriter | None = None
         self._facts: dict[str, Any] = {}
-        self._count = 0
+        self._number: int | None = None
         self._seen: dict[str, NDArray] = {}
         self.failures: list[str] = []
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
@@ -90,15 +94,15 @@ class EpisodeRecorder(gym.Wrapper):
         self._abandon()
         obs, info = self.env.reset(seed=seed, options=options)
         self._facts = {"seed": seed, **(options or {}).get(RECORDING, {})}
-        name = str(self._facts.pop("name", f"episode-{self._count:05d}"))
+        name = self._facts.pop("name", None)
         own = self._facts.pop("options", self._given)
-        self._count += 1
         self._error: str | None = None
         self._return = 0.0
         if own is not None:
             if own is not self._given:
                 self._options = RecorderOptions.from_mapping(own)
                 self._check_size()
+            name = self._next_name() if name is None else str(name)
             self._guarded(self._begin, name, obs, info)
         return obs, info
 
@@ -202,6 +206,12 @@ class EpisodeRecorder(gym.Wrapper):
             _logger.error("%s The episode goes on unrecorded.", error)
             return None
 
+    def _next_name(self) -> str:
+        """Return a name that no recording in the folder has."""
+        folder = Path(self._options.folder)
+        self._number = _first_free(folder) if self._number is None else self._number + 1
+        return f"{NUMBERED}{self._number:05d}"
+
     def _abandon(self) -> None:
         if self._writer is not None:
             self._writer.discard()
@@ -234,6 +244,12 @@ class EpisodeRecorder(gym.Wrapper):
         else:
             height, width = self.env.observation_space["image"].shape[:2]
         self._options.check_size(width, height)
+
+
+def _first_free(folder: Path) -> int:
+    """Return the number behind those that recordings in a folder have for names."""
+    names = [path.name.removeprefix(NUMBERED) for path in folder.glob(f"{NUMBERED}*")]
+    return max((int(name) for name in names if name.isdecimal()), default=-1) + 1
 
 
 def _blank_columns(space: gym.Space) -> dict[str, NDArray]:

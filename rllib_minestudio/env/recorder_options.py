@@ -32,8 +32,7 @@ class RecorderOptions:
             inference, or `minestudio-dataset`, the source files of its datasets.
         source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
             which the embedded engine renders in addition; MineStudio's formats have no other.
-        overlay: Whether to write actions, reward, return and what the policy thought (`EXTRAS`)
-            onto the frames.
+        overlay: Whether to write actions, reward, return, value and divergence onto the frames.
         media: `h264` or `jpeg`.
         fps: Frames per second of playback; MineStudio's inference files have 30, its datasets 20.
         crf: x264's constant rate factor: 0 lossless, 23 good, 51 worst.

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binomtest, permutation_test
 
 from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.whole_file import write_whole
 
@@ -37,20 +39,20 @@ class Met(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations, A and B, paired by episode.
+    """A new evaluation beside an old one, paired by episode.
 
     Attributes:
         pairs: Episodes that both played.
-        only_a: Successes of A in episodes that B failed.
-        only_b: Successes of B in episodes that A failed.
+        only_new: Successes of the new one in episodes that the old one failed.
+        only_old: Successes of the old one in episodes that the new one failed.
         success_p: p-value of "both succeed equally often"; None if nothing says what success is.
-        return_difference: Mean of B's return minus A's.
+        return_difference: Mean of the new return minus the old.
         return_p: p-value of "returns do not differ".
     """
 
     pairs: int
-    only_a: int
-    only_b: int
+    only_new: int
+    only_old: int
     success_p: float | None
     return_difference: float
     return_p: float
@@ -66,9 +68,9 @@ class Comparison:
         """The numbers in two sentences."""
         success = "" if self.success_p is None else f" (p = {self.success_p:.3g})"
         return (
-            f"{self.pairs} paired episodes; solved by A only {self.only_a}, by B only "
-            f"{self.only_b}{success}; return of B minus A {self.return_difference:+.3f} "
-            f"(p = {self.return_p:.3g}).\n{self.tests}."
+            f"{self.pairs} paired episodes; solved by the new policy only {self.only_new}, by the "
+            f"old one only {self.only_old}{success}; return, new minus old: "
+            f"{self.return_difference:+.3f} (p = {self.return_p:.3g}).\n{self.tests}."
         )
 
     def save(self, file: Path) -> None:
@@ -76,7 +78,7 @@ class Comparison:
         write_whole(file, json.dumps({**asdict(self), "tests": self.tests}, indent=2) + "\n")
 
 
-def compare(a: Summary, b: Summary) -> Comparison:
+def compare(new: Summary, old: Summary) -> Comparison:
     """Compare two evaluations of the same episodes.
 
     The pairing takes out what makes some episodes easy and others hard, so that far fewer of them
@@ -85,24 +87,38 @@ def compare(a: Summary, b: Summary) -> Comparison:
     Raises:
         MineStudioError: They did not meet the same worlds, or judged success differently.
     """
-    require_same_worlds(a, b)
-    theirs = {episode.index: episode for episode in b.episodes}
-    pairs = [(e, theirs[e.index]) for e in a.episodes if e.index in theirs]
+    require_same_worlds(new, old)
+    pairs = paired_episodes(new, old)
     if not pairs:
         raise MineStudioError("The evaluations cannot be compared: no episode is in both.")
-    only_a = sum(x.counts_as_success and not y.counts_as_success for x, y in pairs)
-    only_b = sum(y.counts_as_success and not x.counts_as_success for x, y in pairs)
-    known = a.has_success and b.has_success
-    returns = np.array([[x.undiscounted_return, y.undiscounted_return] for x, y in pairs])
-    finite = returns[np.isfinite(returns).all(axis=1)]  # of others there is no difference
+    only_new = sum(x.counts_as_success and not y.counts_as_success for x, y in pairs)
+    only_old = sum(y.counts_as_success and not x.counts_as_success for x, y in pairs)
+    known = new.has_success and old.has_success
+    returns = paired_returns(new, old)
+    differences = returns[:, 0] - returns[:, 1]
     return Comparison(
         pairs=len(pairs),
-        only_a=only_a,
-        only_b=only_b,
-        success_p=mcnemar(only_a, only_b) if known else None,
-        return_difference=float((finite[:, 1] - finite[:, 0]).mean()) if len(finite) else math.nan,
-        return_p=_paired_p(finite[:, 0], finite[:, 1]),
+        only_new=only_new,
+        only_old=only_old,
+        success_p=mcnemar(only_new, only_old) if known else None,
+        return_difference=float(differences.mean()) if len(differences) else math.nan,
+        return_p=_paired_p(returns[:, 0], returns[:, 1]),
     )
+
+
+def paired_episodes(new: Summary, old: Summary) -> list[tuple[EvaluatedEpisode, EvaluatedEpisode]]:
+    """The episodes that are in both, each as the new policy and as the old one played it."""
+    theirs = {episode.index: episode for episode in old.episodes}
+    return [(e, theirs[e.index]) for e in new.episodes if e.index in theirs]
+
+
+def paired_returns(new: Summary, old: Summary) -> NDArray[np.float64]:
+    """Returns [pairs, 2] of the new policy and of the old; infinite ones have no difference."""
+    returns = np.array(
+        [[x.undiscounted_return, y.undiscounted_return] for x, y in paired_episodes(new, old)],
+        np.float64,
+    ).reshape(-1, 2)
+    return returns[np.isfinite(returns).all(axis=1)]
 
 
 def require_same_worlds(a: Met, b: Met) -> None:
@@ -129,10 +145,10 @@ def require_same_worlds(a: Met, b: Met) -> None:
         )
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
+def mcnemar(only_new: int, only_old: int) -> float:
     """Exact two-sided p-value: under "no difference", each discordant pair is a fair coin."""
-    discordant = only_a + only_b
-    return float(binomtest(only_a, discordant, 0.5).pvalue) if discordant else 1.0
+    discordant = only_new + only_old
+    return float(binomtest(only_new, discordant, 0.5).pvalue) if discordant else 1.0
 
 
 def _paired_p(a: np.ndarray, b: np.ndarray) -> float:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 OnEpisode = Callable[[EvaluatedEpisode], None]
 
+_OUR_ENV = f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}"
+"""One name, as checkpoints write it down: experiment files have another for the same class."""
+
 
 def evaluate(
     group: EnvRunnerGroup,
@@ -77,13 +80,18 @@ def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) ->
         config: The AlgorithmConfig.
         options: Its step limit counts, too.
     """
-    env = config.env if isinstance(config.env, str) else getattr(config.env, "__qualname__", "?")
+    is_ours = resolve_env(config.env) is MineStudioEnv
     facts = {
-        "env": env,
+        "env": _OUR_ENV if is_ours else _name_of(config.env),
         "env_config": plain(dict(config.env_config)),
         "max_steps": options.max_steps,
     }
     engine = config.env_config.get("engine", EMBEDDED_ENGINE)
-    if engine == EMBEDDED_ENGINE and resolve_env(config.env) is MineStudioEnv:
+    if engine == EMBEDDED_ENGINE and is_ours:
         facts["rules"] = RULES
     return {**facts, "digest": digest(facts)}
+
+
+def _name_of(env: Any) -> str:
+    """Return what identifies an environment of the user's own."""
+    return env if isinstance(env, str) else getattr(env, "__qualname__", "?")

@@ -33,18 +33,18 @@ class EvaluationOptions:
     """What is evaluated, and how.
 
     Attributes:
-        episodes: How many episodes; every one of them is played to its end.
+        episodes: How many episodes; each is played to its end.
         seed: What their worlds and the policy's random numbers derive from.
-        filter: When an episode counts as a success, in the text form of filters; None asks the
-            task itself.
+        filter: When an episode counts as a success, as a text such as `kill_entity:cow>=3`; None
+            asks the task itself.
         deterministic: Take the most probable actions instead of sampling.
         max_steps: Steps after which an episode is truncated; None leaves that to the task.
         max_attempts: How often an episode is begun before the environment's failure is final.
         record: Options of the recorder, its `folder` among them; None records nothing.
         only: Which recordings are kept: `all`, `success`, `failure`, or `best_K`, the K with the
             highest returns.
-        kl_to: The frozen policy from which recordings are to show, step by step, how far ours is:
-            `prior`, what it was trained with, or weights of the same size; None leaves it out.
+        kl_to: The frozen policy to which recordings show the divergence, step by step: `prior`, the
+            one of the training, or a path to weights of the same size; None leaves it out.
     """
 
     episodes: int = 20

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,30 +10,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.checkpoint_policy import read_playing
-from rllib_minestudio.algorithms.checkpoint_record import check_digests
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
-from rllib_minestudio.errors import (
-    CheckpointMismatchError,
-    InvalidOptionsError,
-    MineStudioError,
-)
+from rllib_minestudio.checkpoints.lookup import locate
+from rllib_minestudio.checkpoints.shipped import is_shipped
+from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.policies import check_is_of_algorithm, load_module
+from rllib_minestudio.evaluation.module_loading import check_if_recorded, load_module
+from rllib_minestudio.evaluation.played_config import played_config
 from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.strict_loading import check_strictly
 from rllib_minestudio.models.vpt.checkpoint_files import CheckpointFiles, find_checkpoint
 
 ANY_NUMBER = 10**9
 """Fragments of a buffer that is never filled."""
-
-logger = logging.getLogger(__name__)
-
-_CONSTRUCTOR_FILE = "class_and_ctor_args.pkl"
-"""Where RLlib keeps an algorithm's config (`Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME`)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +43,7 @@ class LoadedPolicy:
     checkpoint: Path | None = None
 
 
-def load_policy(checkpoint: str | Path) -> LoadedPolicy:
+def load_policy(source: str | Path) -> LoadedPolicy:
     """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
 
     Nothing in it is run, but for checkpoints without `policy/playing.yaml`: those written before
@@ -63,23 +51,25 @@ def load_policy(checkpoint: str | Path) -> LoadedPolicy:
     of RLlib's pickles, which runs what its writer wanted; one log line says so.
 
     Args:
-        checkpoint: Folder that `Algorithm.save_to_path` or a Tune run wrote.
+        source: What `checkpoints.lookup.locate` finds: a folder that `Algorithm.save_to_path` or a
+            Tune run wrote, one with some of these, or a prior that comes with the package.
 
     Raises:
-        CheckpointMismatchError: The folder holds no such policy.
-        InvalidOptionsError: It holds one of another algorithm.
+        CheckpointMismatchError: There is no such policy, or it does not say what it played.
+        InvalidOptionsError: It is one of another algorithm.
     """
-    check_is_of_algorithm(checkpoint)
-    files = find_checkpoint(str(checkpoint))
+    checkpoint = locate(source)
+    files = find_checkpoint(checkpoint)
     if files.other_policy is None:
         module = load_module(checkpoint)
         # In full, whatever file once decided the sizes.
-        config = _read_config(Path(checkpoint)).training(model=module.model_config)
+        config = played_config(checkpoint).training(model=module.model_config)
         weights: Mapping[str, Any] = module.get_state()
     else:
-        config, weights = _load_other(Path(checkpoint), files)
-    identity = {"checkpoint": str(checkpoint), "weights": weights_digest(weights)}
-    return LoadedPolicy(config, weights, identity, Path(checkpoint))
+        config, weights = _load_other(checkpoint, files)
+    name = str(source if is_shipped(source) else checkpoint)
+    identity = {"checkpoint": name, "weights": weights_digest(weights)}
+    return LoadedPolicy(config, weights, identity, checkpoint)
 
 
 def _load_other(
@@ -92,10 +82,10 @@ def _load_other(
     """
     assert files.other_policy is not None
     name, options = files.other_policy
-    check_digests(checkpoint)
+    check_if_recorded(checkpoint)
     kind = policy_of_checkpoint(checkpoint, name)
     tensors = files.tensors()
-    config = _read_config(checkpoint).training(module_class=name, model=options)
+    config = played_config(checkpoint).training(module_class=name, model=options)
     try:
         blank = kind.blank(options, config.known_spaces())
     except InvalidOptionsError as error:
@@ -105,79 +95,6 @@ def _load_other(
     # NumPy has no bfloat16.
     halves = {name: t.float() for name, t in tensors.items() if t.dtype == torch.bfloat16}
     return config, {name: tensor.numpy() for name, tensor in {**tensors, **halves}.items()}
-
-
-def _read_config(checkpoint: Path) -> MineStudioPPOConfig:
-    """Return the config that a checkpoint's policy was trained with."""
-    facts = read_playing(checkpoint)
-    return _unpickled(checkpoint) if facts is None else _config_of(facts, checkpoint)
-
-
-def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPPOConfig:
-    """Return the config that a checkpoint's `playing.yaml` describes."""
-    if str(facts["algorithm"]).rpartition(".")[2] not in ("MineStudioPPO", "MineStudioBC"):
-        raise InvalidOptionsError(
-            "Policies of MineStudioPPO and MineStudioBC can be evaluated, those of "
-            f"{facts['algorithm']} cannot."
-        )
-    config = MineStudioPPOConfig().environment(facts["env"], env_config=dict(facts["env_config"]))
-    try:
-        config.env_runners(num_envs_per_env_runner=int(facts["num_envs_per_env_runner"]))
-        config.debugging(seed=facts.get("seed"))
-        prior = facts.get("prior")
-        config.training(prior=prior, **({} if prior else {"kl_coeff": 0.0}))
-        config.training(
-            model={"weights": facts.get("weights")},
-            prior_update_interval=facts.get("prior_update_interval", 0),
-        )
-        config.update_from_dict({"env_pool": dict(facts.get("env_pool") or {})})
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} does not say what its policy played: {error}."
-        ) from error
-    return config
-
-
-def _unpickled(checkpoint: Path) -> MineStudioPPOConfig:
-    """Return the config in RLlib's own pickle, which can run anything."""
-    file = checkpoint / _CONSTRUCTOR_FILE
-    logger.warning("%s is unpickled, which runs what its writer wanted: it must be trusted.", file)
-    try:
-        with file.open("rb") as stream:
-            ((state, *_), _) = pickle.load(stream)["ctor_args_and_kwargs"]
-        return playing_config(AlgorithmConfig.from_state(state))
-    except MineStudioError:
-        raise
-    # A damaged pickle raises nearly anything.
-    except Exception as error:
-        raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
-            f"{file.name}: {error}."
-        ) from error
-
-
-def playing_config(config: AlgorithmConfig) -> MineStudioPPOConfig:
-    """Return a copy of a training config that our env runners can play by.
-
-    Raises:
-        InvalidOptionsError: It is of an algorithm whose policy is another one.
-    """
-    if isinstance(config, MineStudioPPOConfig):
-        return config.copy(copy_frozen=False)
-    if not isinstance(config, MineStudioBCConfig):
-        raise InvalidOptionsError(
-            "Policies of MineStudioPPO and MineStudioBC can be evaluated, those of "
-            f"{getattr(config.algo_class, '__name__', type(config).__name__)} cannot."
-        )
-    return (
-        MineStudioPPOConfig()
-        .environment(config.env, env_config=config.env_config)
-        .env_runners(num_envs_per_env_runner=config.num_envs_per_env_runner)
-        .training(
-            module_class=config.policy_class, model=config.model_config, prior=None, kl_coeff=0.0
-        )
-        .debugging(seed=config.seed)
-    )
 
 
 def evaluation_config(

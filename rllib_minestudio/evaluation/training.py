@@ -19,7 +19,8 @@ from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import Summary
-from rllib_minestudio.evaluation.policy_loading import evaluation_config, playing_config
+from rllib_minestudio.evaluation.played_config import playing_config
+from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.option_checks import shown

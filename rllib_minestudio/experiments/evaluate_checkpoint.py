@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.console import phase, stderr, stdout
+from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
+from rllib_minestudio.console import counted, phase, stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.option_checks import broken_rule
@@ -34,7 +35,7 @@ class EvaluationRequest:
     """What is to be evaluated, how, and where the results go.
 
     Attributes:
-        checkpoint: A checkpoint's folder, or an experiment file: the policy it starts from.
+        checkpoint: What `load_policy` takes, or an experiment file: the policy it starts from.
         options: Fields of `EvaluationOptions`; recordings go below `record["folder"]`.
         out: Folder of the summary; None takes that of the recordings, or a new one.
         compare: Another checkpoint, or the folder of its evaluation; None compares with none.
@@ -102,9 +103,9 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     stdout.print(summary_table(summaries[0]))
     compared = None
     if len(summaries) > 1:
-        a, b = summaries
-        compared = (b, compare(a, b))
-        stdout.print(comparison_table(a, *compared))
+        new, old = summaries
+        compared = (old, compare(new, old))
+        stdout.print(comparison_table(new, *compared))
     return _report(summaries[0], folder, compared)
 
 
@@ -129,13 +130,10 @@ def _save(summary: Summary, folder: Path) -> None:
 def _load(source: str) -> LoadedPolicy:
     """Load the policy of a checkpoint, or the one that an experiment file starts from."""
     from rllib_minestudio.evaluation.policy_loading import load_policy
-    from rllib_minestudio.experiments.running.starting_policy import (
-        EXPERIMENT_SUFFIXES,
-        load_starting_policy,
-    )
+    from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 
     path = Path(source)
-    return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(path)
+    return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(source)
 
 
 def _folder(request: EvaluationRequest) -> Path:
@@ -198,12 +196,21 @@ def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
 
 
 def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Lay `--set` over the environment's options; `env_config.` before a path may be left out."""
+    """Lay `--set` over the environment's options; paths begin at `config`, as everywhere.
+
+    Raises:
+        InvalidOptionsError: Something else is to change, or it cannot be applied.
+    """
     from rllib_minestudio.experiments.reading.assignments import parse_assignments
 
     merged = dict(env_config)
     for path, value in parse_assignments(overrides, "--set").items():
-        names = path.removeprefix("env_config.").split(".")
+        root, *names = path.removeprefix("config.").split(".")
+        if root != "env_config" or not names:
+            raise InvalidOptionsError(
+                f"--set {path}: an evaluation changes options of the environment only. "
+                f"Write them in full, such as --set env_config.{path}=VALUE, if that is meant."
+            )
         *parents, last = (int(name) if name.isdigit() else name for name in names)
         place: Any = merged
         try:
@@ -237,7 +244,7 @@ def _evaluate(
                 nonlocal done, successes
                 done += 1
                 successes += episode.counts_as_success
-                show(f"episode {done} of {options.episodes}, {successes} successes")
+                show(f"episode {done} of {options.episodes}, {counted(successes, 'success')}")
 
             return evaluate_policy(
                 group,

@@ -1,11 +1,15 @@
-"""`rllib play`: a scripted agent or a checkpoint plays the task of an experiment file."""
+"""`rllib play`: a scripted agent or a policy plays the task of an experiment file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rllib_minestudio.agent_names import AGENTS
+from rllib_minestudio.checkpoints.lookup import LATEST
+from rllib_minestudio.checkpoints.trial_folder import BEST
 from rllib_minestudio.console import phase
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
@@ -16,7 +20,7 @@ from rllib_minestudio.option_checks import broken_rule
 if TYPE_CHECKING:
     import gymnasium as gym
 
-SCRIPTED = ("hunter", "random")
+    from rllib_minestudio.evaluation.policies import Player
 
 
 def play_task(
@@ -26,16 +30,18 @@ def play_task(
     episodes: int = 1,
     seed: int = 0,
     overrides: Sequence[str] = (),
+    deterministic: bool = False,
 ) -> list[float]:
     """Let an agent play a task, and record each episode with actions and rewards written on it.
 
     Args:
         task: An experiment file; of several experiments the first one counts.
-        agent: `hunter`, `random`, or the folder of a checkpoint.
-        out: Folder of the recordings, one folder per episode.
+        agent: One of `AGENTS`, or what `Policy.load` takes.
+        out: Folder of the recordings, one folder per episode; numbered on from those there.
         episodes: How many to play.
-        seed: Of the first episode.
+        seed: Of the first episode, and of what the agent draws.
         overrides: `key=value`, changes of the experiment.
+        deterministic: A policy takes its most probable actions; scripted agents have none.
 
     Returns:
         The undiscounted return of each episode.
@@ -43,10 +49,10 @@ def play_task(
     Raises:
         MineStudioError: The file, an option, the checkpoint or the folder is not in order.
     """
-    _check_agent(agent)
     make_importable(Path.cwd())
     set_environment()
     quieten(verbose=False)
+    _check_agent(agent, deterministic)
     # These import Ray, whose environment variables are set now.
     from rllib_minestudio.env.recorder import EpisodeRecorder
     from rllib_minestudio.env.recorder_options import RecorderOptions
@@ -60,7 +66,7 @@ def play_task(
     with phase(f"playing {plan.name}") as show:
         returns = play_episodes(
             env,
-            _policy(agent, env, seed),
+            _player(agent, env, seed, deterministic),
             episodes,
             seed=seed,
             on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
@@ -71,21 +77,28 @@ def play_task(
     return returns
 
 
-def _check_agent(agent: str) -> None:
-    if agent not in SCRIPTED and not Path(agent).is_dir():
-        rule = f"must be {', '.join(SCRIPTED)}, or the folder of a checkpoint"
-        raise InvalidOptionsError(
-            broken_rule("--agent", agent, rule) + did_you_mean(agent, SCRIPTED)
-        )
+def _check_agent(agent: str, deterministic: bool) -> None:
+    """Refuse what is neither an agent nor a checkpoint, before anything is built."""
+    if agent in AGENTS:
+        if deterministic:
+            rule = f"is for policies; the agent {agent!r} is scripted"
+            raise InvalidOptionsError(broken_rule("--deterministic", deterministic, rule))
+        return
+    is_word = re.fullmatch(r"[\w-]+", agent) and agent not in (BEST, LATEST)
+    if is_word and not Path(agent).exists():
+        rule = f"must be one of {', '.join(AGENTS)}, or a checkpoint"
+        raise InvalidOptionsError(broken_rule("--agent", agent, rule) + did_you_mean(agent, AGENTS))
+    from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
+
+    find_checkpoint(agent)
 
 
-def _policy(agent: str, env: gym.Env, seed: int) -> Any:
+def _player(agent: str, env: gym.Env, seed: int, deterministic: bool) -> Player:
     """Return what chooses the actions."""
-    from rllib_minestudio.env.agents import RandomAgent, ScriptedHunter
-    from rllib_minestudio.evaluation.policies import ModulePolicy, ScriptedPolicy, load_module
+    from rllib_minestudio.env.agents.scripted import make_agent
+    from rllib_minestudio.evaluation.inference import Policy
+    from rllib_minestudio.evaluation.policies import ScriptedPolicy
 
-    if agent == "random":
-        return ScriptedPolicy(RandomAgent(seed), env)
-    if agent == "hunter":
-        return ScriptedPolicy(ScriptedHunter(), env)
-    return ModulePolicy(load_module(agent, env))
+    if agent in AGENTS:
+        return ScriptedPolicy(make_agent(agent, seed=seed), env)
+    return Policy.load(agent, env, deterministic=deterministic, seed=seed)

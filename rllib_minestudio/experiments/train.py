@@ -21,6 +21,7 @@ from rllib_minestudio.experiments.reading.experiment_file import (
     load_tuner,
 )
 from rllib_minestudio.experiments.reading.named_objects import make_importable
+from rllib_minestudio.experiments.reading.pinned_weights import pin_weights
 from rllib_minestudio.experiments.running import ray_session
 from rllib_minestudio.experiments.running.resume import (
     FIXED,
@@ -30,6 +31,8 @@ from rllib_minestudio.experiments.running.resume import (
 )
 from rllib_minestudio.experiments.running.run_record import RunRecord, describe, write_run_record
 from rllib_minestudio.experiments.running.tune_run import require_resources_here, run
+from rllib_minestudio.option_checks import broken_rule, is_integer
+from rllib_minestudio.processor_threads import machine_cpus
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class TrainingRequest:
         overrides: `key=value`, changes of the experiment (`--set`).
         stop: `metric=value`, further criteria to stop at (`--stop`).
         num_samples: Replaces the file's; None leaves it.
+        seeds: Train so many, from the experiment's on; None trains with the experiment's.
         save_interval: Replaces the file's; None leaves it.
         resume: Go on with the newest run of the experiment.
         address: The Ray cluster to train on; None trains on this machine only.
@@ -53,6 +57,7 @@ class TrainingRequest:
     overrides: Sequence[str] = ()
     stop: Sequence[str] = ()
     num_samples: int | None = None
+    seeds: int | None = None
     save_interval: int | None = None
     resume: bool = False
     address: str | None = None
@@ -111,8 +116,12 @@ def _jobs(in_file: list[Experiment], request: TrainingRequest) -> list[Job]:
         folders = [run_to_resume(_parent(request, experiment)) for experiment in in_file]
         if request.num_samples is not None:
             raise InvalidOptionsError(f"--num-samples with --resume: {FIXED['num_samples']}.")
+        if request.seeds is not None:
+            raise InvalidOptionsError(f"--seeds with --resume: {FIXED['num_samples']}.")
         pairs = zip(in_file, folders, strict=True)
         experiments = [resumed_experiment(*pair, request.overrides) for pair in pairs]
+    for experiment in experiments:
+        pin_weights(experiment)
     _apply_options(experiments, request)
     plans = _validated(experiments, request.verbose)
     jobs = []
@@ -137,11 +146,26 @@ def _apply_options(experiments: list[Experiment], request: TrainingRequest) -> N
     stop = parse_assignments(request.stop, "--stop")
     for experiment in experiments:
         experiment.stop.update(stop)
+        if request.seeds is not None:
+            _search_seeds(experiment, request.seeds)
         if request.num_samples is not None:
             experiment.num_samples = request.num_samples
         if request.save_interval is not None:
             experiment.checkpoint_config.pop(TUNES_SAVE_INTERVAL, None)
             experiment.checkpoint_config["save_interval"] = request.save_interval
+
+
+def _search_seeds(experiment: Experiment, count: int) -> None:
+    """Make every trial of an experiment one per seed.
+
+    Raises:
+        InvalidOptionsError: The experiment searches seeds already.
+    """
+    first = experiment.config.get("seed", getattr(experiment.algorithm_config, "seed", None)) or 0
+    if not is_integer(first):
+        problem = broken_rule(f"{experiment.name}.config.seed", first, "must be a whole number")
+        raise InvalidOptionsError(f"{problem} --seeds {count} counts from it.")
+    experiment.config["seed"] = {"grid_search": list(range(first, first + count))}
 
 
 def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
@@ -168,6 +192,7 @@ def _run_own_tuner(tuner: Any, request: TrainingRequest) -> int:
             ("--set", request.overrides),
             ("--stop", request.stop),
             ("--num-samples", request.num_samples),
+            ("--seeds", request.seeds),
             ("--save-interval", request.save_interval),
             ("--resume", request.resume),
         )
@@ -178,7 +203,7 @@ def _run_own_tuner(tuner: Any, request: TrainingRequest) -> int:
             f"{', '.join(given)}: not with a file that defines a `tuner`; "
             "set them in the file, or let it define `config`."
         )
-    with ray_session.ray_session(ray_session.machine_cpus(), request.verbose):
+    with ray_session.ray_session(machine_cpus(), request.verbose):
         results = tuner.fit()
     for error in results.errors:
         stderr.print(str(error), style="red", markup=False)

@@ -50,8 +50,13 @@ class VPTRLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def build_network(self, options: dict[str, Any]) -> VPTNetwork:
-        """Builds the network after checking the spaces against its options."""
+        """Builds the network after checking the spaces against its options.
+
+        Without ``img_shape``, and without weights that decide it, images are the environment's.
+        """
         weights = (self.model_config or {}).get("weights")
+        if "img_shape" not in options and weights is None:
+            options = {**_image_option(self.observation_space), **options}
         config = config_from_options({**options, "weights": weights}, other_names=MODULE_OPTIONS)
         problems = _space_problems(self.observation_space, self.action_space, config)
         if problems:
@@ -170,6 +175,12 @@ def _action_space() -> gym.spaces.Dict:
         buttons=gym.spaces.MultiDiscrete([NUM_BUTTONS]),
         camera=gym.spaces.MultiDiscrete([NUM_CAMERA]),
     )
+
+
+def _image_option(observation: gym.Space) -> dict[str, Any]:
+    """Returns the option that fits the environment's images; nothing if it has none."""
+    image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
+    return {"img_shape": image.shape} if image is not None and len(image.shape) == 3 else {}
 
 
 def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:

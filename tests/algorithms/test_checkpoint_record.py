@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
-from rllib_minestudio.algorithms.checkpoint_record import (
-    RECORD_FILE,
-    read_record,
-    write_record,
-)
+from rllib_minestudio.algorithms.checkpoint_record import write_record
+from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.plain_values import recordable
 from rllib_minestudio.provenance import code_identity, versions

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 
 
 def test_the_page_is_what_the_declarations_say():
-    again = "python -m rllib_minestudio.algorithms.options.listing > docs/options.md"
+    again = "python -m rllib_minestudio.reference docs"
     assert PAGE.read_text() == page(), f"make it anew: {again}"
 
 

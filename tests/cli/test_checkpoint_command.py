@@ -40,6 +40,13 @@ def test_a_checkpoint_says_what_it_was_made_with(trial, capsys):
     assert not any(line.startswith("gamma") for line in lines), "as the default has it"
 
 
+@pytest.mark.parametrize(("name", "number"), [("best", "2"), ("latest", "4")])
+def test_one_is_found_by_name(trial, capsys, name, number):
+    assert main(["checkpoint", "info", str(trial.parents[1] / name)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"iteration {number}" in lines
+
+
 def test_the_whole_record_is_yaml(trial, capsys):
     path = trial / "checkpoint_000001"
     assert main(["checkpoint", "info", str(path), "--all"]) == 0

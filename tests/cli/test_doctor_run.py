@@ -7,14 +7,12 @@ import pytest
 import yaml
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.checkpoint_record import read_record, write_record
+from rllib_minestudio.algorithms.checkpoint_record import write_record
+from rllib_minestudio.checkpoints.record import read_record
+from rllib_minestudio.checkpoints.trial_folder import SavedCheckpoint
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errata import ERRATA, NUMERICS
-from rllib_minestudio.experiments.outputs.trial_checkpoints import (
-    SavedCheckpoint,
-    keep,
-    note_origin,
-)
+from rllib_minestudio.experiments.outputs.trial_checkpoints import keep, note_origin
 
 HARMLESS = {"gradient_accumulation": 8}
 """With the other defaults no erratum concerns this."""

@@ -10,7 +10,9 @@ import subprocess
 import pytest
 import yaml
 
+from rllib_minestudio.agent_names import AGENTS, agents_help
 from rllib_minestudio.cli.main import BAD_INPUT, main
+from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
@@ -58,6 +60,56 @@ def test_an_agent_is_watched(tmp_path, capsys):
     assert "returns: 0, 0" in capsys.readouterr().out
 
 
+def test_packages_play_and_episodes_are_numbered_on(tmp_path, capsys):
+    arguments = ["play", task(tmp_path), "--out", str(tmp_path / "plays")]
+    assert main([*arguments, "--agent", "perfect-hunter", "--episodes", "2"]) == 0
+    assert "--deterministic takes" not in capsys.readouterr().err
+    assert main([*arguments, "--agent", "package:hunter_nano", "--deterministic"]) == 0
+    assert "one fell from 7.1 cows per episode to 0.25" in capsys.readouterr().err.replace(
+        "\n", " "
+    )
+    names = [recording.path.name for recording in find_recordings(tmp_path / "plays")]
+    assert names == ["episode-00000", "episode-00001", "episode-00002"]
+
+
+@pytest.mark.parametrize("command", ["play", "record"])
+def test_play_and_record_know_the_same_agents(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert agents_help() in shown and list(AGENTS) == ["hunter", "perfect-hunter", "random"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--agent", "."], "is a folder without a checkpoint: '.' holds short.yaml."),
+        (["--agent", "nowhere/latest"], "names no checkpoint: '.' has no 'nowhere'"),
+        (["--agent", "short.yaml"], "is an experiment file, not a checkpoint"),
+        (["--agent", "package:hunter_nan"], "Did you mean 'hunter_nano'"),
+        (["--agent", "random", "--deterministic"], "the agent 'random' is scripted"),
+    ],
+)
+def test_who_cannot_play_is_told(tmp_path, capsys, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["play", task(tmp_path), *words]) == BAD_INPUT
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_weights_that_played_nowhere_cannot_be_evaluated(tmp_path, capsys):
+    export_network(VPTNetwork(VPTConfig(**SIZES)), tmp_path / "weights")
+    words = ["evaluate", str(tmp_path / "weights"), "--out", str(tmp_path / "out")]
+    assert main(words) == BAD_INPUT
+    said = " ".join(capsys.readouterr().err.split())
+    assert "does not say in which environment they played (it has no playing.yaml)" in said
+
+
+def test_record_plays_scripted_agents_only(tmp_path, capsys):
+    words = ["--agent", "package:hunter_nano", "--episodes", "1", "--out", str(tmp_path / "demos")]
+    assert main(["record", task(tmp_path), *words]) == BAD_INPUT
+    assert "recorded by `rllib evaluate CHECKPOINT --record" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
@@ -65,7 +117,7 @@ def test_an_agent_is_watched(tmp_path, capsys):
         (["--episodes", "0"], "must be an integer of at least 1"),
         (["--only", "best"], "or best_K"),
         (["--record", "x", "--format", "minestudo"], "Did you mean 'minestudio'"),
-        ([], "is not a checkpoint of an algorithm"),
+        ([], "is a folder without a checkpoint"),
     ],
 )
 def test_mistakes_are_told_before_anything_starts(tmp_path, capsys, monkeypatch, words, message):
@@ -88,9 +140,20 @@ def test_an_evaluation_is_not_overwritten(tmp_path, capsys):
 
 def test_options_of_the_environment_are_changed_by_their_path():
     config = {"callbacks": [{"JudgeReset": {"time_limit": 600}}], "seed": 0}
-    changed = overridden(config, ["env_config.callbacks.0.JudgeReset.time_limit=9", "seed=4"])
+    assignments = ["env_config.callbacks.0.JudgeReset.time_limit=9", "config.env_config.seed=4"]
+    changed = overridden(config, assignments)
     assert changed == {"callbacks": [{"JudgeReset": {"time_limit": 9}}], "seed": 4}
     assert config["callbacks"][0]["JudgeReset"]["time_limit"] == 600
+
+
+def test_an_element_of_a_list_is_replaced_and_other_options_are_refused():
+    config = {"callbacks": [{"JudgeReset": {"time_limit": 600}}, "FastReset"]}
+    changed = overridden(config, ["env_config.callbacks.0={PrevAction: {}}"])
+    assert changed == {"callbacks": [{"PrevAction": {}}, "FastReset"]}
+    with pytest.raises(InvalidOptionsError, match=r"--set lr: an evaluation changes options of th"):
+        overridden(config, ["lr=4"])
+    with pytest.raises(InvalidOptionsError, match=r"in full, such as --set env_config.seed=VALUE"):
+        overridden(config, ["seed=4"])
 
 
 def run(folder, *arguments):

@@ -59,6 +59,15 @@ def test_our_own_form_is_copied_as_it_is(folder, tmp_path, capsys):
     assert "ConvGRU" in capsys.readouterr().out
     for name in ("network.json", "model.safetensors"):
         assert (target / name).read_bytes() == (folder / name).read_bytes()
+    assert not (target / "playing.yaml").exists(), "it is not known what it played"
+
+
+def test_what_it_played_is_copied_too(folder, tmp_path, capsys):
+    (folder / "playing.yaml").write_text("env: x")
+    target = tmp_path / "out"
+    assert main(["model", "export", "--own", str(folder), str(target)]) == 0
+    assert "network.json, model.safetensors and playing.yaml, ConvGRU" in capsys.readouterr().out
+    assert (target / "playing.yaml").read_text() == "env: x"
 
 
 def test_only_vpts_memory_can_be_shortened(folder, tmp_path, capsys):

@@ -15,13 +15,14 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.algorithms import MineStudioPPO
-from rllib_minestudio.algorithms.checkpoint_record import read_record
+from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import Summary
-from rllib_minestudio.evaluation.policies import ModulePolicy, load_module, play_episodes
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.policies import play_episodes
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
-from rllib_minestudio.experiments.outputs.run_summary import read_history
+from rllib_minestudio.experiments.outputs.run_curves import read_history
 from rllib_minestudio.experiments.running.resume import run_to_resume
 from rllib_minestudio.experiments.running.run_record import read_run_record
 from rllib_minestudio.recordings import find_recordings
@@ -74,7 +75,7 @@ def test_a_checkpoint_is_evaluated(saved, checkpoint, local_ray):
 def test_a_checkpoint_plays(checkpoint):
     config = load_policy(checkpoint).config
     env = MineStudioEnv(config.env_config)
-    assert play_episodes(env, ModulePolicy(load_module(checkpoint)), 1, seed=1) == [0.0]
+    assert play_episodes(env, Policy.load(checkpoint), 1, seed=1) == [0.0]
     env.close()
 
 

@@ -10,7 +10,7 @@ import av
 import pytest
 import yaml
 
-from rllib_minestudio.algorithms.checkpoint_record import parse_record, read_record
+from rllib_minestudio.checkpoints.record import parse_record, read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
@@ -84,11 +84,25 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     assert all(parse_record(origin).config["gamma"] != 0.9 for origin in origins)
 
 
+@pytest.mark.slow
+def test_seeds_are_trials_and_one_curve_and_their_search_is_quiet(folder):
+    options = ["--seeds", "2", "--set", "summary.video_episodes=0"]
+    status, output = finished(rllib(folder, *options, "--stop", "training_iteration=2"))
+    assert status == 0, output
+    assert "[seed=1] iteration" in output and "[seed=2] iteration" in output
+    assert "tiny: mean return over 2 seeds: " in output
+    (run,) = (folder / "results" / "tiny").iterdir()
+    assert len(list(run.glob("MineStudioPPO_*_seed=[12]_2*"))) == 2
+    summary = json.loads((run / "summary.json").read_text())
+    assert sorted(trial["settings"]["seed"] for trial in summary["trials"]) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--set", "lrr=1"], "tiny.config: unknown key 'lrr'. Did you mean 'lr'?"),
         (["--resume"], "there is no run to resume"),
+        (["--seeds", "2", "--set", "seed={grid_search: [1, 2]}"], "--seeds 2 counts from it"),
     ],
 )
 def test_bad_input_is_one_message_and_status_2(folder, monkeypatch, capfd, arguments, message):

@@ -1,9 +1,10 @@
-"""The built wheel holds all that the package needs, seen from outside the checkout."""
+"""Wheel and source distribution hold all that the package needs, seen from outside the checkout."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -11,6 +12,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 INGREDIENTS = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+EXAMPLES = {
+    f"rllib_minestudio/tuned_examples/{path.name}"
+    for path in (ROOT / "tuned_examples").glob("*.yaml")
+}
+"""The link to the folder becomes a folder."""
 
 USE_IT = """
 import pathlib, rllib_minestudio
@@ -25,35 +31,65 @@ build_parser().format_help()
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def distributions(tmp_path_factory):
+    """The source distribution, and the wheel that is built from it."""
     # Built from a copy: setuptools would pick up stale modules from an older build folder.
     checkout = tmp_path_factory.mktemp("checkout")
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "rllib_minestudio", checkout / "rllib_minestudio", ignore=ignore)
+    for name in ("rllib_minestudio", "tuned_examples"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=ignore, symlinks=True)
     for name in INGREDIENTS:
         shutil.copy(ROOT / name, checkout)
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", folder, checkout]
-    subprocess.run(command, check=True)
-    (path,) = folder.glob("*.whl")
-    return path
+    folder = tmp_path_factory.mktemp("distributions")
+    command = [sys.executable, "-m", "build", "--outdir", folder, checkout]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    (source,) = folder.glob("*.tar.gz")
+    (wheel,) = folder.glob("*.whl")
+    return source, wheel
+
+
+@pytest.fixture(scope="module")
+def unpacked(distributions, tmp_path_factory):
+    """A folder that has the wheel's contents in `unpacked`, and an environment that finds them."""
+    folder = tmp_path_factory.mktemp("outside")
+    zipfile.ZipFile(distributions[1]).extractall(folder / "unpacked")
+    return folder, {**os.environ, "PYTHONPATH": str(folder / "unpacked")}
 
 
 @pytest.mark.slow
-def test_the_wheel_works_outside_the_checkout(wheel, tmp_path):
-    unpacked = tmp_path / "unpacked"
-    zipfile.ZipFile(wheel).extractall(unpacked)
-    environment = {**os.environ, "PYTHONPATH": str(unpacked)}
-    subprocess.run([sys.executable, "-c", USE_IT], cwd=tmp_path, env=environment, check=True)
+def test_the_wheel_works_outside_the_checkout(unpacked):
+    folder, environment = unpacked
+    subprocess.run([sys.executable, "-c", USE_IT], cwd=folder, env=environment, check=True)
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_package_and_nothing_else(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    sources = {
+def test_packaged_examples_are_found_by_name_outside_the_checkout(unpacked):
+    folder, environment = unpacked
+    command = [sys.executable, "-m", "rllib_minestudio.cli.main"]
+    play = [*command, "play", "cow", "--agent", "random", "--out", "played"]
+    short = ["--set", "env_config.callbacks.5.JudgeReset.time_limit=5"]
+    subprocess.run([*play, *short], cwd=folder, env=environment, check=True)
+    assert list((folder / "played").rglob("episode.json"))
+    unknown = subprocess.run(
+        [*command, "train", "file", "cowx"], cwd=folder, env=environment, capture_output=True
+    )
+    assert unknown.returncode == 2
+    assert b"There is no experiment file 'cowx'. Did you mean 'cow'?" in unknown.stderr
+
+
+@pytest.mark.slow
+def test_the_distributions_hold_the_package_and_nothing_else(distributions):
+    source, wheel = distributions
+    sources = EXAMPLES | {
         str(path.relative_to(ROOT))
         for path in (ROOT / "rllib_minestudio").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     metadata = f"{wheel.name.split('-py3')[0]}.dist-info/"
+    names = zipfile.ZipFile(wheel).namelist()
     assert {name for name in names if not name.startswith(metadata)} == sources
+    with tarfile.open(source) as archive:
+        inside = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    assert sources | set(INGREDIENTS) <= inside
+    others = inside - sources - set(INGREDIENTS) - {"PKG-INFO"}
+    assert all(name.startswith("rllib_minestudio.egg-info/") for name in others)

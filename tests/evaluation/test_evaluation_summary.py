@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from rllib_minestudio import MineStudioPPOConfig
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.compare import compare, mcnemar
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -19,6 +20,7 @@ from rllib_minestudio.evaluation.evaluate import environment_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import Rate, Summary, digest
 from rllib_minestudio.evaluation.report.page import write_page
+from rllib_minestudio.evaluation.report.plots import _bins
 from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 from rllib_minestudio.recordings import RecordingWriter
 from tests.algorithms.toy_envs import AttackOnRed
@@ -86,15 +88,16 @@ def test_mcnemar_is_the_sign_test_of_the_discordant_pairs():
 
 
 def test_pairing_shows_what_independent_rates_do_not():
-    # B solves all that A solves, and eight more, of 40: the two intervals overlap widely.
-    a = summary([i % 2 == 0 for i in range(40)])
-    b = summary([i % 2 == 0 or i < 16 for i in range(40)])
-    found = compare(a, b)
-    assert (found.pairs, found.only_a, found.only_b) == (40, 0, 8)
+    # The new one solves all that the old one does, and eight more, of 40: the intervals overlap.
+    old = summary([i % 2 == 0 for i in range(40)])
+    new = summary([i % 2 == 0 or i < 16 for i in range(40)])
+    found = compare(new, old)
+    assert (found.pairs, found.only_new, found.only_old) == (40, 8, 0)
     assert found.success_p == pytest.approx(2 / 2**8)
     assert found.return_difference == pytest.approx(0.2) and found.return_p < 0.02
-    assert a.rate.interval[1] > b.rate.interval[0]
-    assert compare(a, a).return_p == 1.0
+    assert old.rate.interval[1] > new.rate.interval[0]
+    assert compare(old, old).return_p == 1.0
+    assert compare(old, new).return_difference == pytest.approx(-0.2)
 
 
 def test_what_did_not_meet_the_same_worlds_is_not_compared():
@@ -112,18 +115,29 @@ def test_the_same_worlds_under_other_rules_are_not_compared():
     assert "rules" not in own
 
 
+def test_an_experiment_file_and_its_checkpoint_name_the_same_worlds():
+    """A file leads to the class, a checkpoint to the path that it wrote down."""
+    path = "rllib_minestudio.env.minestudio_env.MineStudioEnv"
+    identities = [
+        environment_identity(MineStudioPPOConfig().environment(env), EvaluationOptions())
+        for env in (MineStudioEnv, path, "MineStudio")
+    ]
+    assert [one["env"] for one in identities] == [path] * 3
+    assert len({one["digest"] for one in identities}) == 1
+
+
 def test_equal_data_have_equal_digests():
     assert digest({"a": 1, "b": [2]}) == digest({"b": [2], "a": 1}) != digest({"a": 1, "b": [3]})
 
 
 def test_the_tables_say_it(capsys):
     console = Console(width=160)
-    a, b = summary([True, False]), summary([True, True], policy={"checkpoint": "b"})
+    a, b = summary([True, True]), summary([True, False], policy={"checkpoint": "b"})
     console.print(summary_table(a))
     console.print(summary_table(Summary.of([episode(0, True, attempts=3)], seed=0, filter=None)))
     console.print(comparison_table(a, b, compare(a, b)))
     shown = capsys.readouterr().out
-    assert "50.0%" in shown and "McNemar" in shown and "by B only 1" in shown
+    assert "50.0%" in shown and "McNemar" in shown and "by the new policy only 1" in shown
     assert shown.count("attempts repeated") == 1 and "attempts repeated: 2" in shown
 
 
@@ -172,8 +186,34 @@ def test_the_page_needs_no_other_file_and_escapes_what_it_shows(tmp_path):
             assert (context.name, context.pix_fmt) == ("h264", "yuv420p")
             assert sum(1 for _ in container.decode(video=0)) == 2
     names = [tag for tag, _ in page.tags]
-    assert "script" not in names and "link" not in names and names.count("svg") == 2
+    assert "script" not in names and "link" not in names and names.count("svg") == 3
+    assert "sampled actions" in page.text and "± is the standard deviation" in page.text
+    details = names.index("details")
+    assert names[details : details + 3] == ["details", "summary", "pre"], "the config is collapsed"
     assert "<script>alert(1)</script>" in page.text and "not recorded" in page.text
+
+
+def test_the_page_says_how_and_what_was_played_and_shows_pairs(tmp_path):
+    policy = {"checkpoint": "results/cow/run/trial/best", "deterministic": True}
+    new, old = summary([True, True, False], policy=policy), summary([True, False, True])
+    write_page(new, tmp_path / "summary.html", (old, compare(new, old)))
+    page = Page((tmp_path / "summary.html").read_text())
+    assert "most probable actions" in page.text and policy["checkpoint"] in page.text
+    assert "new minus old" in page.text and "above the line, the new policy" in page.text
+    assert [tag for tag, _ in page.tags].count("svg") == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "edges"),
+    [
+        ([2.0, 2.0], [1.5, 2.5]),
+        ([0.0, 3.0], [-0.5, 0.5, 1.5, 2.5, 3.5]),
+        ([0.25, 0.75], [0.25, 0.5, 0.75]),
+        ([0.0, 1000.0], [0.0, 500.0, 1000.0]),
+    ],
+)
+def test_every_value_has_a_bin_and_few_whole_numbers_one_each(values, edges):
+    np.testing.assert_allclose(_bins(values), edges)
 
 
 def test_videos_that_are_too_large_together_are_linked(tmp_path):

@@ -1,15 +1,60 @@
-"""The picture of a run."""
+"""The picture of a run, of a search, and of several seeds."""
 
-from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw
+import numpy as np
+from matplotlib.axes import Axes
+
+from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw, mean_and_range
+
+AGENT = LearningCurve("agent", [0, 1000, 2000], [0.1, 0.5, 2.0])
 
 
 def test_a_curve_becomes_a_png(tmp_path):
     path = tmp_path / "curve.png"
-    draw(LearningCurve("cow", [0, 1000, 2000], [0.1, 0.5, 2.0], random_policy=0.2), path)
+    draw("cow", [AGENT], path, random_policy=0.2)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_picture_says_of_how_many_episodes_returns_are_means(tmp_path, monkeypatch):
+    labels = []
+    monkeypatch.setattr(Axes, "set_ylabel", lambda self, label: labels.append(label))
+    draw("cow", [AGENT], tmp_path / "curve.png", window=20)
+    draw("cow", [AGENT], tmp_path / "curve.png")
+    assert labels == ["episode return\nmean of the last 20", "episode return"]
 
 
 def test_a_single_negative_point_is_enough(tmp_path):
     path = tmp_path / "curve.png"
-    draw(LearningCurve("cow", [0], [-1.0]), path)
+    draw("cow", [LearningCurve("agent", [0], [-1.0])], path)
     assert path.stat().st_size > 0
+
+
+def test_seeds_become_their_mean_and_range_where_all_have_been():
+    runs = [
+        LearningCurve("seed=0", [0, 100, 200], [0.0, 1.0, 2.0]),
+        LearningCurve("seed=1", [50, 150, 300], [2.0, 4.0, 9.0]),
+    ]
+    curve = mean_and_range("2 seeds", runs)
+    assert list(curve.env_steps) == [50, 100, 150, 200]
+    np.testing.assert_allclose(curve.lowest, [0.5, 1.0, 1.5, 2.0])
+    np.testing.assert_allclose(curve.highest, [2.0, 3.0, 4.0, 4.0 + 5 / 3])
+    np.testing.assert_allclose(curve.returns, (curve.lowest + np.array(curve.highest)) / 2)
+
+
+def test_one_seed_has_no_range():
+    assert mean_and_range("agent", [AGENT]) == AGENT
+
+
+def test_every_trial_of_a_search_has_its_label_and_a_band_its_place(tmp_path, monkeypatch):
+    drawn, bands = [], []
+    plot, fill = Axes.plot, Axes.fill_between
+    monkeypatch.setattr(
+        Axes, "plot", lambda self, *a, **kw: drawn.append(kw["label"]) or plot(self, *a, **kw)
+    )
+    monkeypatch.setattr(
+        Axes, "fill_between", lambda self, *a, **kw: bands.append(a) or fill(self, *a, **kw)
+    )
+    curves = [LearningCurve(f"lr={i}", [0, 10], [0.0, i]) for i in range(12)]
+    curves.append(LearningCurve("2 seeds", [0, 10], [1, 2], [0, 1], [2, 3]))
+    draw("sweep", curves, tmp_path / "curve.png")
+    assert drawn == [*(f"lr={i}" for i in range(12)), "2 seeds"]
+    assert bands == [([0, 10], [0, 1], [2, 3])]

@@ -106,7 +106,7 @@ def browser(evaluated):
 
 def test_everything_is_there_and_nothing_complains(browser):
     plots = browser.find_elements("css selector", ".plots svg")
-    assert len(plots) == 2 and all(plot.is_displayed() for plot in plots)
+    assert len(plots) == 4 and all(plot.is_displayed() for plot in plots)
     assert len(browser.find_elements("css selector", "figure")) == EPISODES
     assert len(browser.find_elements("tag name", "video")) == EPISODES - 1
     assert "not recorded" in browser.page_source and "3 paired episodes" in browser.page_source

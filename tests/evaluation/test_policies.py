@@ -6,12 +6,9 @@ import pytest
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.env.agents import RandomAgent
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.evaluation.policies import (
-    ModulePolicy,
-    ScriptedPolicy,
-    load_module,
-    play_episodes,
-)
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.module_loading import load_module
+from rllib_minestudio.evaluation.policies import ScriptedPolicy, play_episodes
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 
 STEPS = 15
@@ -54,7 +51,7 @@ def test_a_module_plays_with_a_fresh_memory_in_each_episode(env):
             "n_recurrence_layers": 1,
         },
     )
-    policy = ModulePolicy(module, deterministic=True)
+    policy = Policy(module, deterministic=True)
     episodes = []
     for _ in range(2):
         observation, _ = env.reset(seed=3)
@@ -71,5 +68,6 @@ def test_a_module_plays_with_a_fresh_memory_in_each_episode(env):
 
 
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
-    with pytest.raises(CheckpointMismatchError, match="is not a checkpoint of an algorithm"):
+    message = r"is a folder without a checkpoint: .* holds nothing\. Give a checkpoint"
+    with pytest.raises(CheckpointMismatchError, match=message):
         load_module(tmp_path)

@@ -59,6 +59,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "config.kl_coeff": (NAN, -1, INF),
     "config.vf_coeff": (NAN, -1, INF),
     "config.entropy_coeff": (NAN, INF, -1),
+    "config.entropy_decay": (NAN, 1.5, -0.1),
     "config.clip_param": (0, -1, NAN),
     "config.weight_decay": (NAN, -1),
     "config.adam_eps": (NAN, 0, -1),

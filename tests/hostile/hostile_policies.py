@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from rllib_minestudio.algorithms.checkpoint_policy import PLAYING_FILE
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.evaluation.policies import MODULE_PATH
+from rllib_minestudio.evaluation.played_config import MODULE_PATH
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_weights import copy_policy
 
@@ -69,7 +69,7 @@ def evaluate(folder: str) -> str:
 
 
 def play(folder: str) -> str:
-    from rllib_minestudio.evaluation.policies import load_module
+    from rllib_minestudio.evaluation.module_loading import load_module
 
     return str(load_module(folder, world()).device)
 

@@ -6,7 +6,7 @@ oneDNN computes in bfloat16 only where it is able to. The kernels run everywhere
 from dataclasses import replace
 
 from rllib_minestudio.models.vpt.processors import Processor, detected
-from rllib_minestudio.models.vpt.winograd.simd import LANES
+from rllib_minestudio.models.vpt.simd import LANES
 
 WITH_KERNELS = replace(detected(with_kernels=True), lanes=LANES, amx=False)
 TORCH_ALONE = Processor(lanes=0, amx=False, onednn=False, onednn_bfloat16=False)

@@ -221,7 +221,7 @@ def test_missing_and_unexpected_weights_are_listed_and_nothing_is_loaded(build):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "do not exist; give the path of a checkpoint"),
+        (None, "do not exist: .* has no .weights.pt., and holds nothing. Give a checkpoint, "),
         (b"not a checkpoint", "cannot be read as a torch state dict"),
         (b"", "cannot be read as a torch state dict"),
         ([1, 2], "hold a list, not a state dict"),

@@ -68,7 +68,7 @@ class PartsEnv(gym.Env):
         return self._observe("reset"), {}
 
     def step(self, action: Mapping[str, Any]) -> tuple[Any, float, bool, bool, dict]:
-        # Env pools give tokens without an axis, `ModulePolicy` in the shape of their space.
+        # Env pools give tokens without an axis, `Policy` in the shape of their space.
         tokens = {name: np.reshape(action[name], 1) for name in self.action_space}
         assert self.action_space.contains(tokens) and len(action) == len(tokens)
         right = tokens["buttons"].item() == self._task

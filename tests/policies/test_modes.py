@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 import torch
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.rl_module import RLModule
 
 from rllib_minestudio.algorithms import MineStudioPPO
-from rllib_minestudio.evaluation.policies import ModulePolicy, load_module
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.module_loading import load_module
+from rllib_minestudio.evaluation.played_config import MODULE_PATH
 from rllib_minestudio.models.policies import find_policy
 from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from tests.policies.conftest import FROZEN, SLOW_PART, algorithm_config
@@ -109,6 +112,21 @@ def test_forward_inference_by_hand_is_the_rollout_session(trained):
         obs, *_ = env.step(action)
 
 
+def test_rllibs_recipe_for_a_checkpoint_is_policy(trained):
+    env = PartsEnv({"anonymous": True})
+    module = RLModule.from_checkpoint(Path(trained.checkpoint) / MODULE_PATH)
+    policy = Policy.load(trained.checkpoint, env, deterministic=True)
+    obs, _ = env.reset(seed=1)
+    state = {name: part[None] for name, part in module.get_initial_state().items()}
+    for _ in range(4):
+        batch = {Columns.OBS: _as_tensor(obs), Columns.STATE_IN: state}
+        out = module.forward_inference(batch)
+        state, action = out[Columns.STATE_OUT], policy.act(obs)
+        for name, tokens in out[Columns.ACTIONS].items():
+            np.testing.assert_array_equal(action[name], tokens[0, 0].numpy())
+        obs, *_ = env.step(action)
+
+
 def _as_tensor(value, axes=2):
     if isinstance(value, dict):
         return {name: _as_tensor(inner, axes) for name, inner in value.items()}
@@ -124,7 +142,7 @@ def test_a_checkpoint_plays_one_environment(trained):
     assert find_checkpoint(trained.checkpoint).other_policy[0] == trained.policy
     plays = []
     for _ in range(2):
-        policy, actions = ModulePolicy(module, deterministic=True), []
+        policy, actions = Policy(module, deterministic=True), []
         obs, _ = env.reset(seed=3)
         for _ in range(4):
             actions.append(policy.act(obs))
@@ -145,7 +163,7 @@ def test_a_token_of_a_discrete_space_has_no_axis(trained):
     env.action_space = gym.spaces.Dict(
         buttons=gym.spaces.Discrete(BUTTONS), camera=gym.spaces.MultiDiscrete([CAMERA])
     )
-    action = ModulePolicy(load_module(trained.checkpoint, env)).act(env.reset(seed=3)[0])
+    action = Policy.load(trained.checkpoint, env).act(env.reset(seed=3)[0])
     assert env.action_space.contains(action)
     assert int(action["buttons"]) in range(BUTTONS)
 

@@ -19,6 +19,7 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
@@ -34,6 +35,12 @@ class MineStudioBC(BC):
     def get_default_config(cls) -> MineStudioBCConfig:
         """The defaults."""
         return MineStudioBCConfig(algo_class=cls)
+
+    def setup(self, config: MineStudioBCConfig) -> None:
+        """Build the learner (RLlib), and say so to those who watch."""
+        activity.publish_as(self.trial_id)
+        activity.stage("reading demonstrations, starting the learner")
+        super().setup(config)
 
     @classmethod
     def _should_create_evaluation_env_runners(cls, eval_config: Any) -> bool:
@@ -66,6 +73,7 @@ class MineStudioBC(BC):
 
     def training_step(self) -> None:
         """`dataset_num_iters_per_learner` batches; RLlib collects the metrics."""
+        activity.stage("learning")
         config, metrics = self.config, self.metrics
         batches = self.offline_data.sample(config.windows_per_batch)
         steps = (

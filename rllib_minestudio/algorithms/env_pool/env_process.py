@@ -20,6 +20,7 @@ import gymnasium as gym
 from rllib_minestudio.algorithms.env_pool import reaper
 from rllib_minestudio.algorithms.env_pool.channel import Channel, Disconnected
 from rllib_minestudio.algorithms.env_pool.worker import read_file, write_file
+from rllib_minestudio.processor_threads import with_one_thread
 
 KILL_WITHIN_S = 5.0
 """A killed process that is not gone by then waits for a disk or a driver, and is left behind."""
@@ -104,8 +105,7 @@ class EnvProcess:
             stdin=subprocess.DEVNULL,
             pass_fds=fds,
             start_new_session=True,
-            # Libraries would start a thread per core in each of many processes.
-            env={"OMP_NUM_THREADS": "1", **os.environ},
+            env=with_one_thread(os.environ),
         )
         theirs.close()
         self.pid = self._process.pid

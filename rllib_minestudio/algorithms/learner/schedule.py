@@ -46,13 +46,14 @@ def loss_coefficients(iteration: int, options: PPOOptions) -> LossCoefficients:
     """The coefficients of an iteration, counted from 0.
 
     MineStudio's `online/trainer/ppotrainer.py`: `coef_rho * coef_rho_decay^iteration`; while the
-    value function warms up the policy is held at the prior with a KL weight of 1.
+    value function warms up the policy is held at the prior with a KL weight of 1. The entropy
+    bonus, which MineStudio keeps as it is, may fall in the same way.
     """
     if iteration < options.vf_warmup_iterations:
         return LossCoefficients(policy=0.0, kl=1.0, entropy=0.0, publish=False)
     return LossCoefficients(
         policy=1.0,
         kl=options.kl_coeff * options.kl_decay**iteration,
-        entropy=options.entropy_coeff,
+        entropy=options.entropy_coeff * options.entropy_decay**iteration,
         publish=True,
     )

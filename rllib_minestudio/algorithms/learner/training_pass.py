@@ -18,6 +18,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.learner.batch import (
     SequenceBatch,
     TrainingBatch,
@@ -80,6 +81,8 @@ class TrainingPass:
         cloning: BehaviourCloning | None = None,
     ) -> None:
         """Train nothing yet."""
+        activity.publish_as_actor()
+        self._minibatches = activity.Count("minibatch", 0)
         self._cloning = cloning
         self._module = module
         self._options = options
@@ -102,6 +105,8 @@ class TrainingPass:
         if not any(counts):
             self._skip(len(prepared.sequences), any(nonfinite), collected)
             return
+        per_epoch = num_minibatches([max(counts)], options.fragments_per_minibatch)
+        self._minibatches = activity.Count("minibatch", options.num_epochs * per_epoch)
         for _ in range(options.num_epochs):
             order = torch.randperm(len(prepared.sequences), generator=self._generator).tolist()
             steps = plan_steps(
@@ -176,6 +181,7 @@ class TrainingPass:
                     parts = self._cloning.accumulate(self._module, 1.0 / count)
                 losses += parts.values()
                 collected.add({name: part / count for name, part in parts.items()})
+            self._minibatches.add()
             # Not given a name here, which would keep it in memory while the next one is prepared.
             losses += self._accumulate(
                 next(minibatches), learn, collected, synchronise=i == count - 1

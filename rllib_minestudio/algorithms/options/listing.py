@@ -1,6 +1,8 @@
 """Lists the options, for `rllib train file --help` and for docs/options.md.
 
 python -m rllib_minestudio.algorithms.options.listing > docs/options.md
+
+`python -m rllib_minestudio.reference docs` writes this page and all other generated ones.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ _INTRODUCTION = """\
 
 What `training()` of each algorithm takes in Python, and `config:` in an experiment file. RLlib's
 own settings (`num_env_runners`, `rollout_fragment_length`, ...) are in [rllib.md](rllib.md), the
-environment's in [callbacks.md](callbacks.md), the options of an evaluation in
-[evaluation.md](evaluation.md).
+environment's in [env_options.md](env_options.md), the other keys of an experiment file in
+[experiment_options.md](experiment_options.md).
 
-This page is made from the code: `python -m rllib_minestudio.algorithms.options.listing`.
+This page is generated from the code: `python -m rllib_minestudio.reference docs`.
 """
 
 _VPT = """\

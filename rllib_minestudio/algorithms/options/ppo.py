@@ -71,8 +71,8 @@ class PPOOptions(SharedOptions):
     prior: str | None = option(
         INITIAL_PRIOR,
         "The KL term holds the policy to these weights: `initial`, those that training starts "
-        "from; a path to weights of the same size; or null for no KL term.",
-        wording="'initial', a path to weights",
+        "from; a checkpoint of the same size, as `weights` of `model`; or null for no KL term.",
+        wording="'initial', a checkpoint",
     )
     kl_coeff: float = option(
         0.2, "The KL term, KL(pi || prior) in nats, starts with this weight.", most=1e9
@@ -95,7 +95,10 @@ class PPOOptions(SharedOptions):
         0.2, "PPO's probability ratio is clipped this far from 1.", least=1e-12
     )
     vf_coeff: float = option(0.5, "The value loss has this weight.", most=1e9)
-    entropy_coeff: float = option(0.0, "The entropy bonus has this weight.", most=1e9)
+    entropy_coeff: float = option(0.0, "The entropy bonus starts with this weight.", most=1e9)
+    entropy_decay: float = option(
+        1.0, "The weight of the entropy bonus is multiplied by this factor per iteration.", most=1.0
+    )
     log_ratio_clamp: float = option(
         50.0, "The log of pi / proximal policy is cut off above this bound.", least=1e-12
     )
@@ -119,7 +122,7 @@ class PPOOptions(SharedOptions):
     # Which data are trained on, and in which portions.
     env_pool: dict[str, Any] = option_group(
         EnvPoolOptions,
-        "These options say how environments are run. Keys are added to the defaults.",
+        "Controls how environments are run. Keys are added to the defaults.",
     )
     decorrelation_steps: int = option(
         0,
@@ -147,30 +150,31 @@ class PPOOptions(SharedOptions):
     )
     replay_buffer: dict[str, Any] = option_group(
         ReplayBufferOptions,
-        "Fragments are kept within these limits. Keys are added to the defaults.",
+        "Limits which fragments are kept, and for how long. Keys are added to the defaults.",
     )
     off_policy_correction: str = option(
         DECOUPLED,
-        "This says what is done about fragments of older weights: `decoupled` weighs them by their "
-        "importance against the behaviour policy; `recompute`, MineStudio's way, forgets the "
+        "Fragments from older weights are corrected in this way: `decoupled` weights them by their "
+        "importance against the behaviour policy; `recompute`, MineStudio's way, ignores the "
         "behaviour policy.",
         choices=(DECOUPLED, RECOMPUTE),
     )
     importance_weight_truncation: float = option(
-        2.0, "Importance weights are cut off above this bound.", least=1e-12
+        2.0, "Importance weights are truncated at this bound.", least=1e-12
     )
 
     # Failures.
     learner_timeout_s: float = option(
         1800.0,
-        "A remote learner whose update takes longer than this many seconds hangs, and is replaced. "
+        "A remote learner whose update takes longer than this many seconds counts as hung, and is "
+        "replaced. "
         "(For env runners, see `sample_timeout_s`.)",
         least=1e-6,
     )
     learner_state_interval: int = option(
         1,
-        "The state that a lost remote learner is rebuilt from is noted each time this many "
-        "iterations have passed; no more than these are lost with it. Noting it costs a copy of "
+        "The state from which a lost remote learner is rebuilt is saved each time this many "
+        "iterations have passed; at most this many are lost with it. Saving it costs a copy of "
         "weights and optimizer (3 GB for VPT 2x).",
         least=1,
     )
@@ -183,14 +187,14 @@ class PPOOptions(SharedOptions):
     # The optimizer.
     lr_annealing_iterations: int | None = option(
         None,
-        "`lr` falls linearly, and is 0 after this many iterations; null: it does not. (A schedule "
-        "in environment steps is given as `lr` itself.)",
+        "`lr` falls linearly and is 0 after this many iterations; null keeps it constant. (For a "
+        "schedule in environment steps, set `lr` itself.)",
         least=1,
     )
     ema_decay: float | None = option(
         None,
         "A moving average of the weights with this decay per optimizer step (such as 0.999) is "
-        "kept, to evaluate and export; null: none is. Checkpoints hold it as "
+        "kept for evaluation and export; null keeps none. Checkpoints hold it as "
         "`learner_group/learner/weight_average`.",
         most=1.0,
     )

@@ -29,18 +29,18 @@ class SharedOptions:
     )
     lr: LearningRate = option(
         2.0e-5,
-        "AdamW learns at this rate: a number, or a schedule [[environment step, rate], ...].",
+        "Learning rate of AdamW: a number, or a schedule [[environment step, rate], ...].",
         check=rate_problems,
     )
     lr_factors: dict[str, float] = option(
         {},
         "Parameters whose name matches a shell pattern learn at `lr` times its factor; the first "
-        "pattern that matches counts. (The model's option `freeze` keeps parts from learning.)",
+        "matching pattern applies. (To exclude parts from training, use the model's `freeze`.)",
     )
-    weight_decay: float = option(0.04, "AdamW decays weights at this rate.", most=1e9)
-    adam_eps: float = option(1.0e-8, "AdamW adds this to its denominator.", least=1e-300, most=1e9)
+    weight_decay: float = option(0.04, "Weight decay of AdamW.", most=1e9)
+    adam_eps: float = option(1.0e-8, "Epsilon in the denominator of AdamW.", least=1e-300, most=1e9)
     grad_clip: float | None = option(
-        5.0, "Gradients are scaled down to this global norm; null or 0: they are not."
+        5.0, "Gradients are clipped to this global norm; null or 0 turns clipping off."
     )
     max_nonfinite_minibatches: int = option(
         10,
@@ -64,7 +64,8 @@ class ModelArgument:
 
     model: dict[str, Any] = option(
         {},
-        "The policy has these options: `weights` (a path), `freeze` (patterns on parameter names), "
-        "and those of its network; VPT's are `preset` (`1x`, `2x`, `3x`, `nano`) and the fields of "
-        "`VPTConfig`. Keys are added to those that were set before.",
+        "The policy has these options: `weights` (a checkpoint: see `rllib model --help`), "
+        "`freeze` (patterns on parameter names), and those of its network; VPT's are `preset` "
+        "(`1x`, `2x`, `3x`, `nano`) and the fields of `VPTConfig`. Keys are added to those that "
+        "were set before.",
     )

@@ -16,6 +16,7 @@ from ray.exceptions import RayError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
+from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
@@ -53,7 +54,8 @@ class Experience(ABC):
 
     def sample(self, count: int) -> list[Sample[Any]]:
         """A batch, as soon as there are enough fragments for it."""
-        while self.replay_buffer.available() < count:
+        while (available := self.replay_buffer.available()) < count:
+            activity.stage("collecting: fragment", available, count, self.players)
             self._play()
         return self.replay_buffer.sample(count)
 
@@ -69,6 +71,11 @@ class Experience(ABC):
     @abstractmethod
     def _play(self) -> None:
         """Add fragments to the replay buffer, or wait a moment for some."""
+
+    @property
+    def players(self) -> Sequence[Any]:
+        """The actors that play; none if this process does."""
+        return ()
 
     @property
     def meanwhile(self) -> Callable[[float], None] | None:

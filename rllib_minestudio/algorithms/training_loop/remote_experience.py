@@ -67,6 +67,11 @@ class RemoteExperience(Experience):
         self._aligned = limits.max_staleness == 0
 
     @property
+    def players(self) -> list[Any]:
+        """The env runners that are well."""
+        return self.requests.actors()
+
+    @property
     def meanwhile(self) -> Callable[[float], None]:
         """Receive finished rollouts and send new calls; called with the seconds this may take."""
         return self._exchange

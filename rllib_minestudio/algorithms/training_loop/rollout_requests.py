@@ -83,6 +83,10 @@ class RolloutRequests:
         """Runners that are not lost."""
         return sum(runner.is_well for runner in self._runners)
 
+    def actors(self) -> list[Any]:
+        """Handles of the runners that are not lost."""
+        return [runner.actor for runner in self._runners if runner.is_well]
+
     @property
     def fragments_under_way(self) -> int:
         """Fragments that the calls under way will bring."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from rllib_minestudio.cli.convert.stand_ins import StandIn
 from rllib_minestudio.cli.convert.values import NotPlainError, yaml_value
+from rllib_minestudio.experiments.reading.minestudio_names import RENAMED
 
 
 @dataclass
@@ -126,57 +127,27 @@ _WORKERS, _BATCH, _CHUNK = (
 )
 
 RULES: dict[str, Rule] = {
+    **{path: to(target) for path, target in RENAMED.items()},
     "trainer_name": only(
         "PPOTrainer", otherwise="only PPOTrainer is translated; see behaviour cloning in the docs"
     ),
     "detach_rollout_manager": unneeded("env runners belong to the run and end with it"),
-    "rollout_config.num_rollout_workers": to("config.num_env_runners"),
-    "rollout_config.num_gpus_per_worker": to("config.num_gpus_per_env_runner"),
-    "rollout_config.num_cpus_per_worker": to("config.num_cpus_per_env_runner"),
-    "rollout_config.fragment_length": to("config.rollout_fragment_length"),
     "rollout_config.to_send_queue_size": unneeded("env runners wait when the buffer is full"),
-    "rollout_config.worker_config.num_envs": to("config.num_envs_per_env_runner"),
-    "rollout_config.worker_config.batch_size": to("config.env_pool.inference_batch_size"),
-    "rollout_config.worker_config.restart_interval": to("config.env_pool.restart_interval"),
     "rollout_config.worker_config.video_fps": unneeded(_VIDEOS),
     "rollout_config.worker_config.video_output_dir": unneeded(_VIDEOS),
     "rollout_config.replay_buffer_config.max_chunks": times(
         "config.replay_buffer.max_fragments", _CHUNK
     ),
-    "rollout_config.replay_buffer_config.max_reuse": to("config.replay_buffer.max_reuse"),
-    "rollout_config.replay_buffer_config.max_staleness": to("config.replay_buffer.max_staleness"),
     "rollout_config.replay_buffer_config.fragments_per_report": unneeded(
         "every iteration is reported"
     ),
-    _CHUNK: to("config.replay_buffer.fragments_per_chunk"),
     "rollout_config.replay_buffer_config.database_config": unneeded(_STORE),
     "rollout_config.episode_statistics_config": unneeded("every episode is counted"),
-    _WORKERS: to("config.num_learners"),
-    "train_config.num_gpus_per_worker": to("config.num_gpus_per_learner"),
-    "train_config.num_cpus_per_worker": to("config.num_cpus_per_learner"),
-    _ITERATIONS: to("stop.training_iteration"),
-    "train_config.vf_warmup": to("config.vf_warmup_iterations"),
-    "train_config.learning_rate": to("config.lr"),
     "train_config.anneal_lr_linearly": annealed,
-    "train_config.weight_decay": to("config.weight_decay"),
-    "train_config.adam_eps": to("config.adam_eps"),
-    _BATCH: to("config.fragments_per_minibatch"),
     "train_config.batches_per_iteration": times("config.fragments_per_iteration", _WORKERS, _BATCH),
     "train_config.gradient_accumulation": times("config.gradient_accumulation", _WORKERS),
-    "train_config.epochs_per_iteration": to("config.num_epochs"),
-    "train_config.context_length": to("config.context_length"),
-    "train_config.discount": to("config.gamma"),
-    "train_config.gae_lambda": to("config.lambda_"),
-    "train_config.ppo_clip": to("config.clip_param"),
     "train_config.clip_vloss": only(False, otherwise="the value loss is not clipped here"),
-    "train_config.max_grad_norm": to("config.grad_clip"),
-    "train_config.zero_initial_vf": to("config.zero_init_value_head"),
     "train_config.ppo_policy_coef": only(1.0, otherwise="the policy loss has weight 1 here"),
-    "train_config.ppo_vf_coef": to("config.vf_coeff"),
-    "train_config.kl_divergence_coef_rho": to("config.kl_coeff"),
-    "train_config.coef_rho_decay": to("config.kl_decay"),
-    "train_config.entropy_bonus_coef": to("config.entropy_coeff"),
-    "train_config.log_ratio_range": to("config.log_ratio_clamp"),
     "train_config.normalize_advantage_full_batch": only(
         True, otherwise="advantages are normalised over the whole iteration here"
     ),
@@ -184,8 +155,6 @@ RULES: dict[str, Rule] = {
     "train_config.num_readers": unneeded(_PREFETCH),
     "train_config.num_cpus_per_reader": unneeded(_PREFETCH),
     "train_config.prefetch_batches": unneeded(_PREFETCH),
-    _SAVE: to("checkpoint_config.save_interval"),
-    "train_config.keep_interval": to("checkpoint_config.keep_interval"),
     "train_config.record_video_interval": filmed,
     "train_config.enable_ref_update": unneeded(
         "MineStudio's PPOTrainer never reads it, its prior stays the initial policy as here; "
@@ -194,8 +163,6 @@ RULES: dict[str, Rule] = {
     "train_config.resume": only(None, otherwise=_RESUME),
     "train_config.resume_optimizer": unneeded("--resume always restores the optimizer"),
     "train_config.save_path": unneeded("give the command line's --out"),
-    "logger_config.project": to("trackers.wandb.project"),
-    "logger_config.name": to("trackers.wandb.name"),
 }
 """A rule for each key of MineStudio 1.1.6's `online_dict`, by dotted path."""
 

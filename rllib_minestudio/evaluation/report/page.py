@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from rllib_minestudio.evaluation.compare import Comparison
+from rllib_minestudio.evaluation.compare import Comparison, paired_returns
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, Summary
 from rllib_minestudio.evaluation.report import plots
@@ -50,7 +50,9 @@ def write_page(
         confidence=CONFIDENCE,
         columns=COLUMNS,
         rows=task_rows(summary),
-        plots=[*([plots.rates(summary)] if summary.has_success else []), plots.returns(summary)],
+        plots=_plots(summary, None if compared is None else compared[0]),
+        mode="most probable actions" if summary.policy.get("deterministic") else "sampled actions",
+        checkpoint=summary.policy.get("checkpoint"),
         comparison=None if compared is None else compared[1],
         compared_rows=[] if compared is None else comparison_rows(summary, compared[0]),
         tiles=_tiles(summary, file.parent, max_embedded),
@@ -59,6 +61,12 @@ def write_page(
         ),
     )
     write_whole(file, text)
+
+
+def _plots(summary: Summary, old: Summary | None) -> list[str]:
+    drawn = [plots.rates(summary)] if summary.has_success else []
+    drawn += [plots.returns(summary), plots.lengths(summary)]
+    return drawn if old is None else [*drawn, plots.differences(paired_returns(summary, old))]
 
 
 def _tiles(summary: Summary, folder: Path, max_embedded: int) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def task_rows(summary: Summary) -> list[tuple[str, ...]]:
     ]
 
 
-def comparison_table(a: Summary, b: Summary, comparison: Comparison) -> Table:
+def comparison_table(new: Summary, old: Summary, comparison: Comparison) -> Table:
     """One row per evaluation, and what the paired tests say below."""
     table = Table(title="comparison", title_justify="left", caption=Text(comparison.verdict))
     table.caption_justify = "left"
@@ -52,13 +52,13 @@ def comparison_table(a: Summary, b: Summary, comparison: Comparison) -> Table:
     table.add_column("policy")
     for name in (*COLUMNS, "return"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in comparison_rows(a, b):
+    for row in comparison_rows(new, old):
         table.add_row(*map(Text, row))
     return table
 
 
-def comparison_rows(a: Summary, b: Summary) -> list[tuple[str, ...]]:
-    """Per evaluation: its letter, its policy, `COLUMNS`, and the return."""
+def comparison_rows(new: Summary, old: Summary) -> list[tuple[str, ...]]:
+    """Per evaluation: new or old, its policy, `COLUMNS`, and the return."""
     return [
         (
             label,
@@ -66,7 +66,7 @@ def comparison_rows(a: Summary, b: Summary) -> list[tuple[str, ...]]:
             *rate_cells(summary.rate, summary.has_success),
             _mean_and_deviation([episode.undiscounted_return for episode in summary.episodes]),
         )
-        for label, summary in (("A", a), ("B", b))
+        for label, summary in (("new", new), ("old", old))
     ]
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import gymnasium as gym
 
-from rllib_minestudio.evaluation.policies import ModulePolicy, load_module, play_episodes
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.policies import play_episodes
 from rllib_minestudio.recordings.video import VideoWriter
 
 
@@ -26,7 +27,7 @@ def film_checkpoint(
         RecordingError: The video cannot be written.
     """
     try:
-        policy = ModulePolicy(load_module(checkpoint, env))
+        policy = Policy.load(checkpoint, env)
         with VideoWriter(video) as writer:
             play_episodes(env, policy, episodes, seed=seed, video=writer)
     finally:

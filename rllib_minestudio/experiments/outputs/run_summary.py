@@ -1,15 +1,18 @@
 """What a run leaves behind: the numbers, the best checkpoint, a learning curve and a video."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from rllib_minestudio.checkpoints.record import read_record
+from rllib_minestudio.checkpoints.trial_folder import BEST
 from rllib_minestudio.console import clock, phase, short, stderr, stdout
+from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, StopAt, metric
-from rllib_minestudio.experiments.outputs.trial_checkpoints import BEST
+from rllib_minestudio.experiments.outputs.run_curves import SEED, draw_curves, read_history
 from rllib_minestudio.experiments.reading.search_space import value_at
 from rllib_minestudio.whole_file import write_whole
 
@@ -29,11 +32,12 @@ def summarize(
     Returns:
         The exit status: 1 if any trial failed, else 0.
     """
-    for result in results:
-        if result.error is not None:
-            _print_error(result)
+    failed = [result for result in results if result.error is not None]
+    for result in failed:
+        _print_error(result)
     trials = [result for result in results if result.metrics and metric(result.metrics, ENV_STEPS)]
     if not trials:
+        _print_failed(plan, failed, results)
         return 1
     best = max(trials, key=lambda result: _mean_return(result))
     random_mean = sum(random_returns) / len(random_returns) if random_returns else None
@@ -42,19 +46,48 @@ def summarize(
         "seconds": round(seconds, 1),
         "random_policy": {"mean_return": random_mean, "returns": list(random_returns)},
         "trials": [_trial_facts(plan, result) for result in trials],
+        "failed_trials": len(failed),
         "best": _trial_facts(plan, best),
         "curve": None,
         "video": None,
     }
     # The numbers first: whatever goes wrong with a picture, they are there.
     _save(summary, folder)
-    summary["curve"] = _draw_curve(plan, folder, best, random_mean)
+    summary["curve"] = _draw_curve(plan, folder, trials, random_mean)
     summary["video"] = _record_video(plan, folder, best)
     _save(summary, folder)
     if len(results) > 1:
-        _print_trials(plan, trials)
+        _print_trials(plan, results)
+        _print_seeds(plan, trials)
     _print_best(plan, best, summary, random_mean, seconds)
-    return 1 if results.errors else 0
+    _print_failed(plan, failed, results)
+    return 1 if failed else 0
+
+
+def tell_where_it_stopped(folder: Path, results: Any) -> None:
+    """Say what an interrupted run has saved, and how to go on with it.
+
+    Args:
+        folder: The run's.
+        results: Tune's ResultGrid.
+    """
+    saved = [result for result in results if result.checkpoint is not None]
+    for result in saved:
+        numbers = _saved_result(result)
+        iteration = metric(numbers, "training_iteration") or 0
+        place = f"iteration {iteration:.0f}, {metric(numbers, ENV_STEPS) or 0:,.0f} steps"
+        stdout.print(f"saved: {place}: {result.checkpoint.path}")
+    if not saved:
+        stdout.print(f"no iteration was trained, so that there is no checkpoint: {folder}")
+    stdout.print("--resume goes on with it.")
+
+
+def _saved_result(result: Any) -> Mapping[str, Any]:
+    """Return the result that a trial's checkpoint is of; RLlib's own do not tell, and it is new."""
+    try:
+        return read_record(Path(result.checkpoint.path)).result
+    except CheckpointError:
+        return result.metrics or {}
 
 
 def _save(summary: dict[str, Any], folder: Path) -> None:
@@ -66,6 +99,7 @@ def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
     steps = metric(result.metrics, ENV_STEPS)
     return {
         "settings": _settings(plan, result),
+        "error": _gist(result),
         "mean_return": _last_return(result),
         "episodes": metric(result.metrics, "env_runners/num_episodes_lifetime"),
         "iterations": metric(result.metrics, "training_iteration"),
@@ -84,8 +118,11 @@ def _best_checkpoint(trial_folder: Path) -> str | None:
 
 
 def _settings(plan: Any, result: Any) -> dict[str, Any]:
-    """Return the searched settings of a trial by their dotted names."""
-    return {".".join(map(str, path)): value_at(result.config, path) for path in plan.searched}
+    """Return the searched settings of a trial by their dotted names; "-" if it has no result."""
+    return {
+        ".".join(map(str, path)): value_at(result.config, path) if result.config else "-"
+        for path in plan.searched
+    }
 
 
 def _mean_return(result: Any) -> float:
@@ -100,39 +137,14 @@ def _last_return(result: Any) -> float | None:
     return next((value for value in returns if value is not None), None)
 
 
-def _draw_curve(plan: Any, folder: Path, result: Any, random_mean: float | None) -> str | None:
-    """Draw the best trial's learning curve; None if no episode ended."""
-    history = read_history(Path(result.path))
-    measured = [(metric(line, ENV_STEPS), metric(line, RETURN)) for line in history]
-    points = [(x, y) for x, y in measured if x is not None and y is not None]
-    if not points:
-        return None
-    from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw
-
+def _draw_curve(
+    plan: Any, folder: Path, trials: Sequence[Any], random_mean: float | None
+) -> str | None:
+    """Draw the trials' learning curves; None if no episode ended."""
     path = folder / "learning_curve.png"
-    steps, returns = [x for x, _ in points], [y for _, y in points]
-    draw(LearningCurve(plan.name, steps, returns, random_mean), path)
-    return str(path)
-
-
-def read_history(trial_folder: Path) -> list[dict[str, Any]]:
-    """Read the results of a trial from its `result.json`, one per iteration.
-
-    Its `progress.csv` has only the columns of the first result, in which no episode may have
-    ended yet. Iterations that were repeated after a crash count as they went the last time; a
-    last line that the crash cut off is left out.
-    """
-    file = trial_folder / "result.json"
-    by_iteration: dict[int, dict[str, Any]] = {}
-    for line in file.read_text().splitlines() if file.is_file() else []:
-        try:
-            result = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if not isinstance(result, dict) or "training_iteration" not in result:
-            continue
-        by_iteration[result["training_iteration"]] = result
-    return [by_iteration[iteration] for iteration in sorted(by_iteration)]
+    told_apart = [(Path(result.path), _settings(plan, result)) for result in trials]
+    window = int(plan.example.metrics_num_episodes_for_smoothing)
+    return str(path) if draw_curves(plan.name, told_apart, path, random_mean, window) else None
 
 
 def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
@@ -153,23 +165,44 @@ def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
 
 
 def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
-    """Print a table of trials, best first."""
+    """Print a table of trials, best first, those that failed without a result included."""
     table = Table(title=f"{plan.name}: {len(trials)} trials", title_justify="left")
     names = [".".join(map(str, path)) for path in plan.searched] or ["trial"]
     for name in names:
         table.add_column(name)
     for name in ("iterations", "steps", "return"):
         table.add_column(name, justify="right")
+    table.add_column("")
     for number, result in enumerate(sorted(trials, key=_mean_return, reverse=True)):
         settings = [short(v) for v in _settings(plan, result).values()] or [str(number)]
-        mean = _last_return(result)
+        mean, measured = _last_return(result), result.metrics or {}
         table.add_row(
             *settings,
-            f"{metric(result.metrics, 'training_iteration') or 0:.0f}",
-            f"{metric(result.metrics, ENV_STEPS) or 0:,.0f}",
+            f"{metric(measured, 'training_iteration') or 0:.0f}",
+            f"{metric(measured, ENV_STEPS) or 0:,.0f}",
             "-" if mean is None else f"{mean:.2f}",
+            "" if result.error is None else "failed",
         )
     stdout.print(table)
+
+
+def _print_seeds(plan: Any, trials: Sequence[Any]) -> None:
+    """Print mean and range over the seeds, if nothing but these tells the trials apart."""
+    returns = [mean for result in trials if (mean := _last_return(result)) is not None]
+    if plan.searched != [(SEED,)] or len(returns) < 2:
+        return
+    mean = sum(returns) / len(returns)
+    stdout.print(
+        f"{plan.name}: mean return over {len(returns)} seeds: {mean:.2f} "
+        f"(from {min(returns):.2f} to {max(returns):.2f})"
+    )
+
+
+def _print_failed(plan: Any, failed: Sequence[Any], results: Sequence[Any]) -> None:
+    """Say how many trials failed, if any did."""
+    if failed:
+        what = "the trial" if len(results) == 1 else f"{len(failed)} of {len(results)} trials"
+        stderr.print(f"{plan.name}: {what} failed; --resume goes on with what was saved")
 
 
 def _over(plan: Any, facts: dict[str, Any]) -> str:
@@ -205,15 +238,20 @@ def _print_best(
     ):
         if value:
             stdout.print(f"{title}: {value}")
-    if plan.stop and not StopAt(plan.stop)("", best.metrics):
+    if best.error is None and plan.stop and not StopAt(plan.stop)("", best.metrics):
         stdout.print("It was stopped before its end; --resume continues it.")
     stdout.print(f"finished in {clock(seconds)}")
 
 
 def _print_error(result: Any) -> None:
-    """Print the last line of a trial's error, which says what went wrong, and where to look."""
-    lines = [line for line in str(result.error).splitlines() if line.strip()]
-    stderr.print(
-        f"A trial failed: {lines[-1] if lines else repr(result.error)}", style="red", markup=False
-    )
+    """Print what went wrong in a trial, and where to look."""
+    stderr.print(f"A trial failed: {_gist(result)}", style="red", markup=False)
     stderr.print(f"The whole story is in {Path(result.path) / 'error.txt'}; --verbose tells more.")
+
+
+def _gist(result: Any) -> str | None:
+    """Return the last line of a trial's error, which says what went wrong; None without one."""
+    if result.error is None:
+        return None
+    lines = [line for line in str(result.error).splitlines() if line.strip()]
+    return lines[-1] if lines else repr(result.error)

@@ -13,7 +13,9 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
+from packaging.version import Version
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
 
 from rllib_minestudio.option_checks import broken_rule, not_a_choice, unknown_name
@@ -40,6 +42,12 @@ MLFLOW_OPTIONS: dict[str, type] = {
     "tags": dict,
     "save_artifact": bool,
 }
+
+FIRST_WITHOUT_FOLDERS = Version("3.13.0rc0")
+"""Since then MLflow refuses `file:///...`, and a plain path, when it is first used."""
+
+ALLOW_FOLDERS = "MLFLOW_ALLOW_FILE_STORE"
+"""MLflow's environment variable that lets it write to a folder nevertheless."""
 
 _KINDS = {str: "a text", list: "a list", dict: "a mapping", bool: "true or false"}
 
@@ -110,6 +118,29 @@ def _mlflow_problems(options: Mapping[str, Any], path: str) -> list[str]:
     problems = _option_problems(options, MLFLOW_OPTIONS, path)
     if find_spec("mlflow") is None:
         problems.append(f"{path}: mlflow is not installed; pip install mlflow")
+    if not problems and os.environ.get(ALLOW_FOLDERS, "").lower() not in ("true", "1"):
+        problems += _folder_problems(options, path)
+    return problems
+
+
+def _folder_problems(options: Mapping[str, Any], path: str) -> list[str]:
+    """Complain about folders where this MLflow wants a database or a server."""
+    import mlflow
+
+    if Version(mlflow.__version__) < FIRST_WITHOUT_FOLDERS:
+        return []
+    problems = []
+    for name in ("tracking_uri", "registry_uri"):
+        uri = options.get(name) or os.environ.get(f"MLFLOW_{name.upper()}", "")
+        if not uri.startswith("file:") and ("/" not in uri or "://" in uri):
+            continue
+        folder = os.path.abspath(unquote(urlsplit(uri).path))
+        rule = (
+            f"must be a database or a server, since MLflow {mlflow.__version__} writes to no folder"
+        )
+        problem = broken_rule(f"{path}.{name}", uri, rule)
+        way_out = f"Write sqlite:///{folder}/mlflow.db, or set {ALLOW_FOLDERS}=true."
+        problems.append(f"{problem} {way_out}")
     return problems
 
 

@@ -8,15 +8,13 @@ most checkpoints.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rllib_minestudio.algorithms.checkpoint_record import (
+from rllib_minestudio.checkpoints.record import (
     RECORD_FILE,
     CheckpointRecord,
     parse_record,
     read_record,
 )
-from rllib_minestudio.errata import Stage
-from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.experiments.outputs.trial_checkpoints import (
+from rllib_minestudio.checkpoints.trial_folder import (
     RESUMED_FROM,
     checkpoint_folders,
     complete_checkpoints,
@@ -24,6 +22,8 @@ from rllib_minestudio.experiments.outputs.trial_checkpoints import (
     kept_checkpoints,
     trial_of,
 )
+from rllib_minestudio.errata import Stage
+from rllib_minestudio.errors import CheckpointError
 
 _Named = tuple[str, CheckpointRecord]
 """A record, and where in the trial's folder it lies."""

@@ -72,7 +72,7 @@ class RecordVideos(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
     ) -> None:
         """Tune calls this with each new checkpoint."""
-        from rllib_minestudio.evaluation.policies import MODULE_PATH
+        from rllib_minestudio.evaluation.played_config import MODULE_PATH
 
         number = int((trial.last_result or {}).get("training_iteration", 0))
         if number == 0 or number % self._interval:

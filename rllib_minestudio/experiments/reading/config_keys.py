@@ -15,6 +15,7 @@ from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import did_you_mean
+from rllib_minestudio.experiments.reading.minestudio_names import name_here
 from rllib_minestudio.option_checks import broken_rule, is_integer, unknown_name
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def key_problems(
             problems.append(f"{path}.{key}: has no effect here; {OTHER_NAMES[key]}.")
         elif key in own_attributes:
             problems.append(f"{path}.{key}: is deprecated in RLlib and has no effect.")
+        elif (here := name_here(str(key))) is not None:
+            problems.append(f"{path}.{key}: is MineStudio's name of it; use {here}.")
         else:
             hint = did_you_mean(key, valid) or " No valid key is close to it."  # they are hundreds
             problems.append(unknown_name("key", key, (), path) + hint)

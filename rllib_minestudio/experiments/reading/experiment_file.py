@@ -32,6 +32,10 @@ from yaml import ScalarNode, YAMLError
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.experiments.reading.assignments import check_assignments, first_line
+from rllib_minestudio.experiments.reading.packaged_examples import (
+    packaged_example,
+    packaged_names,
+)
 from rllib_minestudio.option_checks import broken_rule, unknown_name
 from rllib_minestudio.small_files import check_interpolations, check_yaml, read_text
 
@@ -62,13 +66,14 @@ class Experiment:
         stop: Metric name -> value at which training stops; the first one reached ends it.
         config: The algorithm's options; any value may be a search space.
         num_samples: How often Tune repeats the whole search space.
-        scheduler: Which trials of a search are stopped early; see `scheduler`.
-        checkpoint_config: Which checkpoints there are; fields of
-            `small_sections.CheckpointOptions`.
-        record_video_interval: Iterations between two videos of the agent; None for none.
-        trackers: Where results go besides the run's folder; see `outputs.trackers`.
-        evaluation: How the agent is evaluated while it is trained; see `evaluation_section`.
-        summary: What is measured around the run; fields of `small_sections.SummaryOptions`.
+        scheduler: Which trials of a search are stopped early: `asha` or `median_stopping_rule`,
+            with the arguments of Tune's class.
+        checkpoint_config: Which checkpoints are kept; its keys are fields of `CheckpointOptions`.
+        record_video_interval: Iterations from one video of the agent to the next; None for none.
+        trackers: Where results go besides the run's folder: TensorBoard, W&B, MLflow.
+        evaluation: How the agent is evaluated during training (`evaluation_section.py`).
+        summary: What is measured before and after the run; its keys are fields of
+            `SummaryOptions`.
         algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds
             only what the command line sets on top of it.
     """
@@ -101,7 +106,8 @@ def load_experiments(path: Path, overrides: Sequence[str] = ()) -> list[Experime
     """Read an experiment file and apply `--set` overrides.
 
     Args:
-        path: A `.yaml`, `.yml` or `.py` file.
+        path: A `.yaml`, `.yml` or `.py` file; where there is none, the bare name of an example that
+            comes with the package (`cow`).
         overrides: `key=value` strings. A key is a dotted path below `config`
             (`lr=3e-5`, `model.hidsize=64`), or starts with one of the experiment's own keys
             (`config.lr=3e-5`, `checkpoint_config.num_to_keep=2`). Values are YAML.
@@ -114,7 +120,10 @@ def load_experiments(path: Path, overrides: Sequence[str] = ()) -> list[Experime
         InvalidOptionsError: It has the wrong layout, or an override cannot be applied.
     """
     if not path.is_file():
-        raise ExperimentFileError(_no_such_file(path))
+        example = packaged_example(path)
+        if example is None:
+            raise ExperimentFileError(_no_such_file(path))
+        path = example
     if path.suffix == ".py":
         return [_read_python(path, overrides)]
     if path.suffix in (".yaml", ".yml"):
@@ -195,6 +204,7 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     merged = OmegaConf.create(filled)
     for override in overrides:
         try:
+            _clear_element(merged, rooted(override).partition("=")[0])
             merged.merge_with_dotlist([rooted(override)])
         except (
             YAMLError,
@@ -218,6 +228,13 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     if problems:
         raise InvalidOptionsError(problems)
     return {str(key): value for key, value in container.items()}
+
+
+def _clear_element(merged: Any, path: str) -> None:
+    """Let an element of a list be replaced, where OmegaConf would merge a mapping into it."""
+    parent, _, last = path.replace("[", ".").replace("]", "").rpartition(".")
+    if last.isdigit() and OmegaConf.is_list(OmegaConf.select(merged, parent)):
+        OmegaConf.update(merged, path, None)
 
 
 def rooted(override: str) -> str:
@@ -258,7 +275,8 @@ def _run_python(path: Path) -> dict[str, Any]:
 
 
 def _no_such_file(path: Path) -> str:
-    """Name the missing file, and a file of nearly the same name beside it."""
+    """Name the missing file, and a file or packaged example of nearly the same name."""
     folder = path.parent
     neighbours = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    return f"There is no experiment file {str(path)!r}.{did_you_mean(path.name, neighbours)}"
+    hint = did_you_mean(path.name, [*neighbours, *packaged_names()])
+    return f"There is no experiment file {str(path)!r}.{hint}"

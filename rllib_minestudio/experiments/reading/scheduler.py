@@ -7,16 +7,54 @@ after equal numbers of environment steps, unless the arguments say otherwise.
 """
 
 import inspect
+import math
 from typing import Any
 
-from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule
+from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule, TrialScheduler
 
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
+from rllib_minestudio.experiments.reading.small_sections import METRIC_GROUPS, STOP_METRICS
 from rllib_minestudio.option_checks import broken_rule, unknown_name
 
-SCHEDULERS = {"asha": ASHAScheduler, "median_stopping_rule": MedianStoppingRule}
+
+class _SkipsUnmeasured:
+    """Lets trials train on whose results lack the metric, as before their first episode has ended.
+
+    Tune's own schedulers would fail, or compare a NaN. Nothing is said of such a trial, and it is
+    compared as soon as there is something to compare.
+    """
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        """Judge a result, if it holds the metric."""
+        if self._is_measured(result):
+            decision: str = super().on_trial_result(tune_controller, trial, result)  # type: ignore[misc]
+            return decision
+        return str(TrialScheduler.CONTINUE)
+
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        """Note a trial's last result, if it holds the metric."""
+        if self._is_measured(result):
+            super().on_trial_complete(tune_controller, trial, result)  # type: ignore[misc]
+
+    def _is_measured(self, result: dict[str, Any]) -> bool:
+        value = result.get(self.metric)  # type: ignore[attr-defined]
+        return value is not None and not math.isnan(value)
+
+
+class _ASHA(_SkipsUnmeasured, ASHAScheduler):
+    """Asynchronous successive halving."""
+
+
+class _MedianStopping(_SkipsUnmeasured, MedianStoppingRule):
+    """Stops what is worse than the median of the others."""
+
+
+SCHEDULERS = {"asha": _ASHA, "median_stopping_rule": _MedianStopping}
 """Those that only stop trials; none that pauses them or changes their options on the way."""
+
+CONFIG_GROUP = "config"
+"""Results hold the trial's options, too, below this name."""
 
 DEFAULTS = {"time_attr": ENV_STEPS, "metric": RETURN, "mode": "max"}
 
@@ -52,6 +90,10 @@ def scheduler_options(experiment: Experiment, problems: list[str]) -> dict[str, 
     problems += [unknown_name("argument", str(key), valid, f"{path}.{name}") for key in unknown]
     if unknown:
         return {}
+    problem = _metric_problem(arguments, f"{path}.{name}")
+    if problem:
+        problems.append(problem)
+        return {}
     try:
         make_scheduler({name: arguments})
     except (TypeError, ValueError, AssertionError) as error:
@@ -59,6 +101,17 @@ def scheduler_options(experiment: Experiment, problems: list[str]) -> dict[str, 
         problems.append(f"{path}.{name}: {reason}; got {arguments}.")
         return {}
     return {name: arguments}
+
+
+def _metric_problem(arguments: dict[str, Any], path: str) -> str | None:
+    """Complain about a metric that no result ever holds: its trials would never be compared."""
+    for name in ("metric", "time_attr"):
+        metric = arguments.get(name)
+        group, slash, _ = str(metric).partition("/")
+        known = metric in STOP_METRICS or (slash and group in (*METRIC_GROUPS, CONFIG_GROUP))
+        if metric is not None and not known:
+            return unknown_name("metric", str(metric), STOP_METRICS, f"{path}.{name}")
+    return None
 
 
 def scheduled_end(options: dict[str, Any]) -> dict[str, float]:

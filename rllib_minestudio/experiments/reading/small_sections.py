@@ -50,10 +50,10 @@ class CheckpointOptions:
     """Which checkpoints a trial leaves; the best by return is always kept.
 
     Attributes:
-        save_interval: Iterations from one checkpoint to the next; 0 saves none on the way.
-        keep_interval: Checkpoints of its multiples are kept for good; None for none.
-        num_to_keep: So many of the newest are kept besides; None for all.
-        checkpoint_at_end: Whether there is one of the last iteration, whatever its number.
+        save_interval: Iterations from one checkpoint to the next; 0 saves only the one at the end.
+        keep_interval: Checkpoints of its multiples are kept permanently; None for none.
+        num_to_keep: How many of the newest others are kept; None for all.
+        checkpoint_at_end: Whether the last iteration is saved, whatever its number.
     """
 
     save_interval: int = DEFAULT_SAVE_INTERVAL
@@ -75,7 +75,7 @@ class SummaryOptions:
     """What is measured before and after a run of one trial, for its summary.
 
     Attributes:
-        random_policy_episodes: Episodes of the random policy to compare with; 0 leaves it out.
+        random_policy_episodes: Episodes of the random policy, for comparison; 0 leaves it out.
         video_episodes: Episodes of the trained agent in the video; 0 leaves it out.
     """
 

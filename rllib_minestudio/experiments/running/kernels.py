@@ -15,11 +15,13 @@ def compile_kernels() -> bool:
 
 
 def compile_convolutions() -> bool:
-    """Compile the convolutions of large networks if need be; return whether that was needed."""
-    from rllib_minestudio.models.vpt.winograd import compiled
+    """Compile the networks' convolutions if need be; return whether that was needed."""
+    from rllib_minestudio.models.vpt.direct import compiled as direct
+    from rllib_minestudio.models.vpt.winograd import compiled as winograd
 
-    if compiled.are_compiled():
-        return False
-    with phase("compiling convolutions (once per machine)") as show:
-        compiled.compile_once(lambda message: show(message.strip()))
-    return True
+    missing = [code for code in (direct.CODE, winograd.CODE) if not code.is_compiled()]
+    if missing:
+        with phase("compiling convolutions (once per machine)") as show:
+            for code in missing:
+                code.compile_once(lambda message: show(message.strip()))
+    return bool(missing)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rllib_minestudio.console import phase, stdout
 from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.processor_threads import machine_cpus
 
 OBJECT_STORE_BYTES = 1024**3
 """Shared memory for fragments and weights; Ray spills to disk beyond it."""
@@ -21,6 +22,8 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": str(SECONDS_BETWEEN_STATE_SAVES),
     "TUNE_WARN_THRESHOLD_S": "60",
+    # Results lack the return until an episode has ended; `scheduler.py` copes with that.
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
     # Relative paths in an experiment file mean the same in a trial as on the command line.
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "PYTHONWARNINGS": "ignore",
@@ -137,8 +140,3 @@ def _start(options: dict[str, Any]) -> None:
                     "too busy, or too little memory or disk."
                 ) from error
             stdout.print(f"  Ray did not start ({error}); starting it again")
-
-
-def machine_cpus() -> int:
-    """Return how many CPUs this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

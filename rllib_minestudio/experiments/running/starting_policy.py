@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, playing_config, weights_digest
+from rllib_minestudio.evaluation.played_config import playing_config
+from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, weights_digest
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
 from rllib_minestudio.experiments.running.environment import make_env
-
-EXPERIMENT_SUFFIXES = (".yaml", ".yml", ".py")
 
 
 def load_starting_policy(path: Path) -> LoadedPolicy:

@@ -10,8 +10,8 @@ from typing import Any
 from rllib_minestudio.console import phase, stdout
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
 from rllib_minestudio.experiments.running import ray_session
-from rllib_minestudio.experiments.running.resume import config_change
 from rllib_minestudio.experiments.running.run_record import code_identities
+from rllib_minestudio.processor_threads import machine_cpus
 from rllib_minestudio.provenance import versions
 from rllib_minestudio.small_files import read_json
 from rllib_minestudio.whole_file import write_whole
@@ -34,6 +34,9 @@ def run(
 
     Returns:
         The exit status.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted; its checkpoints are saved.
     """
     from rllib_minestudio.experiments.running.full_disk import full_disk_named
 
@@ -45,21 +48,48 @@ def _run(
     plan: Any, folder: Path, resumed_with: Sequence[str] | None, verbose: bool, start: float
 ) -> int:
     from rllib_minestudio.experiments.outputs.run_summary import summarize
+    from rllib_minestudio.experiments.running.resumed_run import anything_left, results_on_disk
 
+    is_left = resumed_with is None or anything_left(plan, folder)
     random_returns = random_policy_returns(plan, folder)
-    if resumed_with is not None and not _anything_left(plan, folder):
-        stdout.print("It has reached its end already; --stop sets another.")
-        results = _results_on_disk(plan, folder)
+    if is_left:
+        results = _train(plan, folder, resumed_with, verbose, random_returns)
     else:
-        callbacks = _callbacks(plan)  # before Ray starts: they set environment variables
-        with ray_session.ray_session(_cpus(plan), verbose) as nodes:
-            if nodes is not None:
-                require_resources(plan, nodes, "the cluster")
+        results = results_on_disk(plan, folder)
+    return summarize(plan, folder, results, random_returns, time.monotonic() - start)
+
+
+def _train(
+    plan: Any,
+    folder: Path,
+    resumed_with: Sequence[str] | None,
+    verbose: bool,
+    random_returns: Sequence[float],
+) -> Any:
+    """Let Tune train, and return its ResultGrid.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted; its checkpoints are saved.
+    """
+    from rllib_minestudio.experiments.outputs.run_summary import tell_where_it_stopped
+    from rllib_minestudio.experiments.running.interrupt import SaveOnInterrupt
+    from rllib_minestudio.experiments.running.resumed_run import go_on
+
+    interrupt = SaveOnInterrupt()
+    # Before Ray starts: they set environment variables.
+    callbacks = [*_callbacks(plan, random_returns), interrupt]
+    with ray_session.ray_session(_cpus(plan), verbose) as nodes:
+        if nodes is not None:
+            require_resources(plan, nodes, "the cluster")
+        with interrupt.listening():
             if resumed_with is None:
                 results = _tuner(plan, folder, callbacks).fit()
             else:
-                results = _resume(plan, folder, callbacks, resumed_with)
-    return summarize(plan, folder, results, random_returns, time.monotonic() - start)
+                results = go_on(plan, folder, callbacks, resumed_with, _run_options())
+    if interrupt.requested:
+        tell_where_it_stopped(folder, results)
+        raise KeyboardInterrupt
+    return results
 
 
 def require_resources(plan: Any, nodes: Sequence[Mapping[str, float]], where: str) -> None:
@@ -88,7 +118,7 @@ def require_resources_here(plan: Any) -> None:
     """
     from rllib_minestudio.experiments.running.resources import machine_gpus
 
-    asked, there = _cpus(plan), ray_session.machine_cpus()
+    asked, there = _cpus(plan), machine_cpus()
     node = {"CPU": max(asked, there), "GPU": machine_gpus(), "memory": math.inf}
     require_resources(plan, [node], "this machine")
     if asked > there:
@@ -107,8 +137,9 @@ def _cpus(plan: Any) -> int:
     return max(1, math.ceil(sum(bundle.get("CPU", 0) for bundle in _bundles(plan))))
 
 
-def _callbacks(plan: Any) -> list[Any]:
+def _callbacks(plan: Any, random_returns: Sequence[float]) -> list[Any]:
     """Build what watches a run, in the order in which they are told."""
+    from rllib_minestudio.experiments.outputs.learning_signs import LearningSigns
     from rllib_minestudio.experiments.outputs.progress import TrainingProgress
     from rllib_minestudio.experiments.outputs.trackers import logger_callbacks
     from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
@@ -119,10 +150,13 @@ def _callbacks(plan: Any) -> list[Any]:
     identity = {"versions": versions(), "code": code_identities()}
     many_trials = bool(plan.searched) or plan.num_samples > 1
     interval = plan.record_video_interval
+    stop = {**scheduled_end(plan.scheduler), **plan.stop}
+    window = int(plan.example.metrics_num_episodes_for_smoothing)
     return [
         KeepCheckpoints(plan.checkpoints.keep_interval),
         BackUpState(),
-        TrainingProgress({**scheduled_end(plan.scheduler), **plan.stop}, plan.searched),
+        TrainingProgress(stop, plan.searched),
+        LearningSigns(stop, plan.searched, random_returns, window),
         *([RecordVideos(interval, plan.example.env)] if interval else []),
         *logger_callbacks(plan.trackers, identity, many_trials),
     ]
@@ -135,6 +169,7 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
 
     from rllib_minestudio.experiments.outputs.result_metrics import StopAt
     from rllib_minestudio.experiments.reading.scheduler import make_scheduler
+    from rllib_minestudio.experiments.running.trial_names import trial_folder
 
     return tune.Tuner(
         plan.algorithm,
@@ -144,6 +179,7 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
             scheduler=make_scheduler(plan.scheduler),
             # The same seed draws the same settings.
             search_alg=BasicVariantGenerator(random_state=plan.example.seed),
+            trial_dirname_creator=trial_folder,
         ),
         run_config=tune.RunConfig(
             name=folder.name,
@@ -151,8 +187,7 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
             stop=StopAt(plan.stop),
             checkpoint_config=plan.checkpoints.for_tune(),
             callbacks=callbacks,
-            sync_config=_sync_config(),
-            verbose=0,
+            **_run_options(),
         ),
     )
 
@@ -163,72 +198,12 @@ def _sync_config() -> Any:
     return tune.SyncConfig(sync_period=ray_session.SECONDS_BETWEEN_STATE_SAVES)
 
 
-def _anything_left(plan: Any, folder: Path) -> bool:
-    """Tell Tune which trials go on, by what lies on disk; return whether any does."""
-    from ray.tune.experiment import Trial
-
-    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
-    from rllib_minestudio.experiments.outputs.trial_checkpoints import loadable_checkpoints
-    from rllib_minestudio.experiments.running.tune_state import prepare_state, repair_state
-
-    reached = StopAt(plan.stop)
-
-    def decide(trial: Any, trial_folder: Path) -> str:
-        if plan.scheduler and trial.status == Trial.TERMINATED:
-            return str(Trial.TERMINATED)  # by the scheduler, or at its end
-        checkpoints = loadable_checkpoints(trial_folder)
-        if checkpoints:
-            at_end = reached(trial.trial_id, checkpoints[-1].record.result)
-        else:
-            at_end = trial.checkpoint is not None and reached(trial.trial_id, trial.last_result)
-        return str(Trial.TERMINATED if at_end else Trial.PENDING)
-
-    repair_state(folder)
-    statuses = prepare_state(folder, decide)
-    return Trial.PENDING in statuses or len(statuses) < plan.num_samples
-
-
-def _resume(plan: Any, folder: Path, callbacks: list[Any], sets: Sequence[str]) -> Any:
-    """Let Tune go on with the trials of a run.
-
-    Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
-    first start.
-    """
+def _run_options() -> dict[str, Any]:
+    """Return how Tune writes down and shows every run, new or resumed."""
     from ray import tune
 
-    from rllib_minestudio.experiments.outputs.result_metrics import StopAt
-    from rllib_minestudio.experiments.reading.scheduler import make_scheduler
-    from rllib_minestudio.experiments.running.tune_state import ContinueTrials
-
-    change = config_change(plan, sets) if sets else None
-    analysis = tune.run(
-        plan.algorithm,
-        config=plan.space,
-        num_samples=plan.num_samples,
-        scheduler=make_scheduler(plan.scheduler),
-        name=folder.name,
-        storage_path=str(folder.parent),
-        resume_config=tune.ResumeConfig(),
-        stop=StopAt(plan.stop),
-        checkpoint_config=plan.checkpoints.for_tune(),
-        callbacks=[ContinueTrials(change, plan.checkpoints.for_tune()), *callbacks],
-        sync_config=_sync_config(),
-        raise_on_failed_trial=False,
-        verbose=0,
-    )
-    return tune.ResultGrid(analysis)
-
-
-def _results_on_disk(plan: Any, folder: Path) -> Any:
-    """Return the results of a run that is at its end, as `fit` would have."""
-    from ray import tune
-
-    from rllib_minestudio.experiments.running.tune_state import catch_up
-
-    analysis = tune.ExperimentAnalysis(str(folder))
-    for trial in analysis.trials:
-        catch_up(trial, Path(trial.path), plan.checkpoints.for_tune())
-    return tune.ResultGrid(analysis)
+    seconds = ray_session.SECONDS_BETWEEN_STATE_SAVES
+    return {"sync_config": tune.SyncConfig(sync_period=seconds), "verbose": 0}
 
 
 def random_policy_returns(plan: Any, folder: Path) -> list[float]:

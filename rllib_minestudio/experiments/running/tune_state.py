@@ -23,13 +23,13 @@ from pyarrow.fs import LocalFileSystem
 from ray import tune
 from ray.train._internal.session import _TrainingResult
 
-from rllib_minestudio.experiments.outputs.trial_checkpoints import (
+from rllib_minestudio.checkpoints.trial_folder import (
     SavedCheckpoint,
     loadable_checkpoints,
-    note_origin,
     number_of,
     numbered_folders,
 )
+from rllib_minestudio.experiments.outputs.trial_checkpoints import note_origin
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 logger = logging.getLogger(__name__)

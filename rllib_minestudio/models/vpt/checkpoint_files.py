@@ -13,9 +13,11 @@ Lightning                                   a ``.ckpt`` with a ``state_dict``   
 our own                                     checkpoint folder of an algorithm: its      network.json
                                             ``policy``; before there was one, or of     the module's
                                             a module: its pickles                       options
+our own, by name                            a trial's, run's or experiment's folder,    network.json
+                                            ``latest`` or ``best`` behind one, or
+                                            ``package:NAME`` (``checkpoints.lookup``)
 our own, without pickle                     folder with ``network.json`` and            network.json
-                                            ``model.safetensors``, or ``package:NAME``
-                                            for one that comes with this package
+                                            ``model.safetensors``
 a state dict                                file of ``torch.save`` or safetensors       tensors
 ==========================================  ==========================================  ===========
 """
@@ -31,9 +33,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rllib_minestudio.checkpoints.lookup import EXPECTED, locate, what_is_there
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.vpt.hub import is_hub_id, local_copy
-from rllib_minestudio.models.vpt.shipped import is_shipped, shipped_folder
 from rllib_minestudio.models.vpt.tensor_files import read_safetensors, read_torch
 from rllib_minestudio.option_checks import is_import_path, shown
 from rllib_minestudio.safe_pickle import load_plain
@@ -140,9 +142,7 @@ def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
                 f"files: [.model, .weights]."
             )
         return _openai(Path(source[0]), Path(source[1]))
-    if is_shipped(source):
-        return _plain(shipped_folder(str(source)))
-    path = Path(source)
+    path = locate(source)
     if path.is_dir():
         return _folder(path)
     if path.is_file():
@@ -150,8 +150,8 @@ def find_checkpoint(source: WeightsSource) -> CheckpointFiles:
     if is_hub_id(str(source)):
         return _hugging_face(local_copy(str(source)))
     raise CheckpointMismatchError(
-        f"weights {str(source)!r} do not exist; give the path of a checkpoint, or null to start "
-        f"from random weights."
+        f"weights {str(source)!r} do not exist: {what_is_there(path)} {EXPECTED}; or null, to "
+        f"start training from random weights."
     )
 
 
@@ -170,9 +170,7 @@ def _folder(path: Path) -> CheckpointFiles:
     if len(models) == len(weights) == 1:
         return _openai(models[0], weights[0])
     raise CheckpointMismatchError(
-        f"weights {str(path)!r} is a folder without a checkpoint: expected config.json and "
-        f"model.safetensors (Hugging Face), model.ckpt (MineStudio), one .model and one .weights "
-        f"(OpenAI), or a checkpoint of this package."
+        f"weights {str(path)!r} is a folder without a checkpoint: {what_is_there(path)} {EXPECTED}."
     )
 
 

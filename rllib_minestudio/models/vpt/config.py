@@ -37,7 +37,7 @@ class VPTConfig:
     img_shape: tuple[int, int, int] = option(
         (128, 128, 3),
         "An observation has this height, width and number of channels; height and width are "
-        "multiples of 8.",
+        "multiples of 8. Left out, they are the environment's, or those of `weights`.",
     )
     impala_width: float = option(
         4, "The channel counts in `impala_chans` are multiplied by this.", least=1e-12, most=256

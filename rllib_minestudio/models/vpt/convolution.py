@@ -109,7 +109,7 @@ def _winograd() -> ModuleType:
 def _are_compiled() -> bool:
     """Compiles the kernels if that is to be done; False if it cannot be."""
     try:
-        _winograd().compile_once()
+        _winograd().CODE.compile_once()
     except OSError as error:
         _logger.warning("Convolutions stay slow: their code cannot be kept (%s).", error)
         return False

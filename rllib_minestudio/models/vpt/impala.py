@@ -19,8 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_minestudio.models.vpt import direct_stack
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.layers import conv3x3, normed_linear
+from rllib_minestudio.models.vpt.paths import Path, Stack
 
 DENSE_WIDTH = 256
 """Width between the convolutions and the transformer, the same at every size of VPT."""
@@ -58,12 +60,35 @@ class DownStack(nn.Module):
         )
 
     def forward(self, x_nchw: Tensor) -> Tensor:
-        """[N, C_in, H, W] -> [N, C, H/2, W/2]."""
+        """[N, C_in, H, W] -> [N, C, H/2, W/2]; bytes [N, H, W, 3] if `reads_bytes`."""
+        if self.path is Path.DIRECT:
+            return direct_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps)
         x_nchw = F.max_pool2d(self.firstconv(x_nchw), kernel_size=3, stride=2, padding=1)
         x_nchw = self.n(F.relu(x_nchw, inplace=True))
         for block in self.blocks:
             x_nchw = block(x_nchw)
         return x_nchw
+
+    @property
+    def path(self) -> Path:
+        """What it is computed by: the kernels as a whole, or layer by layer."""
+        weight = self.firstconv.layer.weight
+        channels = weight.shape[1], weight.shape[0]
+        is_traced = torch.compiler.is_compiling()
+        return direct_stack.path_of(Stack(channels, weight.dtype, weight.device.type, is_traced))
+
+    @property
+    def reads_bytes(self) -> bool:
+        """Whether images should come as they are."""
+        return self.firstconv.norm is None and self.path is Path.DIRECT
+
+    def kernel_parameters(self) -> list[Tensor | None]:
+        """All parameters, as `direct_stack` takes them."""
+        first, norm = self.firstconv.layer, self.firstconv.norm
+        of_norm = (None, None) if norm is None else (norm.weight, norm.bias)
+        # Of each convolution in the blocks: its norm's weights and biases, its filters.
+        of_blocks = self.blocks.parameters()
+        return [first.weight, first.bias, *of_norm, self.n.weight, self.n.bias, *of_blocks]
 
 
 class ImpalaCNN(nn.Module):
@@ -84,7 +109,7 @@ class ImpalaCNN(nn.Module):
         self.dense = normed_linear(config.channels[-1] * pixels, DENSE_WIDTH, DENSE_SCALE)
 
     def forward(self, x_nchw: Tensor) -> Tensor:
-        """[N, 3, H, W] floats in [0, 1] -> [N, 256]."""
+        """[N, 3, H, W] floats in [0, 1], or what the first stack reads -> [N, 256]."""
         for stack in self.stacks:
             x_nchw = stack(x_nchw)
         return self.dense(x_nchw.flatten(1))
@@ -101,7 +126,22 @@ class ImageEncoder(nn.Module):
 
     def forward(self, image_bthwc: Tensor) -> Tensor:
         """[B, T, H, W, 3] uint8 -> [B, T, hidsize] float32."""
-        batch, time = image_bthwc.shape[:2]
-        # Permuting leaves channels-last strides, the layout the convolutions are fastest in.
-        x_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).to(torch.float32) / 255.0
-        return self.linear(self.cnn(x_nchw)).view(batch, time, -1)
+        check_bytes(image_bthwc)
+        x = image_bthwc.flatten(0, 1)
+        if not self.cnn.stacks[0].reads_bytes:
+            # Permuting leaves channels-last strides, the layout the convolutions are fastest in.
+            x = x.permute(0, 3, 1, 2).to(torch.float32) / 255.0
+        return self.linear(self.cnn(x)).unflatten(0, image_bthwc.shape[:2])
+
+
+def check_bytes(image: Tensor) -> None:
+    """Refuses images of floats, which may be meant to be from 0 to 1, or to 255.
+
+    Raises:
+        TypeError: If they are not of bytes.
+    """
+    if image.dtype != torch.uint8:
+        raise TypeError(
+            f"Images must be of bytes (torch.uint8, 0 to 255), not of {image.dtype}; "
+            "(image * 255).round().to(torch.uint8) makes them so if they are from 0 to 1."
+        )

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import convolution
+from rllib_minestudio.models.vpt import convolution, direct_stack
 from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
 from rllib_minestudio.models.vpt.heads import FactoredHead
-from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder
+from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder, check_bytes
 from rllib_minestudio.models.vpt.inference_layers import (
     InferenceConv,
     InferenceGroupNorm,
@@ -27,6 +27,7 @@ from rllib_minestudio.models.vpt.inference_layers import (
     PackedLinear,
 )
 from rllib_minestudio.models.vpt.network import VPTNetwork
+from rllib_minestudio.models.vpt.paths import Path
 from rllib_minestudio.models.vpt.ring import RingView
 
 
@@ -61,6 +62,18 @@ class InferenceStack:
         return F.max_pool2d(x_nchw, kernel_size=3, stride=2, padding=1).relu_()
 
 
+class DirectStack:
+    """``DownStack`` without gradients, by the kernels in `direct`."""
+
+    def __init__(self, stack: DownStack) -> None:
+        """Copies the weights."""
+        self._packed = direct_stack.pack(stack.kernel_parameters(), stack.n.eps)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[N, C_in, H, W], or bytes [N, H, W, 3] -> [N, C, H/2, W/2] float32."""
+        return direct_stack.compute_packed(x, self._packed)
+
+
 class InferenceEncoder:
     """``ImageEncoder`` without gradients."""
 
@@ -68,8 +81,11 @@ class InferenceEncoder:
         """Copies the weights."""
         cnn = encoder.cnn
         self._dtype = layout.dtype
+        self._reads_bytes = cnn.stacks[0].reads_bytes
         self._stacks = [
-            InferenceStack(stack, layout, input_scale=1.0 if i else 1 / 255)
+            DirectStack(stack)
+            if stack.path is Path.DIRECT
+            else InferenceStack(stack, layout, input_scale=1.0 if i else 1 / 255)
             for i, stack in enumerate(cnn.stacks)
         ]
         features, channels = cnn.dense.layer.in_features, cnn.stacks[-1].n.num_channels
@@ -82,9 +98,13 @@ class InferenceEncoder:
 
     def __call__(self, image_bhwc: Tensor) -> Tensor:
         """[B, H, W, 3] uint8 -> [B, hidsize]."""
-        x_nchw = image_bhwc.permute(0, 3, 1, 2).to(self._dtype)
+        check_bytes(image_bhwc)
+        x = image_bhwc
+        if not self._reads_bytes:
+            x = x.permute(0, 3, 1, 2).to(self._dtype)
         for stack in self._stacks:
-            x_nchw = stack(x_nchw)
+            x = stack(x)
+        x_nchw = x.to(self._dtype)
         x_be = self._dense(self._dense_norm(x_nchw.permute(0, 2, 3, 1).flatten(1)))
         return self._linear(self._linear_norm(x_be))
 
@@ -145,7 +165,7 @@ class InferenceBlock:
 
     def _split(self, x_be: Tensor) -> Tensor:
         """[B, H * D] -> [B, H, D]."""
-        return x_be.view(len(x_be), self._heads, -1)
+        return x_be.unflatten(1, (self._heads, -1))
 
 
 class InferenceNetwork:

@@ -19,6 +19,12 @@ LEAST_CHANNELS = 32
 LEAST_PIXELS = 1024
 """Of all frames together, for preparing the filters to be worth it."""
 
+DIRECT_CHANNELS = (8, 16, 24)
+"""Of stacks that are computed frame by frame; more are worth a library's overhead."""
+
+COLOURS = 3
+"""Channels of an image."""
+
 
 class Path(Enum):
     """What a layer is computed by."""
@@ -34,6 +40,9 @@ class Path(Enum):
 
     WINOGRAD_BACKWARD = "Winograd backward"
     """torch's outputs, and gradients by the kernels."""
+
+    DIRECT = "direct"
+    """The kernels in `direct`, of whole stacks: outputs and gradients."""
 
 
 class Convolution(NamedTuple):
@@ -71,6 +80,41 @@ class Convolution(NamedTuple):
             and not self.has_bias
             and not self.is_traced
         )
+
+
+class Stack(NamedTuple):
+    """A stack of convolutions: `impala.DownStack`."""
+
+    channels: tuple[int, int]
+    """In and out; those of bytes are `COLOURS`."""
+
+    weight_dtype: torch.dtype = torch.float32
+    device: str = "cpu"
+    """Its type."""
+
+    is_traced: bool = False
+    """Whether torch.compile is looking."""
+
+    @property
+    def suits_kernels(self) -> bool:
+        """Whether the kernels of `direct` can compute it, and gain by it on some processor."""
+        channels_in, channels = self.channels
+        return (
+            self.device == "cpu"
+            and self.weight_dtype == torch.float32
+            and channels_in in (COLOURS, *DIRECT_CHANNELS)
+            and channels in DIRECT_CHANNELS
+            and not self.is_traced
+        )
+
+
+def of_stack(work: Stack, processor: Processor) -> Path:
+    """Chooses the path of a stack; `Path.TORCH` is that of its layers, each by itself.
+
+    The kernels compute in float32, also where the network is to compute in bfloat16: they are
+    faster than torch is in either.
+    """
+    return Path.DIRECT if work.suits_kernels and processor.lanes else Path.TORCH
 
 
 def of_convolution(work: Convolution, processor: Processor) -> Path:

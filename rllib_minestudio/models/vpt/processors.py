@@ -40,7 +40,7 @@ def detected(with_kernels: bool) -> Processor:
     """
     lanes = 0
     if with_kernels:
-        from rllib_minestudio.models.vpt.winograd.simd import FUSED_LANES
+        from rllib_minestudio.models.vpt.simd import FUSED_LANES
 
         lanes = FUSED_LANES
     onednn = torch.backends.mkldnn.is_available()

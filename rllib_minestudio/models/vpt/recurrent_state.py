@@ -77,5 +77,6 @@ def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
     same_episode_btk = episode_bt[:, :, None] == episode_bk[:, None, :]
     visible_btk = in_window_tk & same_episode_btk & usable_bk[:, None, :]
 
-    usable_after_bk = usable_bk & (episode_bk == episode_bt[:, -1:])
+    last_b1 = first_bt.sum(dim=1, keepdim=True)  # also of a chunk of no frames
+    usable_after_bk = usable_bk & (episode_bk == last_b1)
     return Visibility(visible_btk, usable_after_bk[:, -memory:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rllib_minestudio.models.vpt.cuda_graph import GraphedStep, Outputs
 from rllib_minestudio.models.vpt.inference import InferenceNetwork
@@ -13,6 +13,7 @@ from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.recurrent_state import VPTState
 from rllib_minestudio.models.vpt.ring import RingMemory
 from rllib_minestudio.models.vpt.sampling import sample
+from rllib_minestudio.models.vpt.weight_watch import WeightWatch
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 """Of the trunk, by the name of the option ``precision``; heads and memory are float32 anyway."""
@@ -38,7 +39,8 @@ class RolloutSession:
     """Plays ``network`` in a fixed number of environments.
 
     Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see
-    ``inference.py`` and ``ring.py``. Changes to the network's weights are noticed at the next step.
+    ``inference.py`` and ``ring.py``. Changes to the network's weights are noticed at the next step;
+    ``weight_watch.py`` says how, and which one cannot be.
 
     Example:
         >>> session = RolloutSession(network, num_envs=8)
@@ -51,7 +53,7 @@ class RolloutSession:
         self._num_envs = num_envs
         device = network.net.final_ln.weight.device
         self._memory = RingMemory(network.config, num_envs, device)
-        self._parameters = list(network.parameters())
+        self._weights = WeightWatch(network)
         self._adopt_weights()
 
     @torch.no_grad()
@@ -115,21 +117,16 @@ class RolloutSession:
 
     def _refresh(self) -> None:
         """Copies the weights again if they have changed."""
-        if self._version != _version(self._parameters):
+        if self._weights.has_changed:
             self._adopt_weights()
 
     @torch.no_grad()
     def _adopt_weights(self) -> None:
         config = self._network.config
-        self._version = _version(self._parameters)
+        self._weights.look()
         self._inference = InferenceNetwork(
             self._network, DTYPES[config.precision], self._num_envs, compiled=config.compile
         )
         self._graphed: GraphedStep | None = None
         if self._memory.slot_n.is_cuda:
             self._graphed = GraphedStep(self._step, self._memory, config.img_shape)
-
-
-def _version(parameters: list[nn.Parameter]) -> list[tuple[int, int]]:
-    """Changes whenever a parameter is written or moved."""
-    return [(parameter.data_ptr(), parameter._version) for parameter in parameters]

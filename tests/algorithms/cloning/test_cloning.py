@@ -10,9 +10,9 @@ import pytest
 import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.checkpoint_record import read_record
 from rllib_minestudio.algorithms.cloning import MineStudioBC
 from rllib_minestudio.algorithms.cloning.data import split, window_options
+from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.evaluation.evaluation_summary import Summary

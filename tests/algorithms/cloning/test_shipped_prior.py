@@ -6,12 +6,12 @@ from statistics import fmean
 import pytest
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
+from rllib_minestudio.checkpoints.shipped import FOLDER, shipped_names
 from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig
-from rllib_minestudio.models.vpt.shipped import FOLDER, shipped_names
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint
 
 PRIOR = "package:hunter_nano"
@@ -25,7 +25,7 @@ LEAST_RETURN = 7.0
 def test_it_is_small_and_holds_no_pickle():
     assert shipped_names() == ["hunter_nano"]
     files = {path.name: path.stat().st_size for path in (FOLDER / "hunter_nano").iterdir()}
-    assert set(files) == {"README.md", "model.safetensors", "network.json"}
+    assert set(files) == {"README.md", "model.safetensors", "network.json", "playing.yaml"}
     assert sum(files.values()) < 5_000_000
     assert config_from_checkpoint(PRIOR) == VPTConfig.from_options({"preset": "nano"})
 

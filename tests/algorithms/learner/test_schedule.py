@@ -24,6 +24,11 @@ def test_kl_decays_from_the_first_iteration_on():
     assert coefficients.kl == pytest.approx(0.2 * 0.5**3)
 
 
+def test_the_entropy_bonus_decays_from_the_first_iteration_on():
+    options = PPOOptions(entropy_coeff=0.01, entropy_decay=0.5)
+    assert [loss_coefficients(i, options).entropy for i in (0, 1, 3)] == [0.01, 0.005, 0.00125]
+
+
 def test_the_rate_falls_to_zero_as_in_minestudio():
     rates = [annealed(0.4, iteration, 4) for iteration in range(6)]
     assert rates == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0, 0.0])

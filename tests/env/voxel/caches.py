@@ -1,7 +1,7 @@
 """What the engine keeps to be fast, against a rebuild from what it is kept of.
 
-The blocks of the loaded chunks follow from the seed and the edits; tops, band, layer radius and box
-field from the blocks; the numbers in the player's record from the item in hand and the effects; the
+The blocks of the loaded chunks follow from the seed and the edits; tops, layer radius and box field
+from the blocks; the numbers in the player's record from the item in hand and the effects; the
 description of the inventory from its slots.
 """
 
@@ -17,9 +17,6 @@ from rllib_minestudio.env.voxel.world import worldgen
 from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.box_field import MAX_RADIUS, MAX_RUN
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
-
-_MARGIN = MAX_RADIUS
-"""Columns around the loaded ones whose blocks count for the layer radius of those."""
 
 
 def check_caches(engine: VoxelEngine) -> None:
@@ -40,42 +37,57 @@ def check_world(world: World) -> None:
 
 
 def check_blocks(world: World) -> None:
-    """The window's blocks are those that the seed makes, changed by the edits."""
+    """The blocks of all made chunks are those that the seed makes, but for those marked as edited.
+
+    What the edits should be, only the test knows that made them.
+    """
+    land = world._land
     blocks, top = np.zeros_like(world.blocks), np.zeros_like(world.top)
-    for chunk in world._loaded.values():
+    made = np.zeros(world.blocks.shape, bool).reshape(WINDOW, WINDOW, HEIGHT)
+    for chunk in land.made:
         worldgen.generate_chunk(blocks, top, *chunk, world.seed)
-        for cell, block in world._edits.get(chunk, {}).items():
-            blocks[cell] = block
-    assert np.array_equal(world.blocks, blocks), "blocks"
+        x, z = (place * CHUNK % WINDOW for place in chunk)
+        made[x : x + CHUNK, z : z + CHUNK] = True
+    edited = np.unpackbits(land.edits.bits, bitorder="little").astype(bool)
+    assert not edited[~made.reshape(-1)].any(), "edits of no chunk"
+    differ = (world.blocks != blocks) & ~edited & made.reshape(-1)
+    assert not differ.any(), "blocks"
 
 
 def check_tops(world: World) -> None:
-    """Tops, floor and ceiling fit the blocks."""
-    blocks = world.blocks.reshape(WINDOW * WINDOW, HEIGHT)
-    highest = HEIGHT - 1 - (blocks[:, ::-1] != 0).argmax(1)
-    tops = np.where(blocks.any(1), highest, 0)
-    assert np.array_equal(world.top, tops), "top"
+    """Tops and ceiling of the loaded chunks fit the blocks."""
+    columns = _loaded_columns(world)
+    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[columns] != 0
+    highest = HEIGHT - 1 - blocks[:, :, ::-1].argmax(2)
+    tops = np.where(blocks.any(2), highest, 0)
+    assert np.array_equal(world.top.reshape(WINDOW, WINDOW)[columns], tops), "top"
     assert tops.max() < world.ceiling, "ceiling"
-    for chunk in world._loaded.values():
-        x, z = (place % (WINDOW // CHUNK) * CHUNK for place in chunk)
-        columns = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[x : x + CHUNK, z : z + CHUNK]
-        assert columns[:, :, : world.floor].all(), "floor"
 
 
 def check_box_field(world: World) -> None:
-    """Layer radius and box field of the loaded columns follow from the blocks."""
+    """Layer radius and box field of the loaded columns follow from the blocks, in all layers."""
+    solid = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[_loaded_columns(world, MAX_RADIUS)] != 0
+    columns = _loaded_columns(world)
+    kept, boxes = (
+        field.reshape(WINDOW, WINDOW, HEIGHT)[columns] for field in (world.layer_radius, world.box)
+    )
+    # Where there are only blocks, or none for as long as a run can be, there is nothing to compute.
+    low = int(solid.all((0, 1)).argmin())
+    high = min(HEIGHT - int(solid.any((0, 1))[::-1].argmax()) + MAX_RUN, HEIGHT)
+    inner = np.s_[MAX_RADIUS:-MAX_RADIUS, MAX_RADIUS:-MAX_RADIUS]
+    radius = layer_radius(solid[:, :, low:high])[inner]
+    assert np.array_equal(kept[:, :, low:high], radius), "layer_radius"
+    assert np.array_equal(boxes[:, :, low:high], box_field(radius)), "box"
+    assert not kept[:, :, :low].any() and not boxes[:, :, :low].any(), "below"
+    open_box = MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10
+    assert (kept[:, :, high:] == MAX_RADIUS).all() and (boxes[:, :, high:] == open_box).all(), "sky"
+
+
+def _loaded_columns(world: World, margin: int = 0) -> tuple[np.ndarray, ...]:
+    """Index of the loaded columns, and of a margin around them, into [x, z]."""
     assert world._centre is not None
-    span = np.arange(-LOAD_RADIUS * CHUNK - _MARGIN, (LOAD_RADIUS + 1) * CHUNK + _MARGIN)
-    columns = np.ix_(*((centre * CHUNK + span) % WINDOW for centre in world._centre))
-
-    def band(flat: np.ndarray) -> np.ndarray:
-        layers = flat.reshape(WINDOW, WINDOW, HEIGHT)[:, :, world.floor : world.ceiling]
-        return layers[columns]
-
-    inner = np.s_[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
-    radius = layer_radius(band(world.blocks) != 0)[inner]
-    assert np.array_equal(band(world.layer_radius)[inner], radius), "layer_radius"
-    assert np.array_equal(band(world.box)[inner], box_field(radius)), "box"
+    span = np.arange(-LOAD_RADIUS * CHUNK - margin, (LOAD_RADIUS + 1) * CHUNK + margin)
+    return np.ix_(*((centre * CHUNK + span) % WINDOW for centre in world._centre))
 
 
 def layer_radius(solid: np.ndarray) -> np.ndarray:
@@ -96,11 +108,11 @@ def layer_radius(solid: np.ndarray) -> np.ndarray:
 
 
 def box_field(radius: np.ndarray) -> np.ndarray:
-    """The box field of a band of layers from its layer radius, uint8 [x, z, y] -> uint16."""
+    """The box field of all layers from the layer radius, uint8 [x, z, y] -> uint16."""
     up, down = np.zeros_like(radius), np.zeros_like(radius)
     open_up, open_down = np.ones(radius.shape, bool), np.ones(radius.shape, bool)
     for step in range(1, MAX_RUN + 1):
-        # Above the band all is open, below it all is solid.
+        # Above the world all is open, below it all is solid.
         open_up[:, :, :-step] &= radius[:, :, step:] >= radius[:, :, :-step]
         open_down[:, :, step:] &= radius[:, :, :-step] >= radius[:, :, step:]
         open_down[:, :, :step] = False

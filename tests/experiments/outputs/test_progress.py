@@ -1,12 +1,17 @@
 """The numbers on a progress line."""
 
+import copy
 import pickle
+from types import SimpleNamespace
 
 import pytest
+from ray.tune.experiment import Trial
 
-from rllib_minestudio.console import clock
+from rllib_minestudio.console import clock, counted
+from rllib_minestudio.experiments.outputs import progress
 from rllib_minestudio.experiments.outputs.progress import (
     TrainingProgress,
+    evaluation_line,
     fraction_done,
     progress_line,
     seconds_left,
@@ -70,3 +75,102 @@ def test_the_callback_survives_the_pickling_that_resume_relies_on():
 @pytest.mark.parametrize(("seconds", "text"), [(5.9, "0:05"), (65, "1:05"), (3661, "1:01:01")])
 def test_durations(seconds, text):
     assert clock(seconds) == text
+
+
+class Trials:
+    """Two trials as Tune has them, and what they tell of themselves."""
+
+    def __init__(self, monkeypatch):
+        names = {"a": Trial.RUNNING, "b": Trial.PENDING}
+        self.all = [
+            SimpleNamespace(trial_id=name, status=status, last_result={}, config={"lr": name})
+            for name, status in names.items()
+        ]
+        self.doing = {"a": "collecting: fragment 5 of 32", "b": ""}
+        self.now = 0.0
+        monkeypatch.setattr(progress, "activity_of", self.doing.get)
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.callback = TrainingProgress({"training_iteration": 9}, [("lr",)])
+
+    def look(self, seconds):
+        self.now += seconds
+        self.callback.on_step_begin(iteration=0, trials=self.all)
+
+
+def test_an_iteration_that_takes_long_says_what_it_is_doing(monkeypatch, capsys):
+    trials = Trials(monkeypatch)
+    trials.look(0)
+    assert capsys.readouterr().out == ""
+    trials.look(6)
+    assert capsys.readouterr().out == "[lr=a] iteration    1  collecting: fragment 5 of 32  0:06\n"
+    trials.look(2)
+    assert capsys.readouterr().out == ""  # not so soon after the last line
+
+
+def test_a_result_begins_the_next_iteration_and_its_line_is_not_held_back(monkeypatch, capsys):
+    trials = Trials(monkeypatch)
+    trials.look(0)
+    trials.look(6)
+    result = {"training_iteration": 1, "time_total_s": 7.0}
+    trials.all[0].last_result = result
+    trials.callback.on_trial_result(
+        iteration=0, trials=trials.all, trial=trials.all[0], result=result
+    )
+    within, of_result = capsys.readouterr().out.splitlines()
+    assert "collecting" in within and "steps/s" in of_result
+    trials.doing["a"] = "learning (minibatch 3 of 8)"
+    trials.look(4)
+    assert capsys.readouterr().out == ""
+    trials.look(2)
+    assert "iteration    2  learning (minibatch 3 of 8)  0:06" in capsys.readouterr().out
+
+
+def test_a_trial_whose_process_starts_is_told_about_and_one_that_waits_is_not(monkeypatch, capsys):
+    trials = Trials(monkeypatch)
+    trials.all[0].status, trials.doing["a"] = Trial.PENDING, ""
+    trials.look(0)
+    trials.look(6)
+    assert capsys.readouterr().out == "[lr=a] iteration    1  starting its process  0:06\n"
+    trials.doing["a"] = "starting env runners and learners"
+    trials.look(6)
+    assert "[lr=a] iteration    1  starting env runners" in capsys.readouterr().out
+
+
+EVALUATED = {
+    **RESULT,
+    "evaluation": {
+        "env_runners": {
+            "num_episodes": 20.0,
+            "episode_return_mean": 7.1,
+            "success_rate": 0.85,
+            "success_rate_low": 0.64,
+            "success_rate_high": 0.95,
+            "seconds": 12.5,
+        }
+    },
+}
+
+
+def test_an_evaluation_is_told_once_however_soon_it_comes(monkeypatch, capsys):
+    trials = Trials(monkeypatch)
+    for result in (RESULT, EVALUATED, EVALUATED):
+        trials.callback.on_trial_result(0, trials.all, trials.all[0], result)
+    first, second = capsys.readouterr().out.splitlines()
+    assert "steps/s" in first
+    expected = "iteration    5  evaluated: 20 episodes  return 7.10  success 85% (64% to 95%)"
+    assert second == f"[lr=a] {expected}"
+    without = copy.deepcopy(EVALUATED)
+    del without["evaluation"]["env_runners"]["success_rate"]
+    assert evaluation_line(without) == expected.partition("  success")[0]
+    assert evaluation_line(RESULT) is None
+
+
+@pytest.mark.parametrize(("kl", "shown"), [(-1e-5, "kl 0.000 "), (-0.02, "kl -0.020 ")])
+def test_what_rounds_to_zero_has_no_sign(kl, shown):
+    result = {**RESULT, "learners": {"default_policy": {"kl_to_prior": kl}}}
+    assert shown in progress_line(result, {}, steps_per_second=None)
+
+
+def test_numbers_agree_with_their_nouns():
+    assert [counted(n, "success") for n in (0, 1, 2)] == ["0 successes", "1 success", "2 successes"]
+    assert counted(1200, "episode") == "1,200 episodes"

@@ -1,7 +1,10 @@
 """Trackers: what is refused before a run starts, and what they write."""
 
 import io
+import sys
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -57,6 +60,39 @@ def test_who_is_not_logged_in_is_told_and_not_asked():
 def test_a_key_counts_as_being_logged_in(monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     assert tracker_problems({"wandb": {"project": "cows"}}, "x.trackers") == []
+
+
+@pytest.fixture
+def mlflow(monkeypatch):
+    """A stand-in for the package; only its version is looked at."""
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_ALLOW_FILE_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    package = SimpleNamespace(__version__="3.17.0", __spec__=ModuleSpec("mlflow", None))
+    monkeypatch.setitem(sys.modules, "mlflow", package)
+    return package
+
+
+@pytest.mark.parametrize("uri", ["file:///runs/mlruns", "/runs/mlruns", "file:/runs/mlruns"])
+def test_a_folder_for_mlflow_is_refused_before_anything_starts(mlflow, monkeypatch, uri):
+    (problem,) = tracker_problems({"mlflow": {"tracking_uri": uri}}, "x.trackers")
+    assert problem == (
+        "x.trackers.mlflow.tracking_uri must be a database or a server, since MLflow 3.17.0 writes "
+        f"to no folder; got {uri!r}. Write sqlite:////runs/mlruns/mlflow.db, or set "
+        "MLFLOW_ALLOW_FILE_STORE=true."
+    )
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert tracker_problems({"mlflow": {}}, "x.trackers") == [problem]
+
+
+def test_what_mlflow_takes_is_in_order(mlflow, monkeypatch):
+    for uri in ("sqlite:////runs/mlflow.db", "http://localhost:5000", "databricks"):
+        assert tracker_problems({"mlflow": {"tracking_uri": uri}}, "x.trackers") == []
+    folder = {"mlflow": {"tracking_uri": "file:///runs/mlruns"}}
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    assert tracker_problems(folder, "x.trackers") == []
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
+    mlflow.__version__ = "3.12.0"
+    assert tracker_problems(folder, "x.trackers") == []
 
 
 @pytest.mark.skipif(find_spec("mlflow") is not None, reason="mlflow is installed")

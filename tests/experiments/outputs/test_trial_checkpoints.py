@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from rllib_minestudio.experiments.outputs.trial_checkpoints import (
-    KeepCheckpoints,
+from rllib_minestudio.checkpoints.trial_folder import (
     best_checkpoint,
     complete_checkpoints,
     kept_checkpoints,
 )
+from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
 
 
 def save(trial, number, iteration, mean_return):

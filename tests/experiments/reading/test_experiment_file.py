@@ -65,6 +65,19 @@ def test_set_merges_into_what_the_file_says(cow):
     assert experiment.stop == {"training_iteration": 2}
 
 
+def test_setting_an_element_of_a_list_replaces_it(cow):
+    overrides = [
+        "lr=[[0, 1e-3], [1000, 1e-4]]",
+        "lr.1.0=2000",
+        "config.lr.0=[0, 5e-4]",
+        "env_config.callbacks.0={FastReset: {biomes: [plains]}}",
+    ]
+    (experiment,) = load_experiments(cow, overrides)
+    assert experiment.config["lr"] == [[0, 5e-4], [2000, 1e-4]]
+    callbacks = experiment.config["env_config"]["callbacks"]
+    assert callbacks == [{"FastReset": {"biomes": ["plains"]}}]
+
+
 def test_stop_assignments_are_numbers_and_may_have_slashes():
     parsed = parse_assignments(["env_runners/episode_return_mean=5", "time_total_s=1e2"], "--stop")
     assert parsed == {"env_runners/episode_return_mean": 5, "time_total_s": 100.0}

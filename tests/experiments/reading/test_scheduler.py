@@ -8,11 +8,12 @@ import yaml
 
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
 from rllib_minestudio.experiments.reading.scheduler import (
+    SCHEDULERS,
     make_scheduler,
     scheduled_end,
     scheduler_options,
 )
-from rllib_minestudio.experiments.running.ray_session import machine_cpus
+from rllib_minestudio.processor_threads import machine_cpus
 from tests.cli.command import TINY, finished, rllib
 
 
@@ -46,6 +47,8 @@ def test_trials_are_compared_by_return_after_equal_steps_unless_said_otherwise()
         ({"asha": {"grace": 1}}, "cow.scheduler.asha: unknown argument 'grace'"),
         ({"asha": {"max_t": -1}}, "cow.scheduler.asha: "),
         ({"asha": {"mode": "most"}}, "cow.scheduler.asha: "),
+        ({"asha": {"metric": "return"}}, "cow.scheduler.asha.metric: unknown metric 'return'."),
+        ({"asha": {"time_attr": "steps"}}, "cow.scheduler.asha.time_attr: unknown metric 'steps'."),
     ],
 )
 def test_what_tune_would_refuse_is_refused_by_name(section, message):
@@ -53,6 +56,59 @@ def test_what_tune_would_refuse_is_refused_by_name(section, message):
     assert options == {}
     assert len(problems) == 1
     assert problems[0].startswith(message), problems
+
+
+class Controller:
+    """What schedulers ask of Tune's."""
+
+    @staticmethod
+    def get_live_trials():
+        return []
+
+
+class RunningTrial:
+    """What schedulers ask of a trial."""
+
+    status = "RUNNING"
+
+    def __init__(self, trial_id):
+        self.trial_id = trial_id
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_trials_without_a_finished_episode_train_on_and_do_not_disturb_the_others(name):
+    scheduler = make_scheduler({name: {"grace_period": 1}})
+    fast, slow, worse = map(RunningTrial, ("fast", "slow", "worse"))
+    for trial in (fast, slow, worse):
+        scheduler.on_trial_add(Controller, trial)
+
+    def judged(trial, steps, **measured):
+        result = {"num_env_steps_sampled_lifetime": steps, **measured}
+        return scheduler.on_trial_result(Controller, trial, result)
+
+    episode_return = "env_runners/episode_return_mean"
+    assert judged(slow, 10) == "CONTINUE"
+    assert judged(slow, 20, **{episode_return: float("nan")}) == "CONTINUE"
+    assert judged(fast, 20, **{episode_return: 5.0}) == "CONTINUE"
+    scheduler.on_trial_complete(Controller, slow, {"num_env_steps_sampled_lifetime": 30})
+    if name == "asha":  # the other wants three trials to compare with
+        assert judged(worse, 20, **{episode_return: 1.0}) == "STOP"
+
+
+@pytest.mark.slow
+def test_a_search_survives_trials_without_a_finished_episode(tmp_path):
+    experiment = copy.deepcopy(TINY)
+    tiny = experiment["tiny"]
+    tiny["stop"] = {"training_iteration": 2}
+    tiny["summary"] = {"random_policy_episodes": 0, "video_episodes": 0}
+    tiny["config"]["env_config"]["callbacks"] = []  # episodes without an end
+    tiny["config"]["gamma"] = {"grid_search": [0.5, 0.9]}
+    tiny["scheduler"] = {"asha": {"grace_period": 1, "max_t": 10_000}}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
+    status, output = finished(rllib(tmp_path))
+    assert status == 0, output
+    assert "Traceback" not in output and "failed" not in output
+    assert iterations(tmp_path) == {0.5: 2, 0.9: 2}
 
 
 def iterations(folder):

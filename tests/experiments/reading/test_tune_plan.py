@@ -19,6 +19,9 @@ TINY_MODEL = {
 }
 
 
+SMALL = [64, 64, 3]
+
+
 def experiment(config=None, **fields):
     base = {
         "env_config": {"obs_size": [64, 64], "callbacks": [{"JudgeReset": {"time_limit": 20}}]},
@@ -80,7 +83,13 @@ def test_a_grid_is_validated_member_by_member():
             "time_limit must be an integer",
         ),
         ({"env_config": {"obs_size": [0, 64]}}, "obs_size"),
-        ({"env_config": {"obs_size": [128, 128]}}, "images are (128, 128, 3)"),
+        (
+            {"env_config": {"obs_size": [128, 128]}, "model": {**TINY_MODEL, "img_shape": SMALL}},
+            "images are (128, 128, 3)",
+        ),
+        ({"env_config": {"obs_size": [100, 100]}}, "height and width must be multiples of 8"),
+        ({"learning_rate": 1e-4}, "learning_rate: is MineStudio's name of it; use lr."),
+        ({"num_iterations": 9}, "use stop.training_iteration, beside config."),
         ({"env_config": {"engine": "minecraft", "obs_size": [64, 64]}}, "engine='minecraft'"),
         ({"model": {**TINY_MODEL, "weights": "no/such.pt"}}, "'no/such.pt' do not exist"),
         ({"replay_buffer": {"max_reus": 1}}, "Did you mean 'max_reuse'?"),

@@ -12,7 +12,7 @@ from rllib_minestudio.experiments.running.environment import make_env
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_vpt.yaml"]
-COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep")]
+COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep", "vpt")]
 STRAYS = [EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc")]
 TWO_TASKS = [EXAMPLES / f"{name}.yaml" for name in ("cows_or_sheep", "cows_or_sheep_bc")]
 SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
@@ -67,9 +67,16 @@ def test_the_cow_is_the_same_in_all_examples(path, tmp_path):
     assert make_plan(experiment).name == path.stem
 
 
+@pytest.mark.parametrize("name", ["cow", "cow_vpt"])
+def test_the_network_reads_images_of_the_size_that_the_command_line_sets(name):
+    """As cow.yaml's first lines propose; the plan builds environment and network."""
+    plan = make_plan(load(EXAMPLES / f"{name}.yaml", "env_config.obs_size=[128, 128]"))
+    assert plan.example.env_config["obs_size"] == [128, 128]
+
+
 @pytest.mark.parametrize("path", TWO_TASKS, ids=lambda path: path.stem)
 def test_one_network_for_two_tasks(path, tmp_path):
-    experiment = load(path)
+    experiment = load(path, "model.weights=null")  # a user's clone is not at hand
     assert experiment.config["env_config"] == load(TWO_TASKS[0]).config["env_config"]
     if "input_" in experiment.config:
         experiment.config["input_"] = str(tmp_path)

@@ -11,10 +11,10 @@ import time
 import pytest
 import yaml
 
+from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
 from rllib_minestudio.console import stdout
 from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
-from rllib_minestudio.experiments.outputs.trial_checkpoints import complete_checkpoints
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
 from rllib_minestudio.experiments.running.resume import (

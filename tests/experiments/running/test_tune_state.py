@@ -9,7 +9,7 @@ import yaml
 from ray.train._internal.storage import StorageContext
 from ray.tune.experiment import Trial
 
-from rllib_minestudio.algorithms.checkpoint_record import parse_record
+from rllib_minestudio.checkpoints.record import parse_record
 from rllib_minestudio.experiments.running.tune_state import (
     ContinueTrials,
     back_up_state,

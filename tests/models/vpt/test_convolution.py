@@ -12,10 +12,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import convolution
+from rllib_minestudio.models.vpt import convolution, team
 from rllib_minestudio.models.vpt.convolution import SameConv3x3
 from rllib_minestudio.models.vpt.paths import Path
-from rllib_minestudio.models.vpt.winograd import team
 from tests.models.processors import TORCH_ALONE, WITH_KERNELS
 
 # Frames, height and width, channels in and out: edges through tiles, fewer pixels than a tile,
@@ -133,6 +132,21 @@ def test_norm_before_and_addition_after_equal_those_in_float64(size):
     )
     y, *_ = _exactly(norm.double()(x.double()), layer.weight, skip, None)
     _assert_within(actual, y.relu() + skip, FLOAT32_BOUND)
+
+
+@pytest.mark.parametrize("ratio", [100, 10_000])
+def test_norms_do_not_cancel_where_the_mean_is_large(ratio):
+    layer, x, _ = _example(*SIZES[0])
+    norm, x = torch.nn.GroupNorm(1, SIZES[0][3]), x.detach() + ratio
+    filters = convolution.filters_at_points(layer.weight)
+    with torch.no_grad():
+        actual = convolution.convolve_at_points(
+            x, filters, relu=False, norm=convolution.norm_at_points(norm)
+        )
+        torchs = F.conv2d(norm(x), layer.weight, padding=1)
+        expected = F.conv2d(norm.double()(x.double()), layer.weight.double(), padding=1)
+    rounding = (torchs - expected).abs().max() / expected.abs().max()
+    _assert_within(actual, expected, 3 * rounding + FLOAT32_BOUND)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -279,7 +293,7 @@ def test_without_a_place_for_machine_code_torch_does_the_work(pretend, monkeypat
         raise PermissionError("no place")
 
     pretend(WITH_KERNELS)
-    monkeypatch.setattr(convolution._winograd(), "compile_once", fail)
+    monkeypatch.setattr(convolution._winograd().CODE, "compile_once", fail)
     convolution._are_compiled.cache_clear()
     try:
         layer, x, _ = _example(*SIZES[0])

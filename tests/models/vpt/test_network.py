@@ -122,6 +122,23 @@ def test_gradients_reach_every_parameter(network, images):
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
 
 
+@pytest.mark.parametrize(("batch", "time"), [(0, 3), (2, 0), (0, 0)])
+def test_no_frames_give_no_numbers(network, images, batch, time):
+    state = network.initial_state(batch)
+    first = torch.zeros(batch, time, dtype=torch.bool)
+    output = network(images[:batch, :time], first, state)
+    assert output.value_bt.shape == (batch, time)
+    assert output.logits["buttons"].shape == (batch, time, 8641)
+    assert all(map(torch.equal, output.state, state))
+    output.value_bt.sum().backward()
+
+
+def test_images_of_floats_are_refused(network, images):
+    first = torch.zeros(2, TIME, dtype=torch.bool)
+    with pytest.raises(TypeError, match=r"of bytes .* not of torch.float32; .* makes them so"):
+        network(images / 255, first, network.initial_state(2))
+
+
 @pytest.mark.parametrize(("time", "memory"), [(1, 4), (3, 3), (5, 2)])
 def test_shift_into_band(time, memory):
     x = torch.arange(1.0, time * memory + 1).view(time, memory)

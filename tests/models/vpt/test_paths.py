@@ -15,11 +15,10 @@ from torch.nn import functional as F
 
 from rllib_minestudio import compilation_cache
 from rllib_minestudio.compilation_cache import Target
-from rllib_minestudio.models.vpt import paths, processors
+from rllib_minestudio.models.vpt import paths, processors, simd
 from rllib_minestudio.models.vpt.convolution import SameConv3x3
-from rllib_minestudio.models.vpt.paths import Convolution, Path
+from rllib_minestudio.models.vpt.paths import Convolution, Path, Stack
 from rllib_minestudio.models.vpt.processors import Processor
-from rllib_minestudio.models.vpt.winograd import simd
 
 FLOAT32, BFLOAT16 = torch.float32, torch.bfloat16
 TORCH, ONEDNN, WINOGRAD, BACKWARD = (
@@ -106,6 +105,30 @@ def test_the_path_of_a_frozen_linear_layer(name):
 def test_what_the_kernels_cannot_do_or_gain_nothing_by_is_torchs(what, processor):
     for work in (WORK["no gradients"], WORK["gradients"]):
         assert paths.of_convolution(work._replace(**UNSUITED[what]), processor) is TORCH
+
+
+DIRECT_ON = {"AVX-512 and AMX", "AVX-512", "AVX2", "ARM with bfloat16", "ARM, no oneDNN"}
+
+NOT_DIRECT = {
+    "few channels out": Stack((8, 4)),
+    "channels out that fill no block": Stack((8, 12)),
+    "few channels in": Stack((4, 8)),
+    "many channels": Stack((16, 32)),
+    "many channels in": Stack((32, 16)),
+    "a GPU": Stack((8, 8), device="cuda"),
+    "weights in float64": Stack((8, 8), weight_dtype=torch.float64),
+    "torch.compile": Stack((8, 8), is_traced=True),
+}
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_the_path_of_a_stack(name):
+    expected = Path.DIRECT if name in DIRECT_ON else TORCH
+    for channels in ((3, 8), (8, 16), (16, 16), (24, 24)):
+        assert paths.of_stack(Stack(channels), PROCESSORS[name]) is expected
+    for work in NOT_DIRECT.values():
+        assert not work.suits_kernels
+        assert paths.of_stack(work, PROCESSORS[name]) is TORCH
 
 
 def test_the_compiler_is_looked_for_only_where_it_can_matter():
@@ -221,7 +244,7 @@ from rllib_minestudio.models.vpt.winograd import compiled
 layer, x = SameConv3x3(64, 64, bias=False), torch.randn(1, 64, 32, 32)
 with torch.no_grad():
     assert torch.equal(layer(x), torch.nn.functional.conv2d(x, layer.weight, padding=1))
-print(processors.detected(with_kernels=True).lanes, compiled.are_compiled())
+print(processors.detected(with_kernels=True).lanes, compiled.CODE.is_compiled())
 """
 
 
@@ -251,14 +274,15 @@ _AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
 _EXACTNESS = """
 import sys
 import pytest
-from rllib_minestudio.models.vpt.winograd import simd
+from rllib_minestudio.models.vpt import simd
 assert simd.LANES == simd.FUSED_LANES == 8
-sys.exit(pytest.main(["-q", "-k", "float64 or bfloat16 or pool", *sys.argv[1:]]))
+sys.exit(pytest.main(["-q", "-k", "float64 or bfloat16 or pool or threads", *sys.argv[1:]]))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(simd.FUSED_LANES != 16, reason="the kernels of AVX2 or of ARM run here anyway")
-def test_the_kernels_of_avx2_are_as_exact_as_those_of_avx512():
+@pytest.mark.parametrize("file", ["test_convolution.py", "test_direct_stack.py"])
+def test_the_kernels_of_avx2_are_as_exact_as_those_of_avx512(file):
     """They are other code: shorter vectors, smaller blocks."""
-    _run("-c", _EXACTNESS, File(__file__).with_name("test_convolution.py"), **_AVX2)
+    _run("-c", _EXACTNESS, File(__file__).with_name(file), **_AVX2)

@@ -106,6 +106,7 @@ class Game:
             use_item(state)
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)
+        state.world.make_ahead(x, z)
         if mobs.count:
             mobs.count = tick_mobs(
                 blocks, mobs.records, mobs.count, players, state.rng, events, self._event_count

@@ -1,98 +1,99 @@
 """The box field: what lets a ray leap through empty space.
 
 For every air cell it tells a box around the cell that contains no block: a square of columns and
-a run of layers. Both kernels update any rectangle of columns in place, so a single edited block,
-a new row of chunks and a whole world take the same path.
+a run of layers. It is made in two stages, and what a cell depends on bounds what a change touches:
+
+- A cell's *layer radius* depends on the blocks of its layer within `REACH` columns, no others.
+- A cell's *box* depends on the layer radius of its own column within `MAX_RUN` layers, no others.
+
+So a change of the blocks in layers [y0, y1) can alter the layer radius of these layers in columns
+within `REACH`, and boxes in the layers [y0 - MAX_RUN, y1 + MAX_RUN) of the columns in which a layer
+radius did change. `build` makes both from the blocks alone; `refresh` redoes just that part.
+
+The loops run over *slabs* of 32 layers. What makes them fast: the number is constant, so LLVM keeps
+a slab of a column in one register; indices are unsigned, which spares the check for negative ones;
+and what is only copied is copied in words of eight layers.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import uint8, uint16, uint32
+from numba import uint8, uint16, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.addressing import block_index
+from rllib_minestudio.env.voxel.world.addressing import HEIGHT, block_index
 
 MAX_RADIUS = 15
-"""Largest radius that is stored, in columns."""
+"""Largest layer radius that is stored, in columns; it says that no block is nearer than that."""
+REACH = MAX_RADIUS - 1
+"""How many columns away a block can be and still count for a cell's layer radius."""
 MAX_RUN = 15
 """Longest run of layers that is stored, each way."""
 
-_SOLID = uint8(0)
-_STEP = uint8(1)
+_SLAB = 32
+_WORD = 8
+_LANES, _WORDS = np.uint64(_SLAB), np.uint64(_SLAB // _WORD)
+_PAD_WORDS = np.uint64(2)
+_LAST_SLAB = HEIGHT - _SLAB
+_SOLID, _STEP, _OPEN = uint8(0), uint8(1), uint8(MAX_RADIUS)
+_ALL_OPEN = uint16(MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10)
+
+# Scratch of `_update_boxes`: layer radius around a slab with `_PAD` layers at either end for what
+# lies below and above the world, then the slab's runs up and down.
+_PAD = 2 * _WORD
+_UP, _DOWN = np.uint64(128), np.uint64(160)
+_SCRATCH = 192
 
 
 @kernel()
-def update_layer_radius(
+def build(
     blocks: NDArray[np.uint8],
     layer_radius: NDArray[np.uint8],
+    box: NDArray[np.uint16],
     x0: int,
     x1: int,
     z0: int,
     z1: int,
-    y0: int,
-    y1: int,
+    low: int,
+    high: int,
 ) -> None:
-    """Recomputes the layer radius of the columns [x0, x1) x [z0, z1), layers [y0, y1).
+    """Makes layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
 
-    A two-pass chamfer transform (Rosenfeld and Pfaltz 1966), which is exact for the Chebyshev
-    distance. Columns around the rectangle are read as they are, so the rectangle must reach
-    `MAX_RADIUS` columns beyond every changed block, and span at most the window.
+    Reads the blocks within `REACH` columns of them and nothing else, whatever the fields held.
+
+    Args:
+        blocks: The window's block ids, uint8 [2**23].
+        layer_radius: Overwritten in these columns, uint8 [2**23].
+        box: Overwritten in these columns, uint16 [2**23].
+        x0: First column.
+        x1: Column after the last, at most 256 - 2 * REACH away from the first.
+        z0: First column.
+        z1: Column after the last.
+        low: These columns are solid below this layer.
+        high: From this layer on nothing is solid within `REACH` columns of them.
     """
-    n = y1 - y0
-    radius = np.empty(n, np.uint8)
     for x in range(x0, x1):
         for z in range(z0, z1):
-            _pull(layer_radius, x, z, -1, y0, radius)
-            here = block_index(x, y0, z)
-            blocks_here = blocks[here : here + n]
-            out = layer_radius[here : here + n]
-            for y in range(n):
-                out[y] = _SOLID if blocks_here[y] != _SOLID else radius[y]
-    for x in range(x1 - 1, x0 - 1, -1):
-        for z in range(z1 - 1, z0 - 1, -1):
-            _pull(layer_radius, x, z, 1, y0, radius)
-            here = block_index(x, y0, z)
-            out = layer_radius[here : here + n]
-            for y in range(n):
-                value = out[y]
-                out[y] = value if value < radius[y] else radius[y]
-
-
-@kernel(inline="always")
-def _pull(
-    layer_radius: NDArray[np.uint8], x: int, z: int, side: int, y0: int, out: NDArray[np.uint8]
-) -> None:
-    """One more than the smallest radius of four neighbours, at most `MAX_RADIUS`; by layer.
-
-    The neighbours are the three columns at x + side and the one at z + side: those that a pass
-    in that direction has visited already.
-    """
-    n = len(out)
-    limit = uint8(MAX_RADIUS)
-    straight = block_index(x + side, y0, z)
-    before = block_index(x + side, y0, z - 1)
-    after = block_index(x + side, y0, z + 1)
-    beside = block_index(x, y0, z + side)
-    a = layer_radius[straight : straight + n]
-    b = layer_radius[before : before + n]
-    c = layer_radius[after : after + n]
-    d = layer_radius[beside : beside + n]
-    for y in range(n):
-        p = a[y]
-        q = b[y]
-        r = c[y]
-        s = d[y]
-        p = p if p < q else q
-        r = r if r < s else s
-        p = p if p < r else r
-        p = uint8(p + _STEP)
-        out[y] = p if p < limit else limit
+            column = block_index(x, 0, z)
+            layer_radius[column : column + low] = _SOLID
+            layer_radius[column + low : column + HEIGHT] = _OPEN
+            box[column : column + low] = uint16(_SOLID)
+            box[column + low : column + HEIGHT] = _ALL_OPEN
+    all_x0, all_x1, all_z0, all_z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
+    size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * _SLAB  # with a ring around
+    for slab in range(low // _SLAB * _SLAB, high, _SLAB):
+        distances = np.full(size, _OPEN, np.uint8)
+        for side in (-1, 1):
+            _spread(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab, side)
+        _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
+    changed = np.ones((x1 - x0, z1 - z0), np.bool_)
+    _update_boxes(layer_radius, box, x0, z0, changed, low, min(high + MAX_RUN, HEIGHT))
 
 
 @kernel()
-def update_boxes(
+def refresh(
+    blocks: NDArray[np.uint8],
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -102,37 +103,198 @@ def update_boxes(
     y0: int,
     y1: int,
 ) -> None:
-    """Recomputes the box field of the columns [x0, x1) x [z0, z1) from the layer radius.
+    """Brings both fields up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
 
-    The layers [y0, y1) must be the world's whole band [floor, ceiling): below it everything is
-    solid, above it everything is open. Runs are found with the nearest-smaller-value chain, each
-    link of which leads to a lower (then: higher) layer, in linear time.
+    Both must have been exact before within `REACH` + 1 columns of the change: the columns that the
+    change does not reach any more stand for all blocks beyond them.
+
+    Args:
+        blocks: The window's block ids, uint8 [2**23].
+        layer_radius: uint8 [2**23].
+        box: uint16 [2**23].
+        x0: First column.
+        x1: Column after the last.
+        z0: First column.
+        z1: Column after the last.
+        y0: First layer.
+        y1: Layer after the last.
     """
-    n = y1 - y0
-    smaller = np.zeros(n, np.int32)
+    x0, x1, z0, z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
+    size = (x1 - x0 + 2) * (z1 - z0 + 2) * _SLAB  # with a ring around
+    changed = np.zeros((x1 - x0, z1 - z0), np.bool_)
+    for slab in range(y0 // _SLAB * _SLAB, y1, _SLAB):
+        distances = np.full(size, _OPEN, np.uint8)
+        _surround(distances, layer_radius, x0, x1, z0, z1, slab)
+        for side in (-1, 1):
+            _spread(blocks, distances, x0, x1, z0, z1, slab, side)
+        changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
+    low, high = max(y0 - MAX_RUN, 0), min(y1 + MAX_RUN, HEIGHT)
+    _update_boxes(layer_radius, box, x0, z0, changed, low, high)
+
+
+@kernel()
+def _surround(
+    distances: NDArray[np.uint8],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    slab: int,
+) -> None:
+    """Fills the ring around the columns [x0, x1) x [z0, z1) with the layer radius that is there."""
+    words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
+    row = z1 - z0 + 2
+    for x in range(x0 - 1, x1 + 1):
+        inside = x0 <= x < x1
+        for z in range(z0 - 1, z1 + 1, z1 - z0 + 1 if inside else 1):
+            here = ((x - x0 + 1) * row + z - z0 + 1) * _SLAB
+            _copy_slab(kept, block_index(x, slab, z), words, here)
+
+
+@kernel()
+def _spread(
+    blocks: NDArray[np.uint8],
+    distances: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    slab: int,
+    side: int,
+) -> None:
+    """One pass over the columns [x0, x1) x [z0, z1): 0 in blocks, elsewhere what neighbours allow.
+
+    With a pass for each side it is the chamfer transform of Rosenfeld and Pfaltz (1966), which is
+    exact for the Chebyshev distance. A pass lowers a column's distances (uint8, flat, `MAX_RADIUS`
+    at first) to one more than the smallest of four neighbours that it has visited, or that are in
+    the ring: three at x + side, and the one at z + side. That one is in `beside`, for LLVM to see
+    that the loop reads nothing that it writes.
+    """
+    words = distances.view(np.uint64)
+    beside = np.empty(_SLAB, np.uint8)
+    row, beside_words = (z1 - z0 + 2) * _SLAB, beside.view(np.uint64)
+    # An array, as LLVM's check for overlaps takes loops that go down the memory to be unsafe.
+    visited = np.arange(z0, z1)[::-side]
+    for step_x in range(x1 - x0):
+        x = x0 + step_x if side < 0 else x1 - 1 - step_x
+        at = (x - x0 + 1) * row
+        _copy_slab(words, at + (0 if side < 0 else row - _SLAB), beside_words, 0)
+        for z in visited:
+            to = at + (z - z0 + 1) * _SLAB
+            here, straight = uint64(to), uint64(to + side * row)
+            column = uint64(block_index(x, slab, z))
+            for i in range(_LANES):
+                near = min(distances[straight - _LANES + i], distances[straight + i])
+                near = min(near, min(distances[straight + _LANES + i], beside[i]))
+                near = min(uint8(near + _STEP), distances[here + i])
+                beside[i] = near if blocks[column + i] == _SOLID else _SOLID
+            _copy_slab(beside_words, 0, words, to)
+
+
+@kernel(inline="always")
+def _copy_slab(source: NDArray[np.uint64], at: int, target: NDArray[np.uint64], to: int) -> None:
+    """Copies a slab of a column between arrays of words; the indices count layers."""
+    first, first_to = uint64(at // _WORD), uint64(to // _WORD)
+    for i in range(_WORDS):
+        target[first_to + i] = source[first + i]
+
+
+@kernel()
+def _store(
+    distances: NDArray[np.uint8],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    slab: int,
+    margin: int,
+) -> NDArray[np.bool_]:
+    """Writes the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
+
+    Returns:
+        Which columns have changed, bool [x1 - x0, z1 - z0].
+    """
+    changed = np.empty((x1 - x0, z1 - z0), np.bool_)
+    words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
+    row = z1 - z0 + 2 * margin + 2
     for x in range(x0, x1):
         for z in range(z0, z1):
-            here = block_index(x, y0, z)
-            radius = layer_radius[here : here + n]
-            out = box[here : here + n]
-            for y in range(n):
-                value = radius[y]
-                below = y - 1
-                while below >= 0 and radius[below] >= value and value != _SOLID:
-                    below = smaller[below]
-                smaller[y] = below
-                run = min(y - 1 - below, MAX_RUN)
-                out[y] = (
-                    uint16(0)
-                    if value == _SOLID
-                    else uint16(uint32(value) | (uint32(run) << uint32(10)))
-                )
-            for y in range(n - 1, -1, -1):
-                value = radius[y]
-                above = y + 1
-                while above < n and radius[above] >= value and value != _SOLID:
-                    above = smaller[above]
-                smaller[y] = above
-                if value != _SOLID:
-                    run = min(above - 1 - y, MAX_RUN) if above < n else MAX_RUN
-                    out[y] |= uint16(uint32(run) << uint32(5))
+            here = uint64(((x - x0 + margin + 1) * row + z - z0 + margin + 1) * _SLAB // _WORD)
+            column = uint64(block_index(x, slab, z) // _WORD)
+            difference = uint64(0)
+            for i in range(_WORDS):
+                difference |= words[here + i] ^ kept[column + i]
+                kept[column + i] = words[here + i]
+            changed[x - x0, z - z0] = difference != uint64(0)
+    return changed
+
+
+@kernel()
+def _update_boxes(
+    layer_radius: NDArray[np.uint8],
+    box: NDArray[np.uint16],
+    x0: int,
+    z0: int,
+    changed: NDArray[np.bool_],
+    low: int,
+    high: int,
+) -> None:
+    """Makes the boxes of the layers [low, high), in the changed columns counted from (x0, z0).
+
+    Slabs are made whole, and so a few more layers.
+    """
+    kept = layer_radius.view(np.uint64)
+    scratch = np.empty(_SCRATCH, np.uint8)
+    words = scratch.view(np.uint64)
+    for start in range(low, high, _SLAB):
+        first = min(start, _LAST_SLAB)
+        bottom = max(first - MAX_RUN, 0) // _WORD
+        top = (min(first + _SLAB + MAX_RUN, HEIGHT) + _WORD - 1) // _WORD
+        # Below the world everything is solid, above it everything is open.
+        scratch[:_PAD] = _SOLID
+        scratch[_PAD + (top - bottom) * _WORD :] = _OPEN
+        here = uint64(_PAD + first - bottom * _WORD)
+        known = False
+        for x in range(changed.shape[0]):
+            for z in range(changed.shape[1]):
+                if changed[x, z]:
+                    column = block_index(x0 + x, 0, z0 + z)
+                    differs = uint64(0)
+                    for i in range(uint64(top - bottom)):
+                        word = kept[uint64(column // _WORD + bottom) + i]
+                        differs |= word ^ words[_PAD_WORDS + i]
+                        words[_PAD_WORDS + i] = word
+                    # Under the open sky a column often equals the one before.
+                    if differs or not known:
+                        _find_runs(scratch, here)
+                        known = True
+                    _write_boxes(scratch, here, box, uint64(column + first))
+
+
+@kernel()
+def _find_runs(scratch: NDArray[np.uint8], here: int) -> None:
+    """Finds the runs of a slab, whose layer radius is at `here` in the scratch."""
+    for i in range(_LANES):
+        radius = scratch[here + i]
+        up, down = uint8(0), uint8(0)
+        goes_up, goes_down = _STEP, _STEP
+        for step in range(1, MAX_RUN + 1):
+            goes_up = uint8(goes_up & uint8(scratch[here + i + uint64(step)] >= radius))
+            goes_down = uint8(goes_down & uint8(scratch[here + i - uint64(step)] >= radius))
+            up = uint8(up + goes_up)
+            down = uint8(down + goes_down)
+        scratch[_UP + i] = up
+        scratch[_DOWN + i] = down
+
+
+@kernel()
+def _write_boxes(scratch: NDArray[np.uint8], here: int, box: NDArray[np.uint16], at: int) -> None:
+    """Writes the boxes of a slab to index `at`, from its layer radius and runs in the scratch."""
+    for i in range(_LANES):
+        radius = uint16(scratch[here + i])
+        up = uint16(uint16(scratch[_UP + i]) << uint16(5))
+        down = uint16(uint16(scratch[_DOWN + i]) << uint16(10))
+        open_box = uint16(uint16(radius | up) | down)
+        box[at + i] = open_box if radius != uint16(0) else uint16(0)

@@ -13,8 +13,6 @@ Source: Lavin & Gray 2016, arXiv:1509.09308, sections 4.1 and 4.3.
     kernels     whole convolutions, gradients of filters, and what comes between convolutions
     tiles       the transforms B, G and A
     product     the product of matrices
-    simd        vectors
-    team        threads that share a call
 """
 
 PANEL_VECTORS = 2

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from rllib_minestudio.models.vpt.winograd.product import PANEL, ROWS, multiply
-from rllib_minestudio.models.vpt.winograd.simd import (
+from rllib_minestudio.models.vpt.simd import (
     LANES,
     load,
     maximum,
@@ -23,7 +22,8 @@ from rllib_minestudio.models.vpt.winograd.simd import (
     store,
     zeros,
 )
-from rllib_minestudio.models.vpt.winograd.team import take_ticket
+from rllib_minestudio.models.vpt.team import take_ticket
+from rllib_minestudio.models.vpt.winograd.product import PANEL, ROWS, multiply
 from rllib_minestudio.models.vpt.winograd.tiles import (
     PATCH,
     TILE,
@@ -144,9 +144,7 @@ def normalise(words: Any, image: Any, norm: Any, affine: Any) -> None:
     size = image.size // frames
     frame = take_ticket(words)
     while frame < frames:
-        total, squares = moments(image, frame * size, size)
-        mean = total / size
-        variance = max(squares / size - mean * mean, 0.0)
+        mean, variance = moments(image, frame * size, size)
         scale = 1.0 / np.sqrt(variance + norm[2 * channels])
         first = 2 * frame * channels
         for channel in range(channels):

@@ -9,8 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rllib_minestudio.models.vpt.winograd import PANEL_VECTORS
-from rllib_minestudio.models.vpt.winograd.simd import (
+from rllib_minestudio.models.vpt.simd import (
     FLOAT,
     FLOATS,
     LANES,
@@ -18,6 +17,7 @@ from rllib_minestudio.models.vpt.winograd.simd import (
     pointer_to,
     spread,
 )
+from rllib_minestudio.models.vpt.winograd import PANEL_VECTORS
 
 ROWS = 8 if LANES == 16 else 4
 """Rows that `multiply` computes at a time: as many sums as fit into the registers."""

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.models.vpt.winograd.simd import LANES, load, positive_part, store, zeros
+from rllib_minestudio.models.vpt.simd import LANES, load, positive_part, store, zeros
 
 TILE = 4
 """Pixels of an output tile along an axis."""

@@ -1,6 +1,5 @@
 """Sand and gravel fall as in Minecraft Java 1.16.5; dropped items merge."""
 
-import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
@@ -9,6 +8,7 @@ from rllib_minestudio.env.voxel.world.addressing import block_index
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, SAND, STONE
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
+from tests.env.voxel.caches import check_world
 
 GRAVEL = BLOCK_ID["gravel"]
 AWAY = (8, 8)
@@ -131,17 +131,7 @@ def test_the_caches_agree_with_a_rebuild():
     engine = arena()
     engine.execute(f"/fill 3 {FLOOR + 10} 3 12 {FLOOR + 11} 9 sand")
     ticks(engine, 60)
-    world = state(engine).world
-    top, radius = world.top.copy(), world.layer_radius.copy()
-    box = world.box.reshape(256, 256, 128)[:, :, world.floor : world.ceiling].copy()
-    for x in range(0, 16):
-        for z in range(0, 16):
-            world._update_top(x, z)
-    world._refresh((-16, 32), (world.floor, world.ceiling), (-16, 32))
-    assert np.array_equal(top, world.top)
-    assert np.array_equal(radius, world.layer_radius)
-    again = world.box.reshape(256, 256, 128)[:, :, world.floor : world.ceiling]
-    assert np.array_equal(box, again)
+    check_world(state(engine).world)
 
 
 def test_far_away_sand_waits():

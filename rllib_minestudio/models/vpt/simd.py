@@ -56,7 +56,7 @@ class Vector(types.Type):
         super().__init__(name=f"float32x{LANES}")
 
 
-_vector = Vector()
+VECTOR = Vector()
 
 
 @register_model(Vector)
@@ -82,7 +82,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
         bits = builder.load(place, align=2)
         return builder.bitcast(builder.shl(builder.zext(bits, _INTS), _ints(16)), FLOATS)
 
-    return _vector(array, types.intp), generate
+    return VECTOR(array, types.intp), generate
 
 
 @intrinsic
@@ -131,7 +131,7 @@ def spread(builder: Any, scalar: Any) -> Any:
 @intrinsic
 def zeros(typing: Any) -> Any:
     """Returns a vector of zeros."""
-    return _vector(), lambda context, builder, signature, arguments: NO_FLOATS
+    return VECTOR(), lambda context, builder, signature, arguments: NO_FLOATS
 
 
 # ---------------------------------------------------------------------------- arithmetic
@@ -143,7 +143,7 @@ def _elementwise(instruction: str) -> Callable[..., Any]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return getattr(builder, instruction)(*arguments)
 
-        return _vector(_vector, _vector), generate
+        return VECTOR(VECTOR, VECTOR), generate
 
     return operation
 
@@ -153,7 +153,7 @@ def _scale(typing: Any, factor: Any, vector: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fmul(spread(builder, arguments[0]), arguments[1])
 
-    return _vector(types.float32, _vector), generate
+    return VECTOR(types.float32, VECTOR), generate
 
 
 def _overload(symbol: Callable[..., Any], left_type: types.Type, operation: Any) -> None:
@@ -162,16 +162,16 @@ def _overload(symbol: Callable[..., Any], left_type: types.Type, operation: Any)
     overload(symbol)(
         lambda left, right: (
             (lambda left, right: operation(left, right))
-            if left == left_type and right == _vector
+            if left == left_type and right == VECTOR
             else None
         )
     )
 
 
-_overload(operator.add, _vector, _elementwise("fadd"))
-_overload(operator.sub, _vector, _elementwise("fsub"))
+_overload(operator.add, VECTOR, _elementwise("fadd"))
+_overload(operator.sub, VECTOR, _elementwise("fsub"))
 _overload(operator.mul, types.float32, _scale)
-_overload(operator.mul, _vector, _elementwise("fmul"))
+_overload(operator.mul, VECTOR, _elementwise("fmul"))
 
 
 @intrinsic
@@ -184,7 +184,7 @@ def maximum(typing: Any, left: Any, right: Any) -> Any:
         )
         return builder.call(function, arguments)
 
-    return _vector(_vector, _vector), generate
+    return VECTOR(VECTOR, VECTOR), generate
 
 
 @intrinsic
@@ -195,7 +195,7 @@ def positive_part(typing: Any, vector: Any) -> Any:
         is_negative = builder.fcmp_ordered("<", arguments[0], NO_FLOATS)
         return builder.select(is_negative, NO_FLOATS, arguments[0])
 
-    return _vector(_vector), generate
+    return VECTOR(VECTOR), generate
 
 
 # ---------------------------------------------------------------------------- sums
@@ -203,19 +203,38 @@ def positive_part(typing: Any, vector: Any) -> Any:
 _SUMMED = 64
 """Pairs of vectors that are summed in float32; what comes of them is summed in float64."""
 
+_PARTS = 16
+"""Of what `moments` sums up."""
+
 
 @numba.njit
 def moments(array: Any, first: int, size: int) -> Any:
-    """Returns the sum of ``array[first : first + size]`` and of its squares, as float64.
+    """Returns the mean and the variance of ``array[first : first + size]``, as float64.
+
+    Squares are of distances from the mean of the first of `_PARTS` parts. That is off the mean by
+    at most sqrt(_PARTS) standard deviations, so that nothing cancels.
 
     ``size`` is a multiple of two vectors.
     """
+    part = max(size // _PARTS // (2 * LANES), 1) * 2 * LANES
+    shift, _ = _sums(array, first, part, np.float32(0))
+    shift = np.float32(shift / part)
+    total, squares = _sums(array, first, size, shift)
+    distance = total / size
+    return shift + distance, max(squares / size - distance * distance, 0.0)
+
+
+@numba.njit
+def _sums(array: Any, first: int, size: int, shift: Any) -> Any:
+    """Returns the sum of differences from ``shift``, and of their squares, as float64."""
     total, total_squares = 0.0, 0.0
     lanes = np.empty(2 * LANES, np.float32)
+    lanes[:] = shift
+    shifts = load(lanes, 0)
     for start in range(first, first + size, 2 * LANES * _SUMMED):
         sum0, sum1, squares0, squares1 = zeros(), zeros(), zeros(), zeros()
         for index in range(start, min(start + 2 * LANES * _SUMMED, first + size), 2 * LANES):
-            value0, value1 = load(array, index), load(array, index + LANES)
+            value0, value1 = load(array, index) - shifts, load(array, index + LANES) - shifts
             sum0, sum1 = sum0 + value0, sum1 + value1
             squares0, squares1 = squares0 + value0 * value0, squares1 + value1 * value1
         store(lanes, 0, sum0 + sum1)

@@ -9,12 +9,12 @@ from rllib_minestudio.errors import CheckpointMismatchError, did_you_mean
 PREFIX = "package:"
 """Before the name of such weights, where a path could stand."""
 
-FOLDER = Path(__file__).parents[2] / "priors"
+FOLDER = Path(__file__).parents[1] / "priors"
 
 
 def is_shipped(source: object) -> bool:
     """Whether ``source`` names weights of this package."""
-    return isinstance(source, str) and source.startswith(PREFIX)
+    return isinstance(source, str | Path) and str(source).startswith(PREFIX)
 
 
 def shipped_names() -> list[str]:

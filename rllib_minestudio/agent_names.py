@@ -1,0 +1,25 @@
+"""The scripted agents by name: what `rllib play` and `rllib record` understand."""
+
+from __future__ import annotations
+
+import textwrap
+
+HUNTER, PERFECT_HUNTER, RANDOM = "hunter", "perfect-hunter", "random"
+
+AGENTS = {
+    HUNTER: "hunts like a person: sees what the frame shows, reacts late, turns smoothly, misses, "
+    "pauses",
+    PERFECT_HUNTER: "knows where every animal is and turns at once",
+    RANDOM: "draws every action uniformly",
+}
+"""Name -> what it does. `env/agents/scripted.py` makes them."""
+
+
+def agents_help() -> str:
+    """Return the agents and what they do, for the help of a command."""
+    column = max(map(len, AGENTS)) + 5
+    lines = [
+        textwrap.fill(f"{f'  {name}':{column}}{sentence}", 100, subsequent_indent=" " * column)
+        for name, sentence in AGENTS.items()
+    ]
+    return "\n".join(lines)

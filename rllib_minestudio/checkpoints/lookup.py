@@ -1,0 +1,185 @@
+"""Which checkpoint is meant where one is asked for: its own path, a folder with some, or a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rllib_minestudio.checkpoints.record import RECORD_FILE
+from rllib_minestudio.checkpoints.shipped import is_shipped, shipped_folder
+from rllib_minestudio.checkpoints.trial_folder import (
+    BEST,
+    SavedCheckpoint,
+    best_checkpoint,
+    checkpoint_folders,
+    newest_checkpoint,
+    trial_of,
+)
+from rllib_minestudio.errors import CheckpointMismatchError, did_you_mean
+
+LATEST = "latest"
+RESULTS = Path("results")
+"""Where `rllib train` puts its results unless told otherwise; `latest` alone looks there."""
+
+HELP = """\
+A CHECKPOINT is one of
+  results/cow/RUN/TRIAL/checkpoint_000010   a checkpoint's own folder
+  results/cow/RUN/TRIAL, results/cow/RUN, results/cow
+                              the best checkpoint below the folder; the newest where none has a
+                              return, as with clones
+  results/cow/best            of all checkpoints below the folder, the one with the highest mean
+                              return of the episodes that ended last before it was saved
+  results/cow/latest          the one that was saved last; `latest` alone is results/latest
+  package:hunter_nano         a prior that comes with this package
+"""
+"""For the help of every command that takes a checkpoint."""
+
+EXPECTED = (
+    "Give a checkpoint, the folder of a trial, a run or an experiment (its best checkpoint), such "
+    "a folder with /best or /latest behind it, package:hunter_nano, a folder with config.json and "
+    "model.safetensors (Hugging Face), model.ckpt (MineStudio), one .model and one .weights "
+    "(OpenAI), or a file of tensors"
+)
+"""For messages; a full stop is missing."""
+
+EXPERIMENT_SUFFIXES = (".yaml", ".yml", ".py")
+"""Files whose names end so describe experiments; none holds weights."""
+
+_LEVELS = 3
+"""From a folder of results down to a trial: experiment, run, trial."""
+
+_NAMES_SHOWN = 8
+
+
+def locate(source: str | Path) -> Path:
+    """Return the path of the checkpoint that is meant.
+
+    What is no name or folder of `HELP` is returned as it is: whoever reads it judges it.
+
+    Args:
+        source: What the user wrote.
+
+    Raises:
+        CheckpointMismatchError: A name or folder of `HELP` leads to no checkpoint, or to those of
+            several experiments; or it is an experiment file.
+    """
+    if is_shipped(source):
+        return shipped_folder(str(source))
+    path = Path(source)
+    if path.suffix in EXPERIMENT_SUFFIXES and path.is_file():
+        raise CheckpointMismatchError(
+            f"{str(source)!r} is an experiment file, not a checkpoint. {EXPECTED}."
+        )
+    if path.name == BEST and path.is_symlink() and path.exists():
+        return _behind(path)
+    if path.name in (BEST, LATEST) and not path.exists():
+        folder = RESULTS if path.parts == (path.name,) else path.parent
+        trials = _trials_in(folder)
+        if not trials:
+            raise CheckpointMismatchError(
+                f"{str(source)!r} names no checkpoint: {what_is_there(folder)} Put /{path.name} "
+                "behind the folder of an experiment, a run or a trial, such as "
+                f"results/cow/{path.name}."
+            )
+        return _newest(folder, trials) if path.name == LATEST else _best(folder, trials)
+    if not path.is_dir() or (path / RECORD_FILE).is_file() or not (trials := _trials_in(path)):
+        return path
+    has_returns = any(os.path.lexists(trial / BEST) for trial in trials)
+    return _best(path, trials) if has_returns else _newest(path, trials)
+
+
+def pinned(source: Any) -> Any:
+    """Return what names the same checkpoint however long training goes on.
+
+    Args:
+        source: Of weights: a path, a name, or anything else, which stays as it is.
+
+    Returns:
+        The path of the checkpoint that is meant now, if it was not given.
+    """
+    if not isinstance(source, str | Path) or is_shipped(source):
+        return source
+    try:
+        path = locate(source)
+    except (CheckpointMismatchError, OSError):
+        return source  # whoever reads it says what is wrong
+    return source if path == Path(source) else str(path)
+
+
+def what_is_there(path: Path) -> str:
+    """Say what a folder holds, or how far a path leads: one or two sentences."""
+    if path.is_dir():
+        return f"{str(path)!r} holds {_listed(path)}."
+    if path.exists():
+        return f"{str(path)!r} is a file."
+    folder = next((parent for parent in path.parents if parent.is_dir()), Path())
+    missing = path.relative_to(folder).parts[0]
+    hint = did_you_mean(missing, [*_names_in(folder), BEST, LATEST])
+    return f"{str(folder)!r} has no {missing!r}, and holds {_listed(folder)}.{hint}"
+
+
+def _trials_in(folder: Path) -> list[Path]:
+    """List the folders of trials, whether their checkpoints are whole or not."""
+    return list(dict.fromkeys(map(trial_of, checkpoint_folders(folder, _LEVELS))))
+
+
+def _best(folder: Path, trials: Sequence[Path]) -> Path:
+    """Return the checkpoint with the highest mean return.
+
+    Raises:
+        CheckpointMismatchError: None has a return, or the trials are of several experiments.
+    """
+    paths = [trial.relative_to(folder).parts for trial in trials]
+    experiments = sorted({parts[0] for parts in paths if len(parts) == _LEVELS})
+    if len(experiments) > 1:
+        raise CheckpointMismatchError(
+            f"{str(folder)!r} holds several experiments, whose returns cannot be compared: "
+            f"{', '.join(experiments)}. Name one of them, such as {folder / experiments[0]}, or "
+            f"give {folder / LATEST}."
+        )
+    found = [(best.mean_return, trial) for trial in trials if (best := best_checkpoint(trial))]
+    returns = [(mean, trial) for mean, trial in found if mean is not None]
+    if not returns:
+        raise CheckpointMismatchError(
+            f"{str(folder / BEST)!r} names no checkpoint: no whole one below {str(folder)!r} has a "
+            "mean return, because no episode had ended when it was saved, or because it is a "
+            f"clone's, which plays none. Give {folder / LATEST} instead."
+        )
+    _, trial = max(returns, key=lambda entry: entry[0])
+    return _behind(trial / BEST)
+
+
+def _newest(folder: Path, trials: Sequence[Path]) -> Path:
+    """Return the whole checkpoint that was saved last.
+
+    Raises:
+        CheckpointMismatchError: None is whole.
+    """
+    found = [newest for trial in trials if (newest := newest_checkpoint(trial))]
+    if not found:
+        raise CheckpointMismatchError(
+            f"No checkpoint below {str(folder)!r} is whole: `rllib checkpoint info {folder}` says "
+            "what each of them lacks."
+        )
+    return max(found, key=_time_of).folder
+
+
+def _time_of(checkpoint: SavedCheckpoint) -> tuple[str, int]:
+    return checkpoint.record.saved_at, checkpoint.record.iteration
+
+
+def _behind(link: Path) -> Path:
+    """Return what a link leads to: training may let it lead elsewhere at any time."""
+    return link.parent / os.readlink(link) if link.is_symlink() else link
+
+
+def _names_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+
+
+def _listed(folder: Path) -> str:
+    names = _names_in(folder)
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "") or "nothing"

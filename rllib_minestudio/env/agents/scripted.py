@@ -1,0 +1,41 @@
+"""What a scripted agent is, and how to make one by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+
+from rllib_minestudio.agent_names import HUNTER, PERFECT_HUNTER, RANDOM
+from rllib_minestudio.env.agents.humanlike import HumanlikeHunter
+from rllib_minestudio.env.agents.hunter import BODIES, ScriptedHunter
+from rllib_minestudio.env.agents.random_agent import RandomAgent
+
+
+class Agent(Protocol):
+    """A scripted agent: it looks at the environment itself."""
+
+    def reset(self) -> None:
+        """Forget the episode before."""
+
+    def act(self, env: gym.Env) -> Any:
+        """Return the next action for `env`."""
+
+
+_MAKERS: dict[str, Callable[[Sequence[str], int], Agent]] = {
+    HUNTER: lambda prey, seed: HumanlikeHunter(prey, seed=seed),
+    PERFECT_HUNTER: lambda prey, seed: ScriptedHunter(prey),
+    RANDOM: lambda prey, seed: RandomAgent(seed),
+}
+
+
+def make_agent(name: str, prey: Sequence[str] = tuple(BODIES), seed: int = 0) -> Agent:
+    """Make a scripted agent.
+
+    Args:
+        name: One of `agent_names.AGENTS`.
+        prey: What a hunter hunts in episodes whose task names none, names among `BODIES`.
+        seed: Of everything random in it.
+    """
+    return _MAKERS[name](prey, seed)

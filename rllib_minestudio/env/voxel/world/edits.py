@@ -1,0 +1,184 @@
+"""Changing blocks, and remembering what was changed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, uint8, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.addressing import (
+    CHUNK,
+    HEIGHT,
+    WINDOW,
+    block_index,
+    column_index,
+)
+from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
+
+_BITS = 8
+
+
+class EditMemory:
+    """Which blocks were changed since the world was made, and how the chunks that were left looked.
+
+    A chunk in the window has its changes in the window's blocks, and here a bit for each of them;
+    when it is overwritten, blocks and bits move into a list of its own until it is made again.
+
+    Attributes:
+        bits: A bit for each block of the window, uint8 [2**20]: bit `index % 8` of entry
+            `index // 8` for the block at `index`.
+        count: Blocks that differ, or did once, from the terrain as generated.
+    """
+
+    def __init__(self) -> None:
+        """Begins without changes."""
+        self.bits = np.zeros(WINDOW * WINDOW * HEIGHT // _BITS, np.uint8)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.bits.fill(0)
+        self.count = 0
+        self._left: dict[tuple[int, int], tuple[NDArray[np.intp], NDArray[np.uint8]]] = {}
+
+    def leave(self, chunk: tuple[int, int], blocks: NDArray[np.uint8]) -> None:
+        """Remembers the changed blocks of a chunk that is about to be overwritten."""
+        bits = _columns(self.bits, chunk)
+        if not bits.any():
+            return
+        flags = np.unpackbits(bits.reshape(-1), bitorder="little")
+        changed = np.flatnonzero(flags)
+        self._left[chunk] = changed, _columns(blocks, chunk).reshape(-1)[changed]
+        bits[...] = 0
+
+    def enter(
+        self, chunk: tuple[int, int], blocks: NDArray[np.uint8], top: NDArray[np.uint8]
+    ) -> tuple[int, int] | None:
+        """Repeats the remembered changes in a chunk just generated, and corrects its tops.
+
+        Returns:
+            The lowest and the highest layer with a change, or None if there is none.
+        """
+        if chunk not in self._left:
+            return None
+        changed, values = self._left.pop(chunk)
+        x, z, y = np.unravel_index(changed, (CHUNK, CHUNK, HEIGHT))
+        columns = _columns(blocks, chunk)
+        columns[x, z, y] = values
+        flags = np.zeros(CHUNK * CHUNK * HEIGHT, np.uint8)
+        flags[changed] = 1
+        bits = _columns(self.bits, chunk)
+        bits[...] = np.packbits(flags, bitorder="little").reshape(bits.shape)
+        solid = columns != AIR
+        highest = HEIGHT - 1 - solid[:, :, ::-1].argmax(2)
+        _columns(top, chunk)[:, :, 0] = np.where(solid.any(2), highest, 0)
+        return int(y.min()), int(y.max())
+
+
+def _columns(flat: NDArray[np.uint8], chunk: tuple[int, int]) -> NDArray[np.uint8]:
+    """A chunk's part of one of the window's arrays, as a view [16, 16, entries per column]."""
+    x, z = (place * CHUNK % WINDOW for place in chunk)
+    return flat.reshape(WINDOW, WINDOW, -1)[x : x + CHUNK, z : z + CHUNK]
+
+
+@kernel()
+def fill_columns(
+    blocks: NDArray[np.uint8],
+    top: NDArray[np.uint8],
+    bits: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    y0: int,
+    y1: int,
+    z0: int,
+    z1: int,
+    block: int,
+    only: int,
+) -> tuple[int, int, NDArray[np.int64]]:
+    """Puts a block into [x0, x1) x [y0, y1) x [z0, z1), whose layers are within the height.
+
+    Args:
+        blocks: The window's block ids, uint8 [2**23].
+        top: The window's column tops, uint8 [2**16].
+        bits: `EditMemory.bits`.
+        x0: First column.
+        x1: Column after the last.
+        y0: First layer.
+        y1: Layer after the last.
+        z0: First column.
+        z1: Column after the last.
+        block: Block id to put.
+        only: Block id that alone is replaced, -1 for any.
+
+    Returns:
+        How many blocks changed, how many of them for the first time, and the places of sand and
+        gravel in changed columns that have nothing to rest on, int64 [n, 3] of x, y and z.
+    """
+    touched = np.zeros((x1 - x0, z1 - z0), np.bool_)
+    changed, new, loose = 0, 0, 0
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            in_column, first_time = _fill_column(blocks, bits, x, z, y0, y1, block, only)
+            if in_column == 0:
+                continue
+            changed += in_column
+            new += first_time
+            touched[x - x0, z - z0] = True
+            _update_top(blocks, top, x, z, y1)
+            for y in range(y0, min(y1 + 1, HEIGHT)):
+                loose += _is_loose(blocks, x, y, z)
+    places = np.empty((loose, 3), np.int64)
+    row = 0
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            if loose == 0 or not touched[x - x0, z - z0]:
+                continue
+            for y in range(y0, min(y1 + 1, HEIGHT)):
+                if _is_loose(blocks, x, y, z):
+                    places[row, 0], places[row, 1], places[row, 2] = x, y, z
+                    row += 1
+    return changed, new, places
+
+
+@kernel()
+def _fill_column(
+    blocks: NDArray[np.uint8],
+    bits: NDArray[np.uint8],
+    x: int,
+    z: int,
+    y0: int,
+    y1: int,
+    block: int,
+    only: int,
+) -> tuple[int, int]:
+    """Fills layers [y0, y1) of a column; returns how many changed, and how many of them anew."""
+    changed, new = 0, 0
+    for index in range(block_index(x, y0, z), block_index(x, y0, z) + y1 - y0):
+        old = int64(blocks[index])
+        # What is asked for by name counts as changed, even into itself.
+        if (only >= 0 and old != only) or (only < 0 and old == block):
+            continue
+        blocks[index] = block
+        changed += 1
+        bit = uint8(uint32(1) << uint32(index % _BITS))
+        if not bits[index // _BITS] & bit:
+            bits[index // _BITS] |= bit
+            new += 1
+    return changed, new
+
+
+@kernel()
+def _update_top(blocks: NDArray[np.uint8], top: NDArray[np.uint8], x: int, z: int, y1: int) -> None:
+    """Corrects a column's top after changes below layer y1."""
+    y = max(int64(top[column_index(x, z)]), y1 - 1)
+    while y > 0 and blocks[block_index(x, y, z)] == AIR:
+        y -= 1
+    top[column_index(x, z)] = y
+
+
+@kernel()
+def _is_loose(blocks: NDArray[np.uint8], x: int, y: int, z: int) -> bool:
+    """Whether a block falls and has nothing to rest on."""
+    here = block_index(x, y, z)
+    return FALLS[blocks[here]] and (y == 0 or blocks[here - 1] == AIR)

@@ -1,0 +1,188 @@
+"""Which chunks the window holds, and how far each has come.
+
+A chunk of the world has one of 16 x 16 slots in the window, the same for all chunks that are a
+multiple of 256 columns apart. It is in one of three states:
+
+    absent --make--> made --build--> ready
+       ^              |  ^             |
+       +--overwritten-+  +-------------+ a chunk beside it was overwritten
+
+- *Made*: its blocks and tops are those of the world, as generated and then edited.
+- *Ready*: so are those of the eight chunks around it, and its layer radius and boxes are exact.
+
+That is the invariant: fields depend on blocks at most `REACH` columns away, fewer than a chunk has,
+so those of a ready chunk depend on made chunks only, and on nothing that happens to lie in a slot.
+Three things write to the window, and each keeps it:
+
+- Making a chunk changes no block that a ready chunk's fields depend on, as no chunk beside an
+  absent one is ready; and before it overwrites another one, the chunks beside that one stop being
+  ready.
+- Building a chunk's fields reads blocks alone, never fields, and writes to no other chunk.
+- An edit refreshes the fields within `REACH` columns, for which it trusts those beyond: every chunk
+  within `REACH` + 1 columns is made ready first.
+
+What is ready is therefore the same whatever was loaded before and in whatever order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Set
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.world import box_field, worldgen
+from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.edits import EditMemory
+
+Chunk = tuple[int, int]
+"""Coordinates of a chunk: column x // 16 and z // 16."""
+Span = tuple[int, int]
+"""A half-open range of columns or layers."""
+
+CHUNKS = WINDOW // CHUNK
+"""Slots along each side of the window."""
+
+
+def square(centre: Chunk, radius: int) -> list[Chunk]:
+    """The chunks within `radius` chunks of another along both axes, itself included."""
+    reach = range(-radius, radius + 1)
+    return [(centre[0] + dx, centre[1] + dz) for dx in reach for dz in reach]
+
+
+class Land:
+    """The chunks in the window.
+
+    Attributes:
+        blocks: Block ids, uint8 [256 * 256 * 128]; see `addressing`.
+        layer_radius: Horizontal Chebyshev distance to the nearest block in the same layer, at
+            most 15; 0 in a block. uint8, indexed as `blocks`.
+        box: The box field, uint16, indexed as `blocks`. 0 in a block, otherwise bits 0-4 hold the
+            layer radius r (no block within r - 1 columns), bits 5-9 and 10-14 for how many layers
+            up and down the radius is at least r too (at most 15).
+        top: y of the highest block of a column, uint8 [256 * 256]; see `addressing`.
+        edits: What was changed.
+        seed: What the terrain is made from.
+    """
+
+    def __init__(self) -> None:
+        """Makes the land of seed 0, without chunks."""
+        self.blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
+        self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
+        self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
+        self.top = np.zeros(WINDOW * WINDOW, np.uint8)
+        self.edits = EditMemory()
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Forgets all chunks and edits, and takes another seed."""
+        self.seed = seed
+        for array in (self.blocks, self.layer_radius, self.box, self.top):
+            array.fill(0)
+        self.edits.clear()
+        self._slots: dict[Chunk, Chunk] = {}
+        self._layers: dict[Chunk, Span] = {}
+        """Of each chunk that is made: solid below the first layer, empty from the second on."""
+        self._ready: set[Chunk] = set()
+
+    def is_ready(self, chunk: Chunk) -> bool:
+        """Whether a chunk's blocks, tops and fields are there."""
+        return chunk in self._ready
+
+    def lacking(self, chunks: Set[Chunk]) -> list[Chunk]:
+        """Those of some chunks that are not ready, in a fixed order."""
+        return sorted(chunks - self._ready)
+
+    @property
+    def made(self) -> Collection[Chunk]:
+        """The chunks whose blocks are there."""
+        return self._layers.keys()
+
+    def ceiling(self, chunks: Collection[Chunk]) -> int:
+        """A layer from which on there is no block in some made chunks."""
+        return max(self._layers[chunk][1] for chunk in chunks)
+
+    def make_ready(self, chunks: Collection[Chunk]) -> None:
+        """Makes chunks ready that are not, at most 14 apart along each axis."""
+        for chunk in chunks:
+            for near in square(chunk, 1):
+                if near not in self._layers:
+                    self._make(near)
+        for strip in _strips(chunks):
+            self._build(strip)
+
+    def advance(self, chunk: Chunk) -> bool:
+        """Does a little of what it takes to make a chunk ready: one other chunk, or its fields.
+
+        Returns:
+            Whether it is ready now.
+        """
+        if chunk in self._ready:
+            return True
+        for near in square(chunk, 1):
+            if near not in self._layers:
+                self._make(near)
+                return False
+        self._build([chunk])
+        return True
+
+    def refresh(self, xs: Span, ys: Span, zs: Span) -> None:
+        """Brings the fields up to date after blocks of ready chunks changed, in half-open ranges.
+
+        Chunks that are near enough to matter become ready as well.
+        """
+        for chunk in _chunks_of(xs, zs, 0):
+            low, high = self._layers[chunk]
+            self._layers[chunk] = min(low, ys[0]), max(high, ys[1])
+        if lacking := self.lacking(set(_chunks_of(xs, zs, box_field.REACH + 1))):
+            self.make_ready(lacking)
+        box_field.refresh(self.blocks, self.layer_radius, self.box, *xs, *zs, *ys)
+
+    def _make(self, chunk: Chunk) -> None:
+        slot = (chunk[0] % CHUNKS, chunk[1] % CHUNKS)
+        if slot in self._slots:
+            overwritten = self._slots[slot]
+            self._ready.difference_update(square(overwritten, 1))
+            self.edits.leave(overwritten, self.blocks)
+            del self._layers[overwritten]
+        low, high = worldgen.generate_chunk(self.blocks, self.top, *chunk, self.seed)
+        if edited := self.edits.enter(chunk, self.blocks, self.top):
+            low, high = min(low, edited[0]), max(high, edited[1])
+        self._slots[slot] = chunk
+        self._layers[chunk] = low, high + 1
+
+    def _build(self, strip: list[Chunk]) -> None:
+        """Makes fields of chunks that lie side by side along z; all around them must be made."""
+        (x, z), last = strip[0], strip[-1][1]
+        low = min(self._layers[chunk][0] for chunk in strip)
+        around = [(x + dx, i) for dx in (-1, 0, 1) for i in range(z - 1, last + 2)]
+        box_field.build(
+            self.blocks,
+            self.layer_radius,
+            self.box,
+            x * CHUNK,
+            (x + 1) * CHUNK,
+            z * CHUNK,
+            (last + 1) * CHUNK,
+            low,
+            self.ceiling(around),
+        )
+        self._ready.update(strip)
+
+
+def _chunks_of(xs: Span, zs: Span, margin: int) -> list[Chunk]:
+    """The chunks that have columns within a margin of a rectangle."""
+    first_x, last_x = (xs[0] - margin) // CHUNK, (xs[1] - 1 + margin) // CHUNK
+    first_z, last_z = (zs[0] - margin) // CHUNK, (zs[1] - 1 + margin) // CHUNK
+    return [(x, z) for x in range(first_x, last_x + 1) for z in range(first_z, last_z + 1)]
+
+
+def _strips(chunks: Collection[Chunk]) -> Iterator[list[Chunk]]:
+    """Chunks in groups that lie side by side along z: fields of a group take less time together."""
+    strip: list[Chunk] = []
+    for chunk in sorted(chunks):
+        if strip and chunk != (strip[-1][0], strip[-1][1] + 1):
+            yield strip
+            strip = []
+        strip.append(chunk)
+    if strip:
+        yield strip

@@ -1,0 +1,213 @@
+"""A trained policy in a loop of one's own, without Ray being started (docs/inference.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from rllib_minestudio.errors import InvalidBatchError
+from rllib_minestudio.evaluation.module_loading import load_module
+from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.rollout import RolloutSession
+from rllib_minestudio.observations import IMAGE, Part, flattened, nested
+
+
+class Policy:
+    """Acts step by step and remembers what it has seen, in one environment or in several.
+
+    Attributes:
+        module: The RLModule, for what else is to be done with it.
+
+    Example:
+        >>> policy = Policy.load("package:hunter_nano")
+        >>> observation, _ = env.reset()
+        >>> policy.reset()
+        >>> observation, *_ = env.step(policy.act(observation))
+    """
+
+    def __init__(
+        self, module: RecurrentRLModule, *, deterministic: bool = False, seed: int | None = None
+    ) -> None:
+        """Let a module act.
+
+        Args:
+            module: The policy.
+            deterministic: Take the most probable action instead of sampling. Sampling is what the
+                policy did in training, and what its returns were measured with; without it, some
+                policies do badly.
+            seed: Of the sampled actions; None draws one.
+        """
+        self.module = module
+        self._deterministic = deterministic
+        self._random = np.random.default_rng(seed)
+        self._parts = module.observation_parts
+        self._shapes = {name: module.action_space[name].shape for name in module.action_space}
+        self._session: RolloutSession | None = None
+        self._session_envs = 0
+        self._begins: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        env: gym.Env | gym.vector.VectorEnv | None = None,
+        *,
+        deterministic: bool = False,
+        seed: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> Policy:
+        """Load a policy of any class; nothing in the checkpoint is run, and Ray is not started.
+
+        Args:
+            source: A checkpoint, or the folder of a trial, a run or an experiment; `latest` or
+                `best` behind such a folder; `package:hunter_nano`; a folder with `config.json` and
+                `model.safetensors` (MineStudio's on Hugging Face) or its id; what `rllib model
+                export` wrote; or any other form of docs/vpt.md.
+            env: What it is to act in. Only policies other than VPT may need it, for its spaces, if
+                their checkpoint does not tell them; it is otherwise checked to fit VPT.
+            deterministic: Take the most probable action instead of sampling (see `__init__`).
+            seed: Of the sampled actions; None draws one.
+            device: Where the network computes.
+
+        Raises:
+            CheckpointMismatchError: There is no such policy, or it does not load.
+            CheckpointError: The checkpoint is damaged.
+            InvalidOptionsError: The policy does not fit the environment.
+        """
+        module = load_module(source, env).to(device)
+        return cls(module, deterministic=deterministic, seed=seed)
+
+    def reset(self, begins: ArrayLike | None = None) -> None:
+        """Forget everything: the next observation begins an episode.
+
+        Args:
+            begins: (N,) bool, in which of N environments one does; None: in all. In vector
+                environments, the observation that `begins` is about is the one that a reset
+                returned: make them with `autoreset_mode=AutoresetMode.SAME_STEP`.
+
+        Raises:
+            InvalidBatchError: It is not of the environments that the policy acts in.
+        """
+        if begins is None:
+            self._begins = None
+        elif self._begins is not None:
+            given = np.asarray(begins)
+            if given.dtype != np.bool_ or given.shape != self._begins.shape:
+                raise InvalidBatchError(
+                    f"begins is {given.dtype} {given.shape}: it must be bool "
+                    f"{self._begins.shape}, one per environment."
+                )
+            self._begins |= given
+
+    def act(self, observation: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
+        """Return the action for an observation, or those for N environments' observations.
+
+        Args:
+            observation: Nested as the environment gives it; what the policy does not read is
+                ignored. Every part may have a leading axis of N environments.
+
+        Returns:
+            Per head the tokens, in the shape of the action space: (1,) for `MultiDiscrete([n])`,
+            () for `Discrete(n)`; with N environments behind an axis of N.
+
+        Raises:
+            InvalidBatchError: A part is missing, has another shape or dtype, or there are other
+                environments than at the step before.
+        """
+        batch, is_batch = _batch_of(observation, self._parts)
+        num_envs = len(next(iter(batch.values())))
+        begins = self._begins_of(num_envs)
+        uniform_bh = None
+        if not self._deterministic:
+            uniform_bh = self._on_device(self._random.random((num_envs, len(self._shapes))))
+        decision = self._session_of(num_envs).act(
+            nested({name: self._on_device(part) for name, part in batch.items()}),
+            self._on_device(begins),
+            explore=not self._deterministic,
+            uniform_bh=uniform_bh,
+        )
+        self._begins = np.zeros(num_envs, np.bool_)
+        leading = (num_envs,) if is_batch else ()
+        return {
+            name: tokens.cpu().numpy().reshape(leading + self._shapes[name])  # [N] -> the space's
+            for name, tokens in decision.actions.items()
+        }
+
+    def _begins_of(self, num_envs: int) -> NDArray[np.bool_]:
+        """Return in which environments the observation begins an episode.
+
+        Raises:
+            InvalidBatchError: They are not as many as at the step before.
+        """
+        if self._begins is None:
+            return np.ones(num_envs, np.bool_)
+        if len(self._begins) != num_envs:
+            raise InvalidBatchError(
+                f"The observation is of {num_envs} environment(s), but the step before was of "
+                f"{len(self._begins)}: call reset() first, which forgets their memories."
+            )
+        return self._begins
+
+    def _session_of(self, num_envs: int) -> RolloutSession:
+        """Return what acts in this many environments; its weights are laid out once."""
+        if self._session is None or self._session_envs != num_envs:
+            self._session = self.module.make_rollout_session(num_envs)
+            self._session_envs = num_envs
+        return self._session
+
+    def _on_device(self, array: NDArray) -> torch.Tensor:
+        # What comes out of shared memory may be read-only, which torch warns of.
+        return torch.from_numpy(np.require(array, requirements=("C", "W"))).to(self.module.device)
+
+
+def _batch_of(
+    observation: Mapping[str, Any], parts: Mapping[str, Part]
+) -> tuple[dict[str, NDArray], bool]:
+    """Return the parts that a policy reads, (N, ...) each, and whether N was given.
+
+    Raises:
+        InvalidBatchError: They are not what its space promises.
+    """
+    if not isinstance(observation, Mapping):
+        raise InvalidBatchError(
+            f"The observation is a {type(observation).__name__}: it must be a mapping with "
+            f"{', '.join(map(repr, parts))}."
+        )
+    flat = flattened(observation)
+    arrays: dict[str, NDArray] = {}
+    for name, part in parts.items():
+        if name not in flat:
+            raise InvalidBatchError(
+                f"The observation has no {name!r}, which the policy reads; it has "
+                f"{', '.join(map(repr, flat)) or 'nothing'}."
+            )
+        arrays[name] = np.asarray(flat[name])
+        _check(name, arrays[name], part)
+    leading = {arrays[name].shape[: arrays[name].ndim - len(p.shape)] for name, p in parts.items()}
+    if len(leading) > 1:
+        shapes = ", ".join(f"{name!r} {array.shape}" for name, array in arrays.items())
+        raise InvalidBatchError(f"The observation's parts are of unequally many: {shapes}.")
+    if () not in leading:
+        return arrays, True
+    return {name: array[None] for name, array in arrays.items()}, False
+
+
+def _check(name: str, array: NDArray, part: Part) -> None:
+    axes = array.ndim - len(part.shape)
+    if axes in (0, 1) and array.shape[axes:] == part.shape and array.dtype == part.dtype:
+        return
+    hint = ""
+    if name == IMAGE:
+        height, width, _ = part.shape
+        hint = f" The environment's obs_size must be [{width}, {height}] (width, height)."
+    batch = ", ".join(["N", *map(str, part.shape)])
+    raise InvalidBatchError(
+        f"The observation's {name!r} is {array.dtype} {array.shape}: the policy reads "
+        f"{part.dtype} {part.shape}, or ({batch}) of N environments.{hint}"
+    )

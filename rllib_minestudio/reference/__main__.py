@@ -1,0 +1,20 @@
+"""Writes the generated pages: `python -m rllib_minestudio.reference docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rllib_minestudio.reference.pages import PAGES
+
+
+def write(folder: Path) -> None:
+    """Write every page into a folder that exists."""
+    for name, page in PAGES.items():
+        (folder / name).write_text(page())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit("usage: python -m rllib_minestudio.reference FOLDER (such as docs)")
+    write(Path(sys.argv[1]))

@@ -1,0 +1,78 @@
+"""docs/experiment_options.md: every key of an experiment file."""
+
+from __future__ import annotations
+
+from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.experiments.reading.evaluation_section import RLLIB_NAMES
+from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS, Experiment
+from rllib_minestudio.experiments.reading.small_sections import (
+    CheckpointOptions,
+    SummaryOptions,
+)
+from rllib_minestudio.reference.tables import dataclass_table, in_yaml
+
+_INTRODUCTION = """\
+# Keys of an experiment file
+
+A YAML file holds one or more experiments, each under the name of its results folder:
+
+```yaml
+cow:
+  run: MineStudioPPO
+  env: MineStudioEnv
+  stop: {time_total_s: 720}
+  config: {lr: 1e-3, env_config: {obs_size: [64, 64]}}
+```
+
+The keys of `config` are in [options.md](options.md) and [rllib.md](rllib.md), those of
+`config.env_config` in [env_options.md](env_options.md), what `stop` accepts in
+[metrics.md](metrics.md), and what `trackers` accepts in [trackers.md](trackers.md).
+
+This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+"""
+
+_EVALUATION = """\
+See [evaluation.md](evaluation.md#during-training). In Python, four keys are settings of RLlib ({});
+the others are keys of `evaluation_options`.
+"""
+
+_OF_RLLIB = {
+    "interval": (None, "integer", "Iterations from one evaluation to the next; required."),
+    "workers": (0, "integer", "Env runners for evaluation only; 0 plays in the driver."),
+    "parallel": (
+        False,
+        "true or false",
+        "Whether to evaluate during the next iteration, not before it; needs remote learners.",
+    ),
+}
+"""Keys of the section `evaluation` that RLlib has options for: default, values, sentence."""
+
+
+def page() -> str:
+    """Return docs/experiment_options.md."""
+    rllibs = ", ".join(f"`{key}`: `{name}`" for key, name in RLLIB_NAMES.items())
+    own = [option for option in Experiment.__dataclass_fields__ if option not in EXPERIMENT_KEYS]
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            dataclass_table(Experiment, without=own),
+            "## `checkpoint_config`\n",
+            "See [checkpoints.md](checkpoints.md).\n",
+            dataclass_table(CheckpointOptions),
+            "## `summary`\n",
+            dataclass_table(SummaryOptions),
+            "## `evaluation`\n",
+            _EVALUATION.format(rllibs),
+            dataclass_table(
+                EvaluationOptions,
+                more=[
+                    (key, "" if default is None else in_yaml(default), kind, sentence)
+                    for key, (default, kind, sentence) in _OF_RLLIB.items()
+                ],
+            ),
+            "## `evaluation.record`\n",
+            "`record: true` records with the defaults, into the trial's folder.\n",
+            dataclass_table(RecorderOptions),
+        ]
+    )

@@ -1,0 +1,40 @@
+"""The project's Markdown, as the tests of docs read it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "benchmarks" / "RESULTS.md",
+    *sorted(DOCS.glob("*.md")),
+    *sorted(ROOT.glob("rllib_minestudio/priors/*/README.md")),
+]
+
+_FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of a language, in order."""
+    return [block for _, name, block in _FENCE.findall(text) if name == language]
+
+
+def without_code(text: str) -> str:
+    """A page without fenced blocks and code spans, in which nothing is a link or a heading."""
+    return re.sub(r"`[^`\n]+`", "`code`", _FENCE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    seen: Counter[str] = Counter()
+    found = set()
+    for heading in re.findall(r"^#{1,6} +(.+?) *$", _FENCE.sub("", text), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found

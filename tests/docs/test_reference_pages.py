@@ -1,0 +1,77 @@
+"""The generated pages are what the code says; an option without a description is an error."""
+
+from dataclasses import dataclass, fields
+
+import pytest
+
+from rllib_minestudio.cli.main import COMMANDS
+from rllib_minestudio.env.callbacks import CALLBACKS
+from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.experiments.reading.evaluation_section import RLLIB_NAMES
+from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS
+from rllib_minestudio.reference import experiments
+from rllib_minestudio.reference.pages import PAGES
+from rllib_minestudio.reference.tables import dataclass_table, described, signature_table, values
+from tests.docs.pages import DOCS
+
+
+# test_options_page.py has options.md.
+@pytest.mark.parametrize("name", sorted(PAGES.keys() - {"options.md"}))
+def test_the_page_is_what_the_code_says(name):
+    again = "python -m rllib_minestudio.reference docs"
+    assert (DOCS / name).read_text() == PAGES[name](), f"generate it again: {again}"
+
+
+def test_nothing_is_left_out():
+    environment = PAGES["env_options.md"]()
+    for option in fields(EnvOptions):
+        listed = f"| `{option.name}` |" in environment
+        assert listed is (option.name not in ("worker_index", "vector_index")), option.name
+    callbacks, commands = PAGES["callback_options.md"](), PAGES["commands.md"]()
+    assert all(f"\n## {name}\n" in callbacks for name in CALLBACKS)
+    assert all(f"\n## rllib {name}" in commands for name in COMMANDS)
+    keys = PAGES["experiment_options.md"]()
+    assert all(f"| `{key}` |" in keys for key in (*EXPERIMENT_KEYS, *RLLIB_NAMES))
+    assert {*experiments._OF_RLLIB, "episodes"} == set(RLLIB_NAMES)
+
+
+@dataclass
+class Options:
+    """Some.
+
+    Attributes:
+        told: What it does,
+            on two lines.
+    """
+
+    told: int = 1
+    untold: str | None = None
+
+
+def test_an_option_without_a_description_is_an_error():
+    with pytest.raises(LookupError, match="Options: the docstring does not say what 'untold' is"):
+        dataclass_table(Options)
+    assert "| `told` | `1` | integer | What it does, on two lines. |" in dataclass_table(
+        Options, without=["untold"]
+    )
+
+    class Constructed:
+        def __init__(self, size: int, *, name: str = "a") -> None:
+            """Build it.
+
+            Args:
+                size: How large | small.
+            """
+
+    with pytest.raises(LookupError, match=r"Constructed: .* 'name'"):
+        signature_table(Constructed.__init__, "Constructed")
+
+
+def test_docstrings_and_types_are_put_into_words():
+    told = described("Text.\n\nArgs:\n    a: One.\n    **b: Two,\n        more.\n\nRaises:\n    E")
+    assert told == {"a": "One.", "b": "Two, more."}
+    assert described(None) == {}
+    assert values(tuple[int, int]) == "list of 2 integers"
+    assert values(str | None) == "text, or null"
+    assert values(dict[str, int]) == "mapping"
+    assert values(list[int] | dict[str, int]) == "list, or mapping"

@@ -1,0 +1,119 @@
+"""Ctrl-C: what was trained is saved, and the run goes on from there."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from ray import tune
+from ray.train._internal.checkpoint_manager import _CheckpointManager
+from ray.tune.experiment import Trial
+
+from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
+from rllib_minestudio.experiments.running import interrupt as module
+from rllib_minestudio.experiments.running.interrupt import SAVING, SaveOnInterrupt
+from tests.cli.command import TINY, finished, rllib
+
+SHARED = tune.CheckpointConfig(checkpoint_frequency=0)
+
+
+def trial(name, status=Trial.RUNNING):
+    metadata = SimpleNamespace(checkpoint_manager=_CheckpointManager(SHARED))
+    return SimpleNamespace(trial_id=name, status=status, run_metadata=metadata)
+
+
+def save_intervals(trials):
+    managers = (trial.run_metadata.checkpoint_manager for trial in trials)
+    return [manager.checkpoint_config.checkpoint_frequency for manager in managers]
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """The signals that were sent to Tune."""
+    sent = []
+    monkeypatch.setattr(module.signal, "raise_signal", sent.append)
+    return sent
+
+
+def test_the_run_ends_when_every_trial_that_trains_has_saved(ended, capsys):
+    interrupt = SaveOnInterrupt()
+    trials = [trial("a"), trial("b"), trial("waits", Trial.PENDING)]
+    interrupt.on_step_begin(0, trials)
+    assert ended == []
+    with interrupt.listening():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert interrupt.requested
+    interrupt.on_step_begin(1, trials)
+    assert SAVING in capsys.readouterr().out
+    assert save_intervals(trials) == [1, 1, 1]  # the next iteration is saved
+    interrupt.on_trial_save(2, trials, trials[0])
+    assert save_intervals(trials) == [0, 1, 1]
+    interrupt.on_step_begin(3, trials)
+    assert ended == []
+    trials[1].status = Trial.ERROR  # a trial that fails has nothing to wait for
+    interrupt.on_step_begin(4, trials)
+    assert ended == [signal.SIGUSR1]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_second_time_ends_at_once_and_python_is_as_it_was_afterwards():
+    before = signal.getsignal(signal.SIGINT)
+    interrupt = SaveOnInterrupt()
+    with pytest.raises(KeyboardInterrupt), interrupt.listening():
+        assert os.environ["TUNE_DISABLE_SIGINT_HANDLER"] == "1"
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "TUNE_DISABLE_SIGINT_HANDLER" not in os.environ
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheduler", "at_end"), [({}, True), ({"asha": {"grace_period": 1, "max_t": 10**9}}, False)]
+)
+def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, scheduler, at_end):
+    experiment = copy.deepcopy(TINY)
+    tiny = experiment["tiny"]
+    tiny["summary"] = {"random_policy_episodes": 0, "video_episodes": 0}
+    tiny["checkpoint_config"] = {"save_interval": 0, "checkpoint_at_end": at_end}
+    tiny["scheduler"] = scheduler
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
+    # Of a group of its own, all of which gets the signal, as from a terminal.
+    rllib_train = (sys.executable, "-m", "rllib_minestudio.cli.main", "train", "file", "tiny.yaml")
+    process = subprocess.Popen(
+        [*rllib_train, "--stop", "training_iteration=100000"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    printed = []
+    for line in process.stdout:
+        printed.append(line)
+        if "steps/s" in line:
+            break
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)
+    rest, _ = process.communicate(timeout=120)
+    output = "".join(printed) + rest
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert SAVING in output
+    (folder,) = tmp_path.glob("results/tiny/*/MineStudioPPO_*")
+    (saved,) = complete_checkpoints(folder)
+    iteration = saved.record.iteration
+    assert f"saved: iteration {iteration}, {iteration * 64:,} steps: {saved.folder}" in output
+
+    stop = ["--stop", f"training_iteration={iteration + 1}"]
+    status, output = finished(rllib(tmp_path, "--resume", *stop))
+    assert status == 0, output
+    assert f"going on from iteration {iteration}, {iteration * 64:,} steps: " in output
+    assert f"iteration {iteration + 1:4d} " in output
+    status, output = finished(rllib(tmp_path, "--resume", *stop))
+    assert status == 0 and "nothing to resume: " in output
