@@ -39,7 +39,7 @@ def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
     assert len(summary["random_policy"]["returns"]) == 2
     assert os.path.isdir(summary["best"]["checkpoint"])
     assert (run / "learning_curve.png").stat().st_size > 0
-    (trial,) = run.glob("MineStudioPPO_*")
+    (trial,) = run.glob("MineStudioPPO_?????_00000_2*")
     assert (trial / "kept" / "iteration_000003" / "record.yaml").is_file()
     assert (trial / "best" / "record.yaml").is_file()
     for video in (run / "agent.mp4", trial / "videos" / "iteration_000004.mp4"):

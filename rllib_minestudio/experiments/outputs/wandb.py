@@ -1,7 +1,8 @@
 """Weights & Biases through Tune's logger, with videos and the identity of the code."""
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,18 @@ class WeightsAndBiases(WandbLoggerCallback):
             number = (trial.last_result or {}).get("training_iteration", 0)
             super().log_trial_result(0, trial, {"training_iteration": number, **last})
         super().log_trial_end(trial, failed)
+
+    def on_experiment_end(self, trials: Sequence[Any], **info: Any) -> None:
+        """Wait for W&B's processes, and bring what they wrote last to the trials' folders.
+
+        Tune copies from its staging folder for the last time before these processes have ended,
+        so that an offline run could lack its last video.
+        """
+        super().on_experiment_end(list(trials), **info)
+        for trial in trials:
+            written = Path(trial.local_path, "wandb")
+            if written.is_dir():
+                shutil.copytree(written, Path(trial.path, "wandb"), dirs_exist_ok=True)
 
     def _new_videos(self, trial: Any) -> dict[str, Any]:
         """Return the newest of the new videos as W&B's object, with the iteration it shows."""

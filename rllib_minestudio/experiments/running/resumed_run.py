@@ -17,7 +17,7 @@ from rllib_minestudio.console import stdout
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, StopAt, metric
 from rllib_minestudio.experiments.reading.scheduler import make_scheduler
 from rllib_minestudio.experiments.running.resume import config_change
-from rllib_minestudio.experiments.running.trial_names import trial_folder
+from rllib_minestudio.experiments.running.trial_names import trial_folder, trial_name
 from rllib_minestudio.experiments.running.tune_state import (
     ContinueTrials,
     catch_up,
@@ -114,6 +114,7 @@ def go_on(
         config=plan.space,
         num_samples=plan.num_samples,
         scheduler=make_scheduler(plan.scheduler),
+        trial_name_creator=trial_name,
         trial_dirname_creator=trial_folder,
         name=folder.name,
         storage_path=str(folder.parent),

@@ -1,4 +1,4 @@
-"""Names of the trials' folders, which tell the settings that a search gave them."""
+"""Names of trials and of their folders, which tell the settings that a search gave them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ LONGEST = 130
 """Characters of a name without its date, as in Tune's own."""
 
 
+def trial_name(trial: Any) -> str:
+    """Return what a trial is called in tables and messages.
+
+    Tune's own names hold the environment, for which its class has been replaced by a placeholder
+    (`('__ref_ph', 'c2960e0c')`) when they are made.
+
+    Args:
+        trial: Tune's.
+    """
+    return f"{trial.trainable_name}_{trial.trial_id}"
+
+
 def trial_folder(trial: Any) -> str:
     """Return the name of a trial's folder.
 
@@ -20,6 +32,6 @@ def trial_folder(trial: Any) -> str:
         trial: Tune's.
     """
     settings = [f"{path}={short(value)}" for path, value in (trial.evaluated_params or {}).items()]
-    name = "_".join([str(trial), ",".join(settings)] if settings else [str(trial)])
+    name = "_".join([trial_name(trial), *([",".join(settings)] if settings else [])])
     # What folders cannot be called; Tune replaces the rest of it.
     return f"{name.replace('/', '.')[:LONGEST]}_{datetime.now():%Y-%m-%d_%H-%M-%S}"

@@ -169,7 +169,7 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
 
     from rllib_minestudio.experiments.outputs.result_metrics import StopAt
     from rllib_minestudio.experiments.reading.scheduler import make_scheduler
-    from rllib_minestudio.experiments.running.trial_names import trial_folder
+    from rllib_minestudio.experiments.running.trial_names import trial_folder, trial_name
 
     return tune.Tuner(
         plan.algorithm,
@@ -179,6 +179,7 @@ def _tuner(plan: Any, folder: Path, callbacks: list[Any]) -> Any:
             scheduler=make_scheduler(plan.scheduler),
             # The same seed draws the same settings.
             search_alg=BasicVariantGenerator(random_state=plan.example.seed),
+            trial_name_creator=trial_name,
             trial_dirname_creator=trial_folder,
         ),
         run_config=tune.RunConfig(

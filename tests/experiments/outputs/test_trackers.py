@@ -9,10 +9,12 @@ from types import SimpleNamespace
 import av
 import numpy as np
 import pytest
+from ray.air.integrations.wandb import WandbLoggerCallback
 
 from rllib_minestudio.experiments.outputs.tensorboard import TAG, TensorBoard, encode_gif
 from rllib_minestudio.experiments.outputs.trackers import tracker_problems
 from rllib_minestudio.experiments.outputs.videos import NewVideos
+from rllib_minestudio.experiments.outputs.wandb import WeightsAndBiases
 from rllib_minestudio.recordings.video import VideoWriter
 from tests.experiments.outputs.event_files import read_events
 
@@ -163,3 +165,22 @@ def test_videos_under_the_names_of_unfinished_files_are_not_told(tmp_path):
     (tmp_path / "videos" / ".iteration_000010.mp4.77.partial").touch()
     (tmp_path / "videos" / ".weights_000010").mkdir()
     assert NewVideos().of(TrialFacts(tmp_path)) == []
+
+
+def test_what_wandb_writes_last_comes_to_the_trials_folder(tmp_path, monkeypatch):
+    staged, stored = tmp_path / "staged", tmp_path / "stored"
+    trial = SimpleNamespace(local_path=str(staged), path=str(stored))
+    (stored / "wandb" / "offline-run-1").mkdir(parents=True)
+
+    def its_processes_end(self, trials, **info):
+        """W&B's process writes the last video when Tune has copied for the last time."""
+        folder = staged / "wandb" / "offline-run-1" / "files"
+        folder.mkdir(parents=True)
+        (folder / "agent_4.mp4").write_bytes(b"frames")
+        (staged / "wandb" / "latest-run").symlink_to("offline-run-1")
+
+    monkeypatch.setattr(WandbLoggerCallback, "on_experiment_end", its_processes_end)
+    logger = WeightsAndBiases({"project": "cows"}, identity={}, many_trials=False)
+    logger.on_experiment_end([trial])
+    for name in ("offline-run-1", "latest-run"):
+        assert (stored / "wandb" / name / "files" / "agent_4.mp4").read_bytes() == b"frames"
