@@ -1,10 +1,10 @@
 """What a process is doing within an iteration, for whoever watches the run from another process.
 
 An iteration may take minutes, and reports nothing to Tune until it ends. Meanwhile each process
-keeps an entry in the key-value store of Ray's control service (GCS): the algorithm under its
-trial's id, env runners and learners of their own under their actors' ids. The algorithm says in
-which stage it is, and for which actors it waits; whoever does the work says in detail how far that
-is. `activity_of` puts the two together.
+keeps an entry in the key-value store of Ray's control service (GCS): the algorithm under the name
+of its trial's folder, env runners and learners of their own under their actors' ids. The algorithm
+says in which stage it is, and for which actors it waits; whoever does the work says in detail how
+far that is. `activity_of` puts the two together.
 
 It works as logging does: `stage` and `detail` cost nothing where nobody asked (`publish_as`).
 """
@@ -24,9 +24,6 @@ NAMESPACE = "rllib_minestudio_activity"
 SECONDS_BETWEEN_DETAILS = 0.5
 """Writing takes a fraction of a millisecond, and so may a step of the environments."""
 
-NO_TRIAL = "default"
-"""What Tune's `Trainable.trial_id` is outside of Tune."""
-
 _key: str | None = None
 _entry: dict[str, Any] = {}
 _written_at = 0.0
@@ -36,11 +33,32 @@ def publish_as(key: str | None) -> None:
     """Let this process tell what it is doing.
 
     Args:
-        key: A trial's or an actor's id; None or `NO_TRIAL` tells nothing from now on.
+        key: Of a trial (`key_of_trial`), or an actor's id; None tells nothing from now on.
     """
     global _key
-    _key = None if key == NO_TRIAL else key
+    _key = key
     _entry.clear()
+
+
+def publish_as_trial(storage: Any) -> None:
+    """Let this process, which runs a trial of Tune's, tell what it is doing.
+
+    The folder stands for the trial: RLlib drops the trial's id on its way to the algorithm
+    (`AlgorithmConfig.update_from_dict`).
+
+    Args:
+        storage: Tune's `StorageContext`; None outside of Tune, where nobody watches.
+    """
+    publish_as(None if storage is None else storage.trial_dir_name)
+
+
+def key_of_trial(trial: Any) -> str:
+    """Return the key under which a trial's process tells what it is doing.
+
+    Args:
+        trial: Tune's.
+    """
+    return str(trial.storage.trial_dir_name)
 
 
 def publish_as_actor() -> None:

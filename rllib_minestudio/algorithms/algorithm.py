@@ -67,7 +67,7 @@ class MineStudioPPO(PolicyAccess):
     def setup(self, config: MineStudioPPOConfig) -> None:
         """Build env runners and learner (RLlib), and what stands between them."""
         share_cores(config.cpus_of_other_processes)
-        activity.publish_as(self.trial_id)
+        activity.publish_as_trial(self._storage)
         activity.stage("starting env runners and learners")
         super().setup(config)
         self.episode_statistics = EpisodeStatistics(self.config.metrics_num_episodes_for_smoothing)

@@ -40,9 +40,9 @@ def test_a_stage_shows_the_details_of_the_actor_that_is_waited_for(told):
 
 
 def test_nothing_is_told_where_nobody_asked(local_ray):
-    activity.publish_as(activity.NO_TRIAL)
+    activity.publish_as_trial(None)
     activity.stage("learning")
-    assert activity.activity_of(activity.NO_TRIAL) == ""
+    assert activity.activity_of("None") == ""
 
 
 def test_an_iteration_in_one_process_tells_its_stages_in_order(told, make_config, monkeypatch):

@@ -8,6 +8,7 @@ from ray import tune
 
 import rllib_minestudio  # noqa: F401  (makes the algorithms' names known to Tune)
 from rllib_minestudio import MineStudioPPO
+from rllib_minestudio.algorithms.activity import activity_of, key_of_trial
 from tests.rllib_contract.researcher import AuxiliaryLearner, as_a_researcher, population
 
 MODULE = "default_policy"
@@ -90,21 +91,37 @@ def test_a_checkpoint_brings_back_callbacks_learner_and_policy(local_ray, make_c
     assert result["learners"][MODULE]["weights_version"] == 2
 
 
+class Watch(tune.Callback):
+    """Notes what the trials of a search tell of themselves, as the progress lines show it."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def on_step_begin(self, iteration, trials, **info):
+        self.seen |= {activity_of(key_of_trial(trial)).partition(" (")[0] for trial in trials}
+
+
 def test_a_population_changes_the_optimizers_options_and_goes_on_from_checkpoints(
     local_ray, make_config, tmp_path
 ):
     config = as_a_researcher(make_config(kl_decay=1.0, num_epochs=1, lr=2e-3, kl_coeff=0.003))
     config.training(weight_decay=0.0, fragments_per_iteration=8)
     config.debugging(seed=tune.grid_search([1, 2]))
+    watch = Watch()
     results = tune.Tuner(
         "MineStudioPPO",
         param_space=config,
         tune_config=tune.TuneConfig(scheduler=population(interval=1), reuse_actors=False),
         run_config=tune.RunConfig(
-            stop={"training_iteration": 2}, storage_path=str(tmp_path), name="search", verbose=0
+            stop={"training_iteration": 2},
+            storage_path=str(tmp_path),
+            name="search",
+            verbose=0,
+            callbacks=[watch],
         ),
     ).fit()
     assert not results.errors
+    assert "starting env runners and learners" in watch.seen
     changed = 0
     for result in results:
         history = result.metrics_dataframe.sort_values("training_iteration")

@@ -38,7 +38,7 @@ class MineStudioBC(BC):
 
     def setup(self, config: MineStudioBCConfig) -> None:
         """Build the learner (RLlib), and say so to those who watch."""
-        activity.publish_as(self.trial_id)
+        activity.publish_as_trial(self._storage)
         activity.stage("reading demonstrations, starting the learner")
         super().setup(config)
 

@@ -9,7 +9,7 @@ from ray import tune
 from ray.tune.experiment import Trial
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rllib_minestudio.algorithms.activity import activity_of
+from rllib_minestudio.algorithms.activity import activity_of, key_of_trial
 from rllib_minestudio.console import SECONDS_BETWEEN_MESSAGES, clock, rounded, short, stdout
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, metric
 from rllib_minestudio.experiments.reading.search_space import value_at
@@ -179,7 +179,7 @@ class TrainingProgress(tune.Callback):
         under_way += [trial for trial in trials if trial.status == Trial.PENDING]
         for trial in under_way[:MOST_WATCHED]:
             since = self._last_result.setdefault(trial.trial_id, now)
-            doing = activity_of(trial.trial_id)
+            doing = activity_of(key_of_trial(trial))
             if not doing and trial is under_way[0]:
                 doing = "starting its process"
             if doing:

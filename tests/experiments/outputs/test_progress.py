@@ -83,7 +83,13 @@ class Trials:
     def __init__(self, monkeypatch):
         names = {"a": Trial.RUNNING, "b": Trial.PENDING}
         self.all = [
-            SimpleNamespace(trial_id=name, status=status, last_result={}, config={"lr": name})
+            SimpleNamespace(
+                trial_id=name,
+                storage=SimpleNamespace(trial_dir_name=name),
+                status=status,
+                last_result={},
+                config={"lr": name},
+            )
             for name, status in names.items()
         ]
         self.doing = {"a": "collecting: fragment 5 of 32", "b": ""}
