@@ -27,7 +27,7 @@ are unpickled, which executes what their writer wanted: evaluate only those that
 EXAMPLES = """\
 examples:
   rllib evaluate results/cow/best --episodes 100 --filter "kill_entity:cow>=3"
-  rllib evaluate package:hunter_nano --episodes 20 --record out/ --pov --overlay --only success
+  rllib evaluate package:hunter_nano --episodes 20 --record out/ --overlay --only success
   rllib evaluate CHECKPOINT --workers 4 --compare OLD_CHECKPOINT
   rllib evaluate tuned_examples/inference_vpt.yaml --episodes 20
 
@@ -84,7 +84,12 @@ def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
         default="episodes",
         help="episodes, or for MineStudio: minestudio (as its inference) or minestudio-dataset",
     )
-    parser.add_argument("--pov", action="store_true", help="record at render_size")
+    parser.add_argument(
+        "--source",
+        default="pov",
+        help="what is recorded: pov, frames at render_size, or observation, those that the policy "
+        "sees, for cloning (default: pov)",
+    )
     parser.add_argument("--overlay", action="store_true", help="write actions and rewards on it")
     parser.add_argument(
         "--kl-to",
@@ -128,7 +133,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         options["record"] = {
             "folder": arguments.record,
             "format": arguments.format,
-            "source": "pov" if arguments.pov else "observation",
+            "source": arguments.source,
             "overlay": arguments.overlay,
             "media": arguments.media,
             "fps": arguments.fps,

@@ -179,6 +179,19 @@ class ActionMapper:
         env_action["camera"] = self._camera_degrees[token].copy()
         return env_action
 
+    def keys_of(self, action: Mapping[str, Any]) -> EnvAction:
+        """Return what the game is told by an action in either form: every key, and the camera.
+
+        Args:
+            action: Tokens, or keys as in `to_env`, of which some may be missing.
+
+        Raises:
+            InvalidActionError: If a token is missing, not an integer, or out of range.
+        """
+        if "buttons" in action:
+            return self.to_env(*self.parse(action))
+        return {**dict.fromkeys(KEYS, 0), "camera": np.zeros(2), **action}
+
     def from_env(self, env_action: Mapping[str, Any]) -> tuple[int, int]:
         """Encode an environment action as the nearest pair of tokens.
 

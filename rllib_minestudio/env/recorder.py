@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.actions import KEYS, ActionMapper
+from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.recorder_options import DATASET, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
@@ -157,7 +157,7 @@ class EpisodeRecorder(gym.Wrapper):
         action, reward, terminated, truncated = outcome
         self._steps += 1
         if self._options.is_minestudios:
-            action = self._keys(action)
+            action = self._mapper.keys_of(action)
         lines = self._lines(action, reward, extras) if self._options.overlay else None
         frame = self._frame(obs, lines)
         seen = self._seen
@@ -227,15 +227,9 @@ class EpisodeRecorder(gym.Wrapper):
         """What the overlay says about the step that led to the frame."""
         return [
             f"step {self._steps}   reward {reward:g}   return {self._return:g}",
-            *action_lines(self._keys(action)),
+            *action_lines(self._mapper.keys_of(action)),
             *(f"{name} {value:.3f}" for name, value in extras.items()),
         ]
-
-    def _keys(self, action: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the game was told: every key, and the camera."""
-        if "buttons" in action:
-            return self._mapper.to_env(*self._mapper.parse(action))
-        return {**dict.fromkeys(KEYS, 0), "camera": np.zeros(2), **action}
 
     def _check_size(self) -> None:
         env_options = getattr(self.env.unwrapped, "options", None)

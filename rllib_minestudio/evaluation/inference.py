@@ -22,7 +22,9 @@ class Policy:
     """Acts step by step and remembers what it has seen, in one environment or in several.
 
     Attributes:
-        module: The RLModule, for what else is to be done with it.
+        module: The RLModule.
+        value: What the policy expected at the last observation: the discounted return from there
+            on, in the task's units; float32, () or (N,). None before the first.
 
     Example:
         >>> policy = Policy.load("package:hunter_nano")
@@ -51,6 +53,7 @@ class Policy:
         self._session: RolloutSession | None = None
         self._session_envs = 0
         self._begins: NDArray[np.bool_] | None = None
+        self.value: NDArray[np.float32] | None = None
 
     @classmethod
     def load(
@@ -134,6 +137,7 @@ class Policy:
         )
         self._begins = np.zeros(num_envs, np.bool_)
         leading = (num_envs,) if is_batch else ()
+        self.value = decision.value_b.float().cpu().numpy().reshape(leading)
         return {
             name: tokens.cpu().numpy().reshape(leading + self._shapes[name])  # [N] -> the space's
             for name, tokens in decision.actions.items()

@@ -23,6 +23,10 @@ MANY = 3
 """From so many curves on, their labels stand beside the plot."""
 
 
+FAR_BELOW = 1.5
+"""A level more than so many times as high as all curves would press them to the bottom."""
+
+
 @dataclass(frozen=True)
 class LearningCurve:
     """Mean episode return over time, of one run or of several that differ by chance only.
@@ -31,7 +35,8 @@ class LearningCurve:
         label: What tells it from the other curves of a picture.
         env_steps: Environment steps sampled so far, at each point.
         returns: Mean return of the recent episodes, at each point.
-        lowest: Of the runs that `returns` is the mean of, at each point; None for one run.
+        lowest: Of what `returns` is the mean of, at each point: episodes of one run, or means of
+            several runs; None if it is not known.
         highest: The same.
     """
 
@@ -67,6 +72,7 @@ def draw(
     path: Path,
     random_policy: float | None = None,
     window: int | None = None,
+    highest_possible: float | None = None,
 ) -> None:
     """Write learning curves as a PNG file.
 
@@ -76,6 +82,8 @@ def draw(
         path: Where to; its folder must exist.
         random_policy: Mean return of the random policy, drawn as a level; None leaves it out.
         window: Of how many of the last episodes each return is the mean; None does not say.
+        highest_possible: Return that no episode exceeds, drawn as a level unless the curves are far
+            below it, where the legend names it; None leaves it out.
     """
     many = len(curves) >= MANY
     figure = Figure(figsize=(9.0 if many else 7.0, 4.0), dpi=120, layout="constrained")
@@ -90,6 +98,12 @@ def draw(
     if random_policy is not None:
         label = f"random policy ({random_policy:.2f})"
         axes.axhline(random_policy, color="#777777", linestyle="--", label=label)
+    if highest_possible is not None:
+        label = f"maximum ({highest_possible:g})"
+        if highest_possible <= FAR_BELOW * max(float(np.max(_highest(curve))) for curve in curves):
+            axes.axhline(highest_possible, color="#777777", linestyle=":", label=label)
+        else:
+            axes.plot([], [], " ", label=label)
     axes.set_title(title, loc="left")
     axes.set_xlabel("environment steps")
     axes.set_ylabel("episode return" + (f"\nmean of the last {window}" if window else ""))
@@ -109,3 +123,7 @@ def draw(
 
 def _lowest(curve: LearningCurve) -> Sequence[float]:
     return curve.returns if curve.lowest is None else curve.lowest
+
+
+def _highest(curve: LearningCurve) -> Sequence[float]:
+    return curve.returns if curve.highest is None else curve.highest

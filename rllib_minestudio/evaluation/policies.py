@@ -4,10 +4,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import gymnasium as gym
-import numpy as np
 
 from rllib_minestudio.env.agents.scripted import Agent
-from rllib_minestudio.recordings.video import VideoWriter
 
 
 class Player(Protocol):
@@ -42,7 +40,7 @@ def play_episodes(
     policy: Player,
     episodes: int,
     seed: int | None = None,
-    video: VideoWriter | None = None,
+    on_action: Callable[[Any, float], None] | None = None,
     on_episode: Callable[[int, float], None] | None = None,
 ) -> list[float]:
     """Play episodes from start to end, one after the other.
@@ -52,7 +50,8 @@ def play_episodes(
         policy: Chooses the actions.
         episodes: How many to play.
         seed: Seed of the first reset; None continues the environment's own sequence.
-        video: Receives a rendered frame of every step, if given.
+        on_action: Called with (action, return so far) before each step, while the environment still
+            shows what the action answers.
         on_episode: Called with (episodes finished, return of the last one).
 
     Returns:
@@ -64,9 +63,10 @@ def play_episodes(
         policy.reset()
         total, done = 0.0, False
         while not done:
-            if video is not None:
-                video.add(np.asarray(env.render()))
-            observation, reward, terminated, truncated, _ = env.step(policy.act(observation))
+            action = policy.act(observation)
+            if on_action is not None:
+                on_action(action, total)
+            observation, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             done = terminated or truncated
         returns.append(total)

@@ -211,7 +211,7 @@ def _options(config: AlgorithmConfig, folder: Path) -> EvaluationOptions:
     if record is True:
         record = {}
     if isinstance(record, dict):
-        record = {"folder": str(folder / "episodes"), **record}
+        record = {"folder": str(folder / "episodes"), "source": "pov", **record}
     explore = (config.evaluation_config or {}).get("explore", config.explore)
     return EvaluationOptions.from_mapping(
         {

@@ -1,6 +1,7 @@
 """The picture of a run, of a search, and of several seeds."""
 
 import numpy as np
+import pytest
 from matplotlib.axes import Axes
 
 from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw, mean_and_range
@@ -20,6 +21,25 @@ def test_the_picture_says_of_how_many_episodes_returns_are_means(tmp_path, monke
     draw("cow", [AGENT], tmp_path / "curve.png", window=20)
     draw("cow", [AGENT], tmp_path / "curve.png")
     assert labels == ["episode return\nmean of the last 20", "episode return"]
+
+
+@pytest.mark.parametrize(("highest", "lines"), [(2.5, 1), (30.0, 0)])
+def test_the_maximum_is_a_level_unless_it_would_press_the_curve_down(
+    tmp_path, monkeypatch, highest, lines
+):
+    levels, labels = [], []
+    level, legend = Axes.axhline, Axes.legend
+    monkeypatch.setattr(
+        Axes, "axhline", lambda self, y, **kw: levels.append(y) or level(self, y, **kw)
+    )
+    monkeypatch.setattr(
+        Axes,
+        "legend",
+        lambda self, **kw: labels.extend(self.get_legend_handles_labels()[1]) or legend(self, **kw),
+    )
+    draw("cow", [AGENT], tmp_path / "curve.png", highest_possible=highest)
+    assert levels == [highest] * lines
+    assert labels == ["agent", f"maximum ({highest:g})"]
 
 
 def test_a_single_negative_point_is_enough(tmp_path):

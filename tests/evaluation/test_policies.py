@@ -23,21 +23,21 @@ def env():
     env.close()
 
 
-class Frames(list):
-    """Takes frames as a video writer does."""
-
-    add = list.append
-
-
-def test_every_step_is_filmed_and_every_episode_reported(env):
-    video, reports = Frames(), []
+def test_every_action_and_every_episode_is_reported(env):
+    seen, reports = [], []
     policy = ScriptedPolicy(RandomAgent(0), env)
     returns = play_episodes(
-        env, policy, 2, seed=1, video=video, on_episode=lambda n, total: reports.append((n, total))
+        env,
+        policy,
+        2,
+        seed=1,
+        on_action=lambda action, total: seen.append((action, total, env.render().shape)),
+        on_episode=lambda n, total: reports.append((n, total)),
     )
     assert returns == [0.0, 0.0]
     assert reports == [(1, 0.0), (2, 0.0)]
-    assert [frame.shape for frame in video] == [(360, 640, 3)] * (2 * STEPS)
+    assert [(total, shape) for _, total, shape in seen] == [(0.0, (360, 640, 3))] * (2 * STEPS)
+    assert all("buttons" in action for action, _, _ in seen)
 
 
 def test_a_module_plays_with_a_fresh_memory_in_each_episode(env):

@@ -104,7 +104,7 @@ def test_an_evaluation_whose_recordings_fill_the_disk_keeps_its_numbers(disk_of,
         start(
             tmp_path,
             *("evaluate", "tiny.yaml", "--episodes", "12", "--record", str(disk.folder)),
-            *("--pov", "--crf", "0"),
+            *("--crf", "0"),
         )
     )
     assert status in (1, 2) and "bug of ours" not in text and "Traceback" not in text, text

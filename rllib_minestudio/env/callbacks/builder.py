@@ -75,16 +75,19 @@ def build_callbacks(specs: Sequence[Any]) -> list[Any]:
     return _checked_together(_for_each(specs, _build_one))
 
 
-def check_callbacks(specs: Sequence[Any]) -> None:
+def check_callbacks(specs: Sequence[Any]) -> list[Any]:
     """Check what `build_callbacks` takes, and build none of the users' classes.
 
     Their constructors may do anything, so that what these refuse is known only when an environment
     is built. Those of the built-in callbacks check and keep their arguments, and are called.
 
+    Returns:
+        Per spec the built-in callback, or the spec of another.
+
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
     """
-    _checked_together(_for_each(specs, _check_one))
+    return _checked_together(_for_each(specs, _check_one))
 
 
 def declaring_callbacks(specs: Sequence[Any]) -> list[Any]:

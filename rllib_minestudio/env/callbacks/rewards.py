@@ -85,6 +85,21 @@ class RewardsCallback(MinecraftCallback):
         self._counts = [0.0] * len(self._rules)
         self._times_paid: Counter[str] = Counter()
 
+    @property
+    def highest_return(self) -> float:
+        """What the rules pay for an episode at most: each identity's limit times its best rule."""
+        tasks = {rule.task for rule in self._rules}
+        return max((self._highest_return_of(task) for task in tasks), default=0.0)
+
+    def _highest_return_of(self, task: str | None) -> float:
+        paying = [rule for rule in self._rules if rule.task in (None, task)]
+        highest = 0.0
+        for identity in {rule.identity for rule in paying}:
+            rules = [rule for rule in paying if rule.identity == identity]
+            best = max(rule.reward for rule in rules)
+            highest += max(0.0, best) * max(rule.max_reward_times for rule in rules)
+        return highest
+
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Take the present counts as zero: a fast reset does not clear the game's statistics."""
         if TASK not in info and any(rule.task is not None for rule in self._rules):

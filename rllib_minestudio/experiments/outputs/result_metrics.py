@@ -8,6 +8,8 @@ from ray import tune
 
 ENV_STEPS = "num_env_steps_sampled_lifetime"
 RETURN = "env_runners/episode_return_mean"
+LOWEST_RETURN = "env_runners/episode_return_min"
+HIGHEST_RETURN = "env_runners/episode_return_max"
 
 
 def metric(result: Mapping[str, Any], path: str) -> float | None:

@@ -10,6 +10,8 @@ from rich.table import Table
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.checkpoints.trial_folder import BEST
 from rllib_minestudio.console import clock, phase, short, stderr, stdout
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.callbacks.reward_bounds import highest_return
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, StopAt, metric
 from rllib_minestudio.experiments.outputs.run_curves import SEED, draw_curves, read_history
@@ -144,7 +146,17 @@ def _draw_curve(
     path = folder / "learning_curve.png"
     told_apart = [(Path(result.path), _settings(plan, result)) for result in trials]
     window = int(plan.example.metrics_num_episodes_for_smoothing)
-    return str(path) if draw_curves(plan.name, told_apart, path, random_mean, window) else None
+    drawn = draw_curves(
+        plan.name, told_apart, path, random_mean, window, _highest_return(plan.example)
+    )
+    return str(path) if drawn else None
+
+
+def _highest_return(config: Any) -> float | None:
+    """Return what the task pays at most, if it is one of callbacks."""
+    if not isinstance(config.env, type) or not issubclass(config.env, MineStudioEnv):
+        return None
+    return highest_return(config.env_config.get("callbacks") or ())
 
 
 def _record_video(plan: Any, folder: Path, result: Any) -> str | None:

@@ -6,7 +6,7 @@
       workers: 1                          # env runners of its own; 0 plays in the driver
       parallel: true                      # beside the next iteration, not before it
       filter: kill_entity:cow>=3          # what counts as a success
-      record: true                        # or options of the recorder, such as {source: pov}
+      record: true                        # or options of the recorder, such as {overlay: true}
 
 It is another way to write RLlib's `evaluation_...` options and `evaluation_options` of the config.
 """

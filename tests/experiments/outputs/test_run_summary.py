@@ -45,7 +45,7 @@ def test_a_video_that_cannot_be_made_costs_no_number(tmp_path, monkeypatch):
     trial = SimpleNamespace(
         path=tmp_path, error=None, metrics=lines, config={}, checkpoint=None, errors=[]
     )
-    config = SimpleNamespace(metrics_num_episodes_for_smoothing=20)
+    config = SimpleNamespace(metrics_num_episodes_for_smoothing=20, env=None)
     plan = SimpleNamespace(name="tiny", searched=[], example=config)
     with pytest.raises(RuntimeError, match="no film today"):
         run_summary.summarize(plan, tmp_path, [trial], [1.0, 3.0], 5.0)
@@ -60,7 +60,11 @@ def write_history(folder, returns):
         {
             "training_iteration": i + 1,
             "num_env_steps_sampled_lifetime": 100 * (i + 1),
-            "env_runners": {"episode_return_mean": value},
+            "env_runners": {
+                "episode_return_mean": value,
+                "episode_return_min": None if value is None else value - 1,
+                "episode_return_max": None if value is None else value + 2,
+            },
         }
         for i, value in enumerate(returns)
     ]
@@ -98,7 +102,16 @@ def test_every_trial_of_a_search_has_a_curve(tmp_path, curves):
     trials.append((tmp_path / "nothing", {"lr": 3.0}))
     assert draw_curves("cow", trials, tmp_path / "curve.png", None, 20)
     assert [curve.label for curve in curves] == ["lr=1", "lr=1"]
+    assert [curve.lowest for curve in curves] == [None, None]
     assert not draw_curves("cow", trials[2:], tmp_path / "curve.png", None, 20)
+
+
+def test_a_run_that_is_alone_shows_the_range_of_its_episodes(tmp_path, curves):
+    write_history(tmp_path / "only", [None, 3.0, 4.0])
+    assert draw_curves("cow", [(tmp_path / "only", {})], tmp_path / "curve.png", None, 20)
+    (curve,) = curves
+    assert curve.label == "agent: mean and range"
+    assert (curve.lowest, curve.returns, curve.highest) == ((2.0, 3.0), (3.0, 4.0), (5.0, 6.0))
 
 
 def trial(tmp_path, seed, returns, error=None):
@@ -115,7 +128,7 @@ def trial(tmp_path, seed, returns, error=None):
 def test_failed_trials_are_called_failed_and_so_says_the_exit_status(tmp_path, capsys, curves):
     summary = SimpleNamespace(video_episodes=0)
     plan = SimpleNamespace(name="tiny", searched=[("seed",)], summary=summary, stop={})
-    plan.example = SimpleNamespace(metrics_num_episodes_for_smoothing=20)
+    plan.example = SimpleNamespace(metrics_num_episodes_for_smoothing=20, env=None)
     results = [trial(tmp_path, 0, [1.0]), trial(tmp_path, 1, [3.0])]
     assert summarize(plan, tmp_path, results, [], 5.0) == 0
     output = capsys.readouterr()
