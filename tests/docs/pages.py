@@ -19,9 +19,14 @@ PAGES = [
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 
 
+def fenced(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks with their languages, in order."""
+    return [(language, block) for _, language, block in _FENCE.findall(text)]
+
+
 def blocks(text: str, language: str) -> list[str]:
     """The fenced blocks of a language, in order."""
-    return [block for _, name, block in _FENCE.findall(text) if name == language]
+    return [block for name, block in fenced(text) if name == language]
 
 
 def without_code(text: str) -> str:

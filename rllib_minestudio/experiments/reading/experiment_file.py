@@ -204,7 +204,7 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     merged = OmegaConf.create(filled)
     for override in overrides:
         try:
-            _clear_element(merged, rooted(override).partition("=")[0])
+            _make_room(merged, rooted(override))
             merged.merge_with_dotlist([rooted(override)])
         except (
             YAMLError,
@@ -230,10 +230,14 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     return {str(key): value for key, value in container.items()}
 
 
-def _clear_element(merged: Any, path: str) -> None:
-    """Let an element of a list be replaced, where OmegaConf would merge a mapping into it."""
+def _make_room(merged: Any, override: str) -> None:
+    """Let lists, and elements of lists, be replaced, where OmegaConf would merge or refuse."""
+    path, _, value = override.partition("=")
     parent, _, last = path.replace("[", ".").replace("]", "").rpartition(".")
-    if last.isdigit() and OmegaConf.is_list(OmegaConf.select(merged, parent)):
+    present = OmegaConf.select(merged, path)
+    is_element = last.isdigit() and OmegaConf.is_list(OmegaConf.select(merged, parent))
+    becomes_list = OmegaConf.is_dict(present) and value.lstrip().startswith("[")
+    if is_element or OmegaConf.is_list(present) or becomes_list:
         OmegaConf.update(merged, path, None)
 
 

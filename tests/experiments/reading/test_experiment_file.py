@@ -65,6 +65,20 @@ def test_set_merges_into_what_the_file_says(cow):
     assert experiment.stop == {"training_iteration": 2}
 
 
+@pytest.mark.parametrize(
+    ("overrides", "lr"),
+    [
+        (["lr=[[0, 1e-3], [9, 1e-4]]"], [[0, 1e-3], [9, 1e-4]]),
+        (["lr=[[0, 1e-3]]", "lr={grid_search: [1e-4, 3e-4]}"], {"grid_search": [1e-4, 3e-4]}),
+        (["lr={grid_search: [1e-4]}", "lr=[[0, 1e-3]]"], [[0, 1e-3]]),
+        (["lr=[[0, 1e-3]]", "lr=2e-4"], 2e-4),
+    ],
+)
+def test_a_schedule_becomes_a_search_and_a_search_a_schedule(cow, overrides, lr):
+    (experiment,) = load_experiments(cow, overrides)
+    assert experiment.config["lr"] == lr
+
+
 def test_setting_an_element_of_a_list_replaces_it(cow):
     overrides = [
         "lr=[[0, 1e-3], [1000, 1e-4]]",

@@ -1,0 +1,191 @@
+"""Every piece of Python in the docs runs, as it stands or with the lengths that are named here.
+
+What a page leaves to its reader (an environment, a config, a checkpoint) is set up before.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from rllib_minestudio import MineStudioEnv, MineStudioPPOConfig
+from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
+from rllib_minestudio.recordings import find_recordings
+from tests.docs.snippets import snippets
+
+ELSEWHERE = {
+    "inference-0": "tests/evaluation/test_inference.py",
+    "policies-0": "tests/policies/test_the_page.py",
+    "policies-1": "tests/policies/test_the_page.py",
+    "your_own_parts-0": "tests/docs/test_tutorials.py",
+}
+"""What other tests run."""
+
+PACKAGED = "package:hunter_nano"
+TINY_MODEL = {
+    "preset": "nano",
+    "hidsize": 16,
+    "attention_heads": 2,
+    "n_recurrence_layers": 1,
+    "attention_memory_size": 24,
+    "timesteps": 16,
+}
+SMALL = {
+    "num_envs_per_env_runner": 1,
+    "rollout_fragment_length": 16,
+    "context_length": 16,
+    "fragments_per_iteration": 2,
+    "fragments_per_minibatch": 2,
+}
+SHORT_ENV = {"obs_size": [64, 64], "callbacks": [{"JudgeReset": {"time_limit": 5}}]}
+
+CODE = {str(snippet): snippet.text for snippet in snippets("python")}
+
+
+def run(name, changes=(), **given):
+    """Execute a piece of a page with names given, some of its text replaced; return its names."""
+    text = CODE[name]
+    for old, new in changes:
+        assert text.count(old) == 1, f"{name} no longer has {old!r} once"
+        text = text.replace(old, new)
+    names = {"__name__": f"docs_{name}", **given}
+    exec(compile(text, f"docs: {name}", "exec"), names)
+    return names
+
+
+def small_config():
+    """A config whose iterations take a moment."""
+    config = MineStudioPPOConfig().environment(env_config=SHORT_ENV)
+    return config.training(model=TINY_MODEL, prior=None, kl_coeff=0.0, **_training()).env_runners(
+        num_env_runners=0,
+        num_envs_per_env_runner=SMALL["num_envs_per_env_runner"],
+        rollout_fragment_length=SMALL["rollout_fragment_length"],
+    )
+
+
+def _training():
+    of_runners = ("num_envs_per_env_runner", "rollout_fragment_length")
+    return {name: value for name, value in SMALL.items() if name not in of_runners}
+
+
+def test_every_piece_is_run_by_a_test_here_or_elsewhere():
+    here = {name for test in HERE for name in test.snippets}
+    assert sorted([*here, *ELSEWHERE]) == sorted(CODE)
+
+
+def shows(*names):
+    """Say which pieces a test runs."""
+
+    def note(test):
+        test.snippets = names
+        return test
+
+    return note
+
+
+@shows("README-1", "callbacks-0")
+def test_a_policy_acts_and_a_callback_adds_to_observations():
+    altitude = run("callbacks-0")["Altitude"]()
+    env = MineStudioEnv(**{**SHORT_ENV, "callbacks": [altitude]})
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.contains(observation) and observation["altitude"] > 0
+    found = run("README-1", [('"results/cow/best"', repr(PACKAGED))], observation=observation)
+    env.step(found["action"])
+    env.close()
+
+
+@shows("evaluation-0", "evaluation-1")
+def test_evaluation_is_configured_and_filtered():
+    config = small_config()
+    changes = [("interval=50", "interval=1"), ("duration=20", "duration=1")]
+    run("evaluation-0", changes, config=config)
+    config.validate()
+    assert config.evaluation_options["record"] is True
+    run("evaluation-1", episodes=[])
+
+
+@shows("rllib-2")
+def test_a_function_of_ones_own_evaluates():
+    config = small_config()
+    config.evaluation(custom_evaluation_function=run("rllib-2")["evaluate"], evaluation_duration=1)
+    algorithm = config.evaluation(evaluation_interval=1).build_algo()
+    assert algorithm.evaluate()["env_runners"]["episode_len_mean"] == 5
+    algorithm.stop()
+
+
+@shows("evaluation-2", "evaluation-3")
+def test_an_episode_is_recorded_and_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    env = run("evaluation-2", [("MineStudioEnv()", f"MineStudioEnv(**{SHORT_ENV})")])["env"]
+    env.reset(seed=0)
+    while not any(env.step(env.action_space.sample())[2:4]):
+        pass
+    env.close()
+    (recording,) = find_recordings("out")
+    assert recording.meta["length"] == 5
+    assert run("evaluation-3")["last_info"] is not None
+
+
+@pytest.mark.slow
+@shows("evaluation-4")
+def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys, local_ray):
+    monkeypatch.chdir(tmp_path)
+    changes = [
+        ('"results/cow/RUN/TRIAL/best"', repr(PACKAGED)),
+        ("num_workers=4", "num_workers=1"),
+        ("num_gpus=0.25", "num_gpus=0"),
+        ("num_max_steps=12000", "num_max_steps=5"),
+        ("num_episodes=25", "num_episodes=2"),
+    ]
+    run("evaluation-4", changes)
+    assert capsys.readouterr().out.splitlines()[-1] == "0 2 0.0"
+
+
+@pytest.mark.slow
+@shows("README-0", "rllib-0")
+def test_an_algorithm_trains_and_tune_searches(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAY_AIR_LOCAL_CACHE_DIR", str(tmp_path))
+    few = ", ".join(f"{name}={value}" for name, value in _training().items())
+    changes = [
+        ('"time_limit": 600', '"time_limit": 5'),
+        ('model={"preset": "nano"}, ', f"model={TINY_MODEL}, {few}, "),
+        ('stop={"training_iteration": 20}', 'stop={"training_iteration": 1}'),
+        ("config.build_algo()", "config.env_runners(rollout_fragment_length=16).build_algo()"),
+    ]
+    run("README-0", changes)
+    assert "episode_return_mean" in capsys.readouterr().out
+    run(
+        "rllib-0", [('"training_iteration": 100', '"training_iteration": 1')], config=small_config()
+    )
+
+
+class Twice:
+    """True twice: a loop's condition that the page leaves to its reader."""
+
+    left = 3
+
+    def __bool__(self):
+        self.left -= 1
+        return self.left > 0
+
+
+@shows("rllib-1", "inference-1")
+def test_modules_act_one_of_an_algorithm_and_one_of_its_checkpoint(tmp_path):
+    algorithm = small_config().build_algo()
+    checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    obs = {"image": torch.zeros(64, 64, 3, dtype=torch.uint8)}
+    played = run("rllib-1", algorithm=algorithm, playing=Twice(), obs=obs)
+    assert set(played["action"]) == {"buttons", "camera"}
+    restored = run("inference-1", checkpoint=checkpoint)["module"].get_state()
+    for name, array in played["module"].get_state().items():
+        np.testing.assert_array_equal(restored[name], array, err_msg=name)
+    algorithm.stop()
+
+
+@shows("correctness-0")
+def test_a_harness_plays_and_trains_by_hand(capsys):
+    run("correctness-0", MyLearner=MineStudioPPOLearner)
+    assert capsys.readouterr().out.startswith("tensor(")
+
+
+HERE = [test for test in list(globals().values()) if hasattr(test, "snippets")]
