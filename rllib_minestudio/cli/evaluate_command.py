@@ -86,9 +86,9 @@ def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--source",
-        default="pov",
+        default="auto",
         help="what is recorded: pov, frames at render_size, or observation, those that the policy "
-        "sees, for cloning (default: pov)",
+        "sees, for cloning (default: auto, which is pov if the environment renders)",
     )
     parser.add_argument("--overlay", action="store_true", help="write actions and rewards on it")
     parser.add_argument(

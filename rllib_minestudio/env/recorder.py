@@ -67,11 +67,12 @@ class EpisodeRecorder(gym.Wrapper):
             options: None records only the episodes whose reset brings options.
 
         Raises:
-            InvalidOptionsError: The frames have odd sides, which H.264 cannot store.
+            InvalidOptionsError: The frames have odd sides, which H.264 cannot store, or are to be
+                rendered by an environment that does not.
         """
         super().__init__(env)
         self._given = options
-        self._options = options or RecorderOptions("")
+        self._options = RecorderOptions("")
         self._writer: RecordingWriter | MineStudioWriter | MineStudioDatasetWriter | None = None
         self._facts: dict[str, Any] = {}
         self._number: int | None = None
@@ -80,7 +81,7 @@ class EpisodeRecorder(gym.Wrapper):
         config = getattr(getattr(env.unwrapped, "options", None), "camera_config", None)
         self._mapper = ActionMapper(config)
         if options is not None:
-            self._check_size()
+            self._adopt(options)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -99,9 +100,8 @@ class EpisodeRecorder(gym.Wrapper):
         self._error: str | None = None
         self._return = 0.0
         if own is not None:
-            if own is not self._given:
-                self._options = RecorderOptions.from_mapping(own)
-                self._check_size()
+            checked = isinstance(own, RecorderOptions)
+            self._adopt(own if checked else RecorderOptions.from_mapping(own))
             name = self._next_name() if name is None else str(name)
             self._guarded(self._begin, name, obs, info)
         return obs, info
@@ -231,7 +231,9 @@ class EpisodeRecorder(gym.Wrapper):
             *(f"{name} {value:.3f}" for name, value in extras.items()),
         ]
 
-    def _check_size(self) -> None:
+    def _adopt(self, options: RecorderOptions) -> None:
+        """Record by these options from now on, if the environment's frames allow it."""
+        self._options = options.for_env(renders=self.env.render_mode == "rgb_array")
         env_options = getattr(self.env.unwrapped, "options", None)
         if self._options.shows_pov and env_options is not None:
             width, height = env_options.render_size

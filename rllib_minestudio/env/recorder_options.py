@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError
@@ -13,7 +13,8 @@ from rllib_minestudio.recordings.writer import MEDIA, VideoOptions
 
 DATASET = "minestudio-dataset"
 FORMATS = ("episodes", "minestudio", DATASET)
-SOURCES = ("observation", "pov")
+OBSERVATION, POV, AUTO = "observation", "pov", "auto"
+SOURCES = (OBSERVATION, POV, AUTO)
 PRESETS = (
     *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
     *("veryslow", "placebo"),
@@ -32,6 +33,7 @@ class RecorderOptions:
             inference, or `minestudio-dataset`, the source files of its datasets.
         source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
             which the embedded engine renders in addition; MineStudio's formats have no other.
+            `auto` is `pov` if the environment renders, and `observation` if it does not.
         overlay: Whether to write actions, reward, return, value and divergence onto the frames.
         media: `h264` or `jpeg`.
         fps: Frames per second of playback; MineStudio's inference files have 30, its datasets 20.
@@ -41,7 +43,7 @@ class RecorderOptions:
 
     folder: str
     format: str = "episodes"
-    source: str = "observation"
+    source: str = OBSERVATION
     overlay: bool = False
     media: str = "h264"
     fps: int = field(default=VideoOptions.fps)
@@ -51,7 +53,7 @@ class RecorderOptions:
     @property
     def shows_pov(self) -> bool:
         """Whether frames are rendered at `render_size`."""
-        return self.source == "pov" or self.is_minestudios
+        return self.source == POV or self.is_minestudios
 
     @property
     def is_minestudios(self) -> bool:
@@ -89,6 +91,26 @@ class RecorderOptions:
             problems.add("crf", checked.crf, f"must be an integer from 0 to {MAX_CRF}")
         problems.raise_if_any()
         return checked
+
+    def for_env(self, renders: bool) -> RecorderOptions:
+        """Return these options with `auto` resolved.
+
+        Args:
+            renders: Whether the environment's `render_mode` is `rgb_array`.
+
+        Raises:
+            InvalidOptionsError: Its rendered frames are asked for, and it has none.
+        """
+        if self.shows_pov and not renders:
+            name = "format" if self.is_minestudios else "source"
+            raise InvalidOptionsError(
+                f"recorder: {name} {getattr(self, name)} records rendered frames, and the "
+                "environment has none. Set its render_mode to rgb_array, or record in format "
+                f"{FORMATS[0]} with source {OBSERVATION}."
+            )
+        if self.source != AUTO:
+            return self
+        return replace(self, source=POV if renders else OBSERVATION)
 
     def check_size(self, width: int, height: int) -> None:
         """Check that frames of a size can be stored.

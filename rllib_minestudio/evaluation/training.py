@@ -14,6 +14,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
+from rllib_minestudio.env.recorder_options import AUTO
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
@@ -211,7 +212,7 @@ def _options(config: AlgorithmConfig, folder: Path) -> EvaluationOptions:
     if record is True:
         record = {}
     if isinstance(record, dict):
-        record = {"folder": str(folder / "episodes"), "source": "pov", **record}
+        record = {"folder": str(folder / "episodes"), "source": AUTO, **record}
     explore = (config.evaluation_config or {}).get("explore", config.explore)
     return EvaluationOptions.from_mapping(
         {

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-INGREDIENTS = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+INGREDIENTS = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 EXAMPLES = {
     f"rllib_minestudio/tuned_examples/{path.name}"
     for path in (ROOT / "tuned_examples").glob("*.yaml")
 }
-"""The link to the folder becomes a folder."""
+"""The folder is inside an installed package, and beside it in a checkout."""
 
 USE_IT = """
 import pathlib, rllib_minestudio
@@ -37,7 +37,7 @@ def distributions(tmp_path_factory):
     checkout = tmp_path_factory.mktemp("checkout")
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("rllib_minestudio", "tuned_examples"):
-        shutil.copytree(ROOT / name, checkout / name, ignore=ignore, symlinks=True)
+        shutil.copytree(ROOT / name, checkout / name, ignore=ignore)
     for name in INGREDIENTS:
         shutil.copy(ROOT / name, checkout)
     folder = tmp_path_factory.mktemp("distributions")
@@ -90,6 +90,7 @@ def test_the_distributions_hold_the_package_and_nothing_else(distributions):
     assert {name for name in names if not name.startswith(metadata)} == sources
     with tarfile.open(source) as archive:
         inside = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    inside = {f"rllib_minestudio/{name}" if name.startswith("tuned_") else name for name in inside}
     assert sources | set(INGREDIENTS) <= inside
     others = inside - sources - set(INGREDIENTS) - {"PKG-INFO"}
     assert all(name.startswith("rllib_minestudio.egg-info/") for name in others)

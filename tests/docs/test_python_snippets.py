@@ -12,6 +12,8 @@ from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
 from rllib_minestudio.recordings import find_recordings
 from tests.docs.snippets import snippets
 
+pytestmark = pytest.mark.usefixtures("local_ray")
+
 ELSEWHERE = {
     "inference-0": "tests/evaluation/test_inference.py",
     "policies-0": "tests/policies/test_the_page.py",
@@ -127,7 +129,7 @@ def test_an_episode_is_recorded_and_read(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @shows("evaluation-4")
-def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys, local_ray):
+def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     changes = [
         ('"results/cow/RUN/TRIAL/best"', repr(PACKAGED)),
@@ -144,7 +146,7 @@ def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys, local_ray):
 @shows("README-0", "rllib-0")
 def test_an_algorithm_trains_and_tune_searches(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RAY_AIR_LOCAL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))  # where RLlib and Tune keep results
     few = ", ".join(f"{name}={value}" for name, value in _training().items())
     changes = [
         ('"time_limit": 600', '"time_limit": 5'),

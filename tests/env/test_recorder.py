@@ -125,6 +125,32 @@ def test_pov_is_recorded_at_the_render_size_and_the_overlay_is_written_on_it(tmp
     assert darkened and abs(first[100:].mean() - frame[34:].mean()) < 3
 
 
+@pytest.mark.parametrize(("render_mode", "size"), [("rgb_array", (96, 64)), (None, (64, 48))])
+def test_auto_records_what_the_environment_has(tmp_path, render_mode, size):
+    env = MineStudioEnv(
+        obs_size=(64, 48), render_size=(96, 64), render_mode=render_mode, num_empty_frames=1
+    )
+    options = RecorderOptions(str(tmp_path), source="auto")
+    env = EpisodeRecorder(gym.wrappers.TimeLimit(env, 2), options)
+    env.reset(seed=0)
+    info = {}
+    for _ in range(2):
+        *_, info = env.step(env.action_space.sample())
+    env.close()
+    recording = Recording(info["recording"])
+    assert all((frame.shape[1], frame.shape[0]) == size for frame in recording.frames())
+    source = "observation" if render_mode is None else "pov"
+    assert recording.meta["video"]["source"] == source
+
+
+@pytest.mark.parametrize("options", [{"source": "pov"}, {"format": "minestudio"}])
+def test_rendered_frames_of_an_environment_that_does_not_render_are_refused(tmp_path, options):
+    env = MineStudioEnv(render_mode=None, num_empty_frames=1)
+    with pytest.raises(InvalidOptionsError, match="its render_mode to rgb_array"):
+        EpisodeRecorder(env, RecorderOptions(str(tmp_path), **options))
+    env.close()
+
+
 def test_the_overlay_tells_how_far_the_policy_is_from_its_prior(tmp_path):
     env = make_env(tmp_path, overlay=True, crf=0)
     without, with_kl = (

@@ -1,14 +1,16 @@
 """The experiment files that come with the package, which are found by name anywhere.
 
-`rllib_minestudio/tuned_examples` is a link to the folder of that name at the root of the
-repository; wheels and source distributions hold copies of its files.
+In a checkout they are in `tuned_examples`, beside the package; an installed package has that folder
+inside (see setup.py).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "tuned_examples"
+_PACKAGE = Path(__file__).parents[2]
+_INSTALLED = _PACKAGE / "tuned_examples"
+FOLDER = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "tuned_examples"
 
 _SUFFIX = ".yaml"
 
