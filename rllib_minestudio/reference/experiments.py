@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.experiments.outputs.tracker_options import MlflowOptions, WandbOptions
 from rllib_minestudio.experiments.reading.evaluation_section import RLLIB_NAMES
 from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS, Experiment
+from rllib_minestudio.experiments.reading.scheduler import DEFAULTS, SCHEDULERS
 from rllib_minestudio.experiments.reading.small_sections import (
     CheckpointOptions,
     SummaryOptions,
 )
-from rllib_minestudio.reference.tables import dataclass_table, in_yaml
+from rllib_minestudio.reference.tables import (
+    dataclass_table,
+    in_yaml,
+    inherited_table,
+    prose,
+)
 
 _INTRODUCTION = """\
 # Keys of an experiment file
@@ -26,8 +33,8 @@ cow:
 ```
 
 The keys of `config` are in [options.md](options.md) and [rllib.md](rllib.md), those of
-`config.env_config` in [env_options.md](env_options.md), what `stop` accepts in
-[metrics.md](metrics.md), and what `trackers` accepts in [trackers.md](trackers.md).
+`config.env_config` in [env_options.md](env_options.md), and what `stop` accepts in
+[metrics.md](metrics.md).
 
 This page is generated from the code: `python -m rllib_minestudio.reference docs`.
 """
@@ -72,7 +79,23 @@ def page() -> str:
                 ],
             ),
             "## `evaluation.record`\n",
-            "`record: true` records with the defaults, into the trial's folder.\n",
+            "`record: true` records into the trial's folder, with `source: auto` and otherwise the "
+            "defaults.\n",
             dataclass_table(RecorderOptions),
+            *_schedulers(),
+            "## `trackers.wandb`\n",
+            "See [trackers.md](trackers.md).\n",
+            dataclass_table(WandbOptions),
+            "## `trackers.mlflow`\n",
+            dataclass_table(MlflowOptions),
         ]
     )
+
+
+def _schedulers() -> list[str]:
+    """Return a section for each scheduler."""
+    lines = []
+    for name, scheduler in SCHEDULERS.items():
+        lines += [f"## `scheduler.{name}`\n", f"{prose(scheduler.__doc__)}\n"]
+        lines.append(inherited_table(scheduler, DEFAULTS))
+    return lines

@@ -96,6 +96,24 @@ def signature_table(function: Callable[..., Any], where: str) -> str:
     return table(rows) if rows else ""
 
 
+def inherited_table(constructed: type, defaults: Mapping[str, Any]) -> str:
+    """Return a table of the arguments that a class takes, whose own docstring describes them.
+
+    Args:
+        constructed: Its constructor may be another library's.
+        defaults: Argument -> default, where it is not that of the constructor.
+
+    Raises:
+        LookupError: If the docstring lacks an argument.
+    """
+    hints, told = get_type_hints(constructed.__init__), described(constructed.__doc__)  # type: ignore[misc]
+    rows = []
+    for name, argument in inspect.signature(constructed).parameters.items():
+        default = in_yaml(defaults.get(name, argument.default))
+        rows.append((name, default, values(hints[name]), _sentence(told, name, str(constructed))))
+    return table(rows)
+
+
 def table(rows: Iterable[Sequence[str]], header: Sequence[str] = _HEADER) -> str:
     """Return a Markdown table; the first cell of each row is set as code."""
     lines = [header, ["---"] * len(header)]

@@ -1,14 +1,18 @@
 """The generated pages are what the code says; an option without a description is an error."""
 
+import re
 from dataclasses import dataclass, fields
 
 import pytest
 
+import rllib_minestudio
 from rllib_minestudio.cli.main import COMMANDS
 from rllib_minestudio.env.callbacks import CALLBACKS
 from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.experiments.outputs.trackers import TRACKERS
 from rllib_minestudio.experiments.reading.evaluation_section import RLLIB_NAMES
 from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS
+from rllib_minestudio.experiments.reading.scheduler import SCHEDULERS
 from rllib_minestudio.reference import experiments
 from rllib_minestudio.reference.pages import PAGES
 from rllib_minestudio.reference.tables import dataclass_table, described, signature_table, values
@@ -33,6 +37,11 @@ def test_nothing_is_left_out():
     keys = PAGES["experiment_options.md"]()
     assert all(f"| `{key}` |" in keys for key in (*EXPERIMENT_KEYS, *RLLIB_NAMES))
     assert {*experiments._OF_RLLIB, "episodes"} == set(RLLIB_NAMES)
+    assert all(f"\n## `scheduler.{name}`\n" in keys for name in SCHEDULERS)
+    assert all(f"\n## `trackers.{name}`\n" in keys for name in TRACKERS if name != "tensorboard")
+    pages = (DOCS / "api.md").read_text()
+    listed = set(re.findall(r"^\.\. auto\w+:: [\w.]+\.(\w+)$", pages, re.MULTILINE))
+    assert set(rllib_minestudio.__all__) <= listed
 
 
 @dataclass

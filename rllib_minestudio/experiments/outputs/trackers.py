@@ -18,38 +18,21 @@ from urllib.parse import unquote, urlsplit
 from packaging.version import Version
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
 
+from rllib_minestudio.experiments.outputs.tracker_options import (
+    WANDB_MODES,
+    MlflowOptions,
+    WandbOptions,
+    option_problems,
+)
 from rllib_minestudio.option_checks import broken_rule, not_a_choice, unknown_name
 
 TRACKERS = ("tensorboard", "wandb", "mlflow")
-
-WANDB_OPTIONS: dict[str, type] = {
-    "project": str,
-    "name": str,
-    "group": str,
-    "entity": str,
-    "mode": str,
-    "tags": list,
-    "notes": str,
-    "job_type": str,
-    "upload_checkpoints": bool,
-}
-WANDB_MODES = ("online", "offline", "disabled")
-
-MLFLOW_OPTIONS: dict[str, type] = {
-    "tracking_uri": str,
-    "registry_uri": str,
-    "experiment_name": str,
-    "tags": dict,
-    "save_artifact": bool,
-}
 
 FIRST_WITHOUT_FOLDERS = Version("3.13.0rc0")
 """Since then MLflow refuses `file:///...`, and a plain path, when it is first used."""
 
 ALLOW_FOLDERS = "MLFLOW_ALLOW_FILE_STORE"
 """MLflow's environment variable that lets it write to a folder nevertheless."""
-
-_KINDS = {str: "a text", list: "a list", dict: "a mapping", bool: "true or false"}
 
 
 def tracker_problems(options: Mapping[str, Any], path: str) -> list[str]:
@@ -75,18 +58,8 @@ def tracker_problems(options: Mapping[str, Any], path: str) -> list[str]:
     return problems
 
 
-def _option_problems(options: Mapping[str, Any], valid: Mapping[str, type], path: str) -> list[str]:
-    problems = []
-    for key, value in options.items():
-        if key not in valid:
-            problems.append(unknown_name("key", key, sorted(valid), path))
-        elif not isinstance(value, valid[key]):
-            problems.append(broken_rule(f"{path}.{key}", value, f"must be {_KINDS[valid[key]]}"))
-    return problems
-
-
 def _wandb_problems(options: Mapping[str, Any], path: str) -> list[str]:
-    problems = _option_problems(options, WANDB_OPTIONS, path)
+    problems = option_problems(options, WandbOptions, path)
     mode = options.get("mode", "online")
     if isinstance(mode, str) and mode not in WANDB_MODES:
         problems.append(not_a_choice(f"{path}.mode", mode, WANDB_MODES))
@@ -115,7 +88,7 @@ def _is_logged_in() -> bool:
 
 
 def _mlflow_problems(options: Mapping[str, Any], path: str) -> list[str]:
-    problems = _option_problems(options, MLFLOW_OPTIONS, path)
+    problems = option_problems(options, MlflowOptions, path)
     if find_spec("mlflow") is None:
         problems.append(f"{path}: mlflow is not installed; pip install mlflow")
     if not problems and os.environ.get(ALLOW_FOLDERS, "").lower() not in ("true", "1"):

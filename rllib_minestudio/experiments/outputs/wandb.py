@@ -16,7 +16,7 @@ class WeightsAndBiases(WandbLoggerCallback):
     """One W&B run per trial; a resumed trial goes on with its own.
 
     Args:
-        options: `project`, `name`, `group`, `mode`, ... (`trackers.WANDB_OPTIONS`).
+        options: `project`, `name`, `group`, `mode`, ... (`tracker_options.WandbOptions`).
         identity: Versions and code; stored beside the trial's config.
         many_trials: Whether to tell runs of the same `name` apart by the trial's id.
     """

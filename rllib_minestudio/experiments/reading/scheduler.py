@@ -43,11 +43,39 @@ class _SkipsUnmeasured:
 
 
 class _ASHA(_SkipsUnmeasured, ASHAScheduler):
-    """Asynchronous successive halving."""
+    """Asynchronous successive halving (Li et al. 2018, "Massively Parallel Hyperparameter Tuning").
+
+    Args:
+        time_attr: The metric that `max_t` and `grace_period` are given in; trials are compared at
+            equal values of it.
+        metric: The metric trials are compared by.
+        mode: `max` if larger is better, otherwise `min`.
+        max_t: Where a trial that never falls behind ends.
+        grace_period: No trial is stopped before this point.
+        reduction_factor: At each comparison, one in this many trials goes on. The first comparison
+            is at `grace_period`, each later one at this many times the point before.
+        brackets: Number of groups of trials; each group's first comparison comes later than that
+            of the group before.
+        stop_last_trials: Whether trials that reach `max_t` end there.
+    """
 
 
 class _MedianStopping(_SkipsUnmeasured, MedianStoppingRule):
-    """Stops what is worse than the median of the others."""
+    """Stops what is worse than the median of the others (Golovin et al. 2017, "Google Vizier").
+
+    Args:
+        time_attr: The metric that `grace_period` is given in; trials are compared at equal values
+            of it.
+        metric: The metric trials are compared by: a trial is stopped if its best value so far is
+            worse than the median of the other trials' running means.
+        mode: `max` if larger is better, otherwise `min`.
+        grace_period: No trial is stopped before this point, and earlier results do not count
+            towards the means.
+        min_samples_required: Number of other trials without which no trial is stopped.
+        min_time_slice: While there are too few trials to compare with: how long a trial runs
+            before it makes room for one that waits.
+        hard_stop: Whether to stop trials; false pauses them until all others have ended.
+    """
 
 
 SCHEDULERS = {"asha": _ASHA, "median_stopping_rule": _MedianStopping}
