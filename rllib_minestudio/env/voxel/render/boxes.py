@@ -1,0 +1,273 @@
+"""Drawing of one box: the rays of the pixels that it may cover are cut with it, tile by tile.
+
+A box is projected to a screen rectangle. Inside it, the rays of a tile of 8 x 8 pixels are cut with
+the box in one pass over flat scratch memory and without branches, which LLVM vectorises; only then
+the texels of those that hit are looked up. A tile that something nearer fills is passed over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float32, int32, int64, uint8, uint32
+
+from rllib_minestudio.env.voxel.render.camera import (
+    Bytes,
+    Floats,
+    Ints,
+    Words,
+    render_kernel,
+)
+from rllib_minestudio.env.voxel.render.models import BOX_HIGH, BOX_LOW
+from rllib_minestudio.env.voxel.render.texels import TRANSPARENT
+
+# A frame of reference: the eye and the camera's three axes as seen from a model, 4 x (x, y, z).
+EYE, AHEAD, SIDE, RISE = 0, 3, 6, 9
+FRAME_SIZE = 12
+NEAR = np.float32(0.05)
+FAR = np.float32(1e9)
+HALF, ONE, ZERO = np.float32(0.5), np.float32(1), np.float32(0)
+SMALLEST_SLOPE = np.float32(1e-6)
+SEE_THROUGH = np.uint32(TRANSPARENT)
+
+# Frames have at least this many rows and columns, see `renderer`.
+TILE = 8
+LANES = TILE * TILE
+# Scratch layout: one row of LANES values per quantity.
+(
+    TILE_X, TILE_Y,  # pixel inside the tile
+    KNOWN,  # depth of what is drawn there already
+    HIT,  # depth of the box, FAR where it is missed or hidden
+    FACE,  # side of the box
+    ACROSS, DOWN,  # texture coordinates
+) = [LANES * row for row in range(7)]  # fmt: skip
+BOX_SCRATCH = 7 * LANES
+
+# Light RGB, fog RGB, share of fog, share of red.
+Tint = tuple[float, float, float, float, float, float, float, float]
+
+
+@render_kernel
+def _cover(
+    box: Floats, frame: Floats, step_x: float, step_y: float, width: int, height: int
+) -> tuple[int, int, int, int, float]:
+    """Screen rectangle (left, right, upper, lower; ends excluded) of a box and its least depth."""
+    left, right, upper, lower = FAR, -FAR, FAR, -FAR
+    nearest = FAR
+    behind = 0
+    centre_x, centre_y = float32(width) * HALF, float32(height) * HALF
+    for corner in range(8):
+        x = box[BOX_HIGH if corner & 1 else BOX_LOW] - frame[EYE]
+        y = box[(BOX_HIGH if corner & 2 else BOX_LOW) + 1] - frame[EYE + 1]
+        z = box[(BOX_HIGH if corner & 4 else BOX_LOW) + 2] - frame[EYE + 2]
+        depth = x * frame[AHEAD] + y * frame[AHEAD + 1] + z * frame[AHEAD + 2]
+        nearest = min(nearest, depth)
+        if depth < NEAR:
+            behind += 1
+            continue
+        side = x * frame[SIDE] + y * frame[SIDE + 1] + z * frame[SIDE + 2]
+        rise = x * frame[RISE] + y * frame[RISE + 1] + z * frame[RISE + 2]
+        sx = centre_x + side / (depth * step_x)
+        sy = centre_y - rise / (depth * step_y)
+        left, right = min(left, sx), max(right, sx)
+        upper, lower = min(upper, sy), max(lower, sy)
+    if behind == 8:
+        return 0, 0, 0, 0, nearest
+    if behind > 0:
+        return 0, width, 0, height, nearest
+    return (
+        int64(min(max(left, ZERO), float32(width))),
+        int64(min(max(right + ONE, ZERO), float32(width))),
+        int64(min(max(upper, ZERO), float32(height))),
+        int64(min(max(lower + ONE, ZERO), float32(height))),
+        nearest,
+    )
+
+
+@render_kernel
+def _texel_of(texture: int, t: float, mip: float, u: float, v: float) -> int:
+    """Index of a texel for texture coordinates in 0..1 at depth t."""
+    size, offset = 16, 0
+    if t > mip * float32(8):
+        size, offset = 2, 336
+    elif t > mip * float32(4):
+        size, offset = 4, 320
+    elif t > mip * float32(1.5):
+        size, offset = 8, 256
+    column = min(max(int64(u * float32(size)), 0), size - 1)
+    row = min(max(int64(v * float32(size)), 0), size - 1)
+    return uint32(texture + offset + row * size + column)
+
+
+@render_kernel
+def _reciprocal(slope: float) -> float:
+    return ONE / (SMALLEST_SLOPE if abs(slope) < SMALLEST_SLOPE else slope)
+
+
+@render_kernel
+def _paint(image: Bytes, pixel: int, rgb: int, tint: Tint) -> None:
+    lr, lg, lb, fr, fg, fb, fog, red = tint
+    r = float32(rgb & uint32(255)) * lr
+    g = float32((rgb >> uint32(8)) & uint32(255)) * lg
+    b = float32((rgb >> uint32(16)) & uint32(255)) * lb
+    r += (float32(255) * lr - r) * red
+    g -= g * red
+    b -= b * red
+    image[pixel] = uint8(r + (fr - r) * fog)
+    image[pixel + uint32(1)] = uint8(g + (fg - g) * fog)
+    image[pixel + uint32(2)] = uint8(b + (fb - b) * fog)
+
+
+@render_kernel
+def lay_out_tile(lanes: Floats) -> None:
+    """Write into scratch memory, float32 (BOX_SCRATCH,), what no box changes."""
+    for lane in range(LANES):
+        lanes[TILE_X + lane] = float32(lane % TILE)
+        lanes[TILE_Y + lane] = float32(lane // TILE)
+
+
+@render_kernel
+def _is_hidden(depth: Floats, px: int, py: int, width: int, nearest: float, lanes: Floats) -> bool:
+    """Copy a tile's depths to `KNOWN`; return whether all of them are nearer than the box."""
+    for row in range(TILE):
+        first = uint32((py + row) * width + px)
+        for column in range(TILE):
+            lanes[uint32(KNOWN + row * TILE + column)] = depth[first + uint32(column)]
+    beyond = int32(0)
+    for lane in range(LANES):
+        beyond |= int32(1) if lanes[KNOWN + lane] >= nearest else int32(0)
+    return beyond == int32(0)
+
+
+@render_kernel
+def _cut(
+    box: Floats,
+    frame: Floats,
+    per_x: float,
+    per_y: float,
+    per_z: float,
+    left: float,
+    upper: float,
+    step_x: float,
+    step_y: float,
+    lanes: Floats,
+) -> bool:
+    """Cut the rays of a tile with a box: fill `HIT`, `FACE`, `ACROSS` and `DOWN`.
+
+    Args:
+        box: See `models.Models`.
+        frame: Eye and axes as seen from the box.
+        per_x: One over the box's length along x.
+        per_y: The same along y.
+        per_z: The same along z.
+        left: Middle of the tile's first column, in pixels to the right of the frame's.
+        upper: Middle of its first row, in pixels above the frame's.
+        step_x: Width of a pixel one block ahead.
+        step_y: Its height.
+        lanes: Scratch memory, with the tile's depths.
+
+    Returns:
+        Whether any ray hits.
+    """
+    x0, x1 = box[BOX_LOW] - frame[EYE], box[BOX_HIGH] - frame[EYE]
+    y0, y1 = box[BOX_LOW + 1] - frame[EYE + 1], box[BOX_HIGH + 1] - frame[EYE + 1]
+    z0, z1 = box[BOX_LOW + 2] - frame[EYE + 2], box[BOX_HIGH + 2] - frame[EYE + 2]
+    a0, a1, a2 = frame[AHEAD], frame[AHEAD + 1], frame[AHEAD + 2]
+    s0, s1, s2 = frame[SIDE], frame[SIDE + 1], frame[SIDE + 2]
+    r0, r1, r2 = frame[RISE], frame[RISE + 1], frame[RISE + 2]
+    hits = int32(0)
+    for lane in range(LANES):
+        sx = (left + lanes[TILE_X + lane]) * step_x
+        sy = (upper - lanes[TILE_Y + lane]) * step_y
+        dx = a0 + sy * r0 + sx * s0
+        dy = a1 + sy * r1 + sx * s1
+        dz = a2 + sy * r2 + sx * s2
+        ix, iy, iz = _reciprocal(dx), _reciprocal(dy), _reciprocal(dz)
+        enter_x, leave_x = min(x0 * ix, x1 * ix), max(x0 * ix, x1 * ix)
+        enter_y, leave_y = min(y0 * iy, y1 * iy), max(y0 * iy, y1 * iy)
+        enter_z, leave_z = min(z0 * iz, z1 * iz), max(z0 * iz, z1 * iz)
+        t = max(enter_x, max(enter_y, enter_z))
+        t_end = min(leave_x, min(leave_y, leave_z))
+        # One comparison: LLVM does not vectorise the sum of three and a reduction over them.
+        hit = max(max(t - t_end, NEAR - t), t - lanes[KNOWN + lane]) < ZERO
+        lanes[HIT + lane] = t if hit else FAR
+        hits |= int32(1) if hit else int32(0)
+        through_x, through_y = t == enter_x, t == enter_y
+        u, v, w = (dx * t - x0) * per_x, (y1 - dy * t) * per_y, (dz * t - z0) * per_z
+        face_x = ONE if dx > ZERO else ZERO
+        face_y = float32(3) if dy > ZERO else float32(2)
+        face_z = float32(5) if dz > ZERO else float32(4)
+        face = face_y if through_y else face_z
+        down = w if through_y else v
+        lanes[FACE + lane] = face_x if through_x else face
+        lanes[ACROSS + lane] = w if through_x else u
+        lanes[DOWN + lane] = v if through_x else down
+    return hits != int32(0)
+
+
+@render_kernel
+def draw_box(
+    box: Floats,
+    textures: Ints,
+    atlas: Words,
+    frame: Floats,
+    tint: Tint,
+    step_x: float,
+    step_y: float,
+    mip: float,
+    width: int,
+    height: int,
+    image: Bytes,
+    depth: Floats,
+    lanes: Floats,
+    order: Ints,
+) -> None:
+    """Draw one box.
+
+    Args:
+        box: float32 (BOX_SIZE,), see `models.Models`.
+        textures: int32 (6,), where each side's texture starts in `atlas`.
+        atlas: See `models.Models`.
+        frame: float32 (FRAME_SIZE,), eye and axes as seen from the box.
+        tint: Light, fog and red.
+        step_x: Width of a pixel one block ahead.
+        step_y: Its height.
+        mip: Depth at which a texel of a full block is one pixel wide.
+        width: Pixels per row.
+        height: Rows.
+        image: uint8 (height * width * 3,), drawn into.
+        depth: float32 (height * width,), planar depth, kept up to date.
+        lanes: float32 (BOX_SCRATCH,), working memory, laid out by `lay_out_tile`.
+        order: int32 (LANES,), working memory.
+    """
+    left, right, upper, lower, nearest = _cover(box, frame, step_x, step_y, width, height)
+    long_x = box[BOX_HIGH] - box[BOX_LOW]
+    long_y = box[BOX_HIGH + 1] - box[BOX_LOW + 1]
+    long_z = box[BOX_HIGH + 2] - box[BOX_LOW + 2]
+    per_x, per_y, per_z = ONE / long_x, ONE / long_y, ONE / long_z
+    mip = mip * (long_x + long_y + long_z) / float32(3)
+    for row in range(upper, lower, TILE):
+        # The last tiles end with the frame; what they share with those before is hidden by itself.
+        py = min(row, height - TILE)
+        middle_y = float32(height) * HALF - float32(py) - HALF
+        for column in range(left, right, TILE):
+            px = min(column, width - TILE)
+            if _is_hidden(depth, px, py, width, nearest, lanes):
+                continue
+            middle_x = float32(px) + HALF - float32(width) * HALF
+            if not _cut(box, frame, per_x, per_y, per_z, middle_x, middle_y, step_x, step_y, lanes):
+                continue
+            # Which lanes hit is decided without a branch, since no processor can predict it.
+            count = 0
+            for lane in range(LANES):
+                order[uint32(count)] = int32(lane)
+                count += int64(lanes[HIT + lane] < FAR)
+            for number in range(count):
+                lane = int64(order[uint32(number)])
+                t = lanes[HIT + lane]
+                texture = textures[int64(lanes[FACE + lane])]
+                rgb = atlas[_texel_of(texture, t, mip, lanes[ACROSS + lane], lanes[DOWN + lane])]
+                if rgb == SEE_THROUGH:
+                    continue
+                p = uint32((py + lane // TILE) * width + px + lane % TILE)
+                depth[p] = t
+                _paint(image, p * uint32(3), rgb, tint)
