@@ -40,6 +40,7 @@ sim = MinecraftSim(
 episodes = []
 for _ in range(2):
     obs, info = sim.reset()
+    held = [stack["type"] for stack in info["inventory"].values()]  # an action may drop it
     steps, finished = 0, False
     while not finished:
         obs, reward, terminated, truncated, info = sim.step(sim.action_space.sample())
@@ -51,7 +52,7 @@ for _ in range(2):
             "image": list(obs["image"].shape),
             "frame": list(info["pov"].shape),
             "brightness": float(obs["image"].mean()),
-            "held": [stack["type"] for stack in info["inventory"].values()],
+            "held": held,
             "place": info["player_pos"],
         }
     )
