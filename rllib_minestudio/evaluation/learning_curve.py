@@ -116,7 +116,7 @@ def draw(
     if many:
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
     else:
-        axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
+        figure.legend(frameon=False, loc="outside upper right", ncols=3, fontsize="small")
     with whole_file(path) as partial:
         figure.savefig(partial, format="png")
 

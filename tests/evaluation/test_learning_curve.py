@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw, mean_and_range
 
@@ -28,18 +29,33 @@ def test_the_maximum_is_a_level_unless_it_would_press_the_curve_down(
     tmp_path, monkeypatch, highest, lines
 ):
     levels, labels = [], []
-    level, legend = Axes.axhline, Axes.legend
+    level, legend = Axes.axhline, Figure.legend
     monkeypatch.setattr(
         Axes, "axhline", lambda self, y, **kw: levels.append(y) or level(self, y, **kw)
     )
-    monkeypatch.setattr(
-        Axes,
-        "legend",
-        lambda self, **kw: labels.extend(self.get_legend_handles_labels()[1]) or legend(self, **kw),
-    )
+
+    def noted(figure, **options):
+        labels.extend(text.get_text() for text in legend(figure, **options).get_texts())
+
+    monkeypatch.setattr(Figure, "legend", noted)
     draw("cow", [AGENT], tmp_path / "curve.png", highest_possible=highest)
     assert levels == [highest] * lines
     assert labels == ["agent", f"maximum ({highest:g})"]
+
+
+def test_the_legend_is_within_the_picture_and_beside_the_title(tmp_path, monkeypatch):
+    figures = []
+    save = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **kw: figures.append(self) or save(self, *a, **kw)
+    )
+    curve = LearningCurve("agent, 5 seeds: mean and range", [0, 100], [0.0, 9.0])
+    draw("cow", [curve], tmp_path / "curve.png", random_policy=1.1, highest_possible=30)
+    (figure,) = figures
+    legend = figure.legends[0].get_window_extent()
+    titles = [figure.axes[0].title, figure.axes[0]._left_title]
+    assert not any(legend.overlaps(title.get_window_extent()) for title in titles)
+    assert legend.x0 >= 0 and legend.x1 <= figure.bbox.x1
 
 
 def test_a_single_negative_point_is_enough(tmp_path):
