@@ -37,7 +37,11 @@ _logger = logging.getLogger(__name__)
 
 
 class Reaper:
-    """The pool's end of `reaper.py`, which is started anew should it be lost."""
+    """The pool's end of `reaper.py`, which is started anew should it be lost.
+
+    Attributes:
+        pid: The reaper's process id.
+    """
 
     def __init__(self) -> None:
         """Start it."""
@@ -62,10 +66,14 @@ class Reaper:
     def _start(self) -> None:
         # Isolated from the environment's settings and, by its own session, from Ctrl-C.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", reaper.__file__],
+            [sys.executable, "-I", "-S", reaper.__file__, str(os.getpid())],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        assert self._process.stdout is not None
+        self.pid = int(self._process.stdout.readline())
+        self._process.wait()
 
     def _tell(self, line: str) -> None:
         try:

@@ -186,7 +186,7 @@ if __name__ == "__main__":
     pool = ProcessEnvs([partial(EnvWithGame, folder / str(i)) for i in range(2)], gamma=1.0)
     pool.reset()
     list(play(pool, 10, min_ready=2))
-    (folder / "reaper").write_text(str(pool._reaper._process.pid))
+    (folder / "reaper").write_text(str(pool._reaper.pid))
     (folder / "playing").touch()
     list(play(pool, 10**9))
 """

@@ -23,6 +23,18 @@ class Runner(MineStudioEnvRunner):
         return os.getpid()
 
 
+def processes(folder):
+    """Of the environments and their games, as those have noted them."""
+    return [int(pid) for file in folder.iterdir() for pid in file.read_text().split()]
+
+
+def gone(pids):
+    deadline = time.monotonic() + 10
+    while any(map(alive, pids)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def actor(local_ray, make_config, tmp_path):
     config = make_config(env_pool={"mode": "process"})
@@ -32,7 +44,10 @@ def actor(local_ray, make_config, tmp_path):
     options = {"max_restarts": 1, "max_task_retries": 1}
     actor = ray.remote(Runner).options(**options).remote(config=config, worker_index=1)
     yield actor
+    # Ray lets a worker kill its children before it ends.
+    pids = processes(tmp_path)
     ray.kill(actor)
+    gone(pids)
 
 
 def alive(pid):
@@ -48,13 +63,10 @@ def test_a_killed_runner_leaves_nothing_and_comes_back_with_other_fragments(acto
         return ray.get(actor.sample.remote(aligned=True), timeout=120).fragments
 
     before = sample()
-    pids = [int(pid) for file in tmp_path.iterdir() for pid in file.read_text().split()]
+    pids = processes(tmp_path)
     assert len(pids) == 2 * NUM_ENVS and all(map(alive, pids))
     os.kill(ray.get(actor.pid.remote()), signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while any(map(alive, pids)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    gone(pids)
 
     after = sample()
     assert [fragment.key for fragment in before] == [("1-0", 0), ("1-1", 0)]
