@@ -3,15 +3,15 @@
 The public names are loaded on first use, so `import rllib_minestudio` costs milliseconds
 and `MineStudioEnv` can be used without importing Ray or torch. The import makes the algorithms
 known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`, and the environment to
-`gymnasium.make` as `MineStudio-v0`, and chooses what torch's threads do while they wait
-(`processor_threads.py`).
+`gymnasium.make` as `MineStudio-v0`, and chooses what torch's threads do while they wait and which
+priority Ray's workers have (`processor_threads.py`).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import former_paths
-from rllib_minestudio.processor_threads import choose_wait_policy
+from rllib_minestudio.processor_threads import set_processor_environment
 from rllib_minestudio.registration import register_evaluation, register_names
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
-choose_wait_policy()  # before anything loads torch
+set_processor_environment()  # before anything loads torch or starts Ray
 former_paths.install()
 register_names()
 register_evaluation()

@@ -1,10 +1,13 @@
-"""How many threads a process computes with, and what they do while they have nothing to compute.
+"""How a process shares the processor: its threads, what they do while they wait, Ray's priority.
 
 PyTorch's threads are OpenMP's. Left alone, a thread that waits for the others spins for a while:
 where another process wants its core, the others wait for it meanwhile, and an operation takes
-milliseconds instead of microseconds. So threads that wait sleep here (`choose_wait_policy`). OpenMP
-reads its variables once, when PyTorch loads it, which is why importing this package is what sets
-them; processes that are started later, Ray's workers among them, inherit them.
+milliseconds instead of microseconds. So threads that wait sleep here. Ray runs its workers at the
+lowest but four of the system's priorities (niceness 15), which beside any other program leaves them
+a thirtieth of a core; here they count as much as others. OpenMP reads its variables once, when
+PyTorch loads it, and Ray when it starts, which is why importing this package is what sets them
+(`set_processor_environment`); processes that are started later, Ray's workers among them, inherit
+them.
 
 How many threads there are follows from who else computes: Ray gives each of its workers the CPUs
 that were asked for, and a process that is none of Ray's gets what env runners and learners leave
@@ -28,6 +31,10 @@ WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """Lets waiting threads sleep: in GNU's OpenMP (`libgomp`, which PyTorch's wheels for Linux hold)
 and, with both, in Intel's and LLVM's (`libiomp5`, `libomp`), which else spin for 200 ms."""
 
+NICENESS = "RAY_worker_niceness"
+PRIORITY = {NICENESS: "0"}
+"""Gives Ray's workers the priority of other programs, where this process starts Ray."""
+
 SPINNING = {
     "OMP_WAIT_POLICY": lambda value: value.strip().upper() == "ACTIVE",
     "GOMP_SPINCOUNT": lambda value: value.strip() not in ("", "0"),
@@ -41,11 +48,11 @@ OPENMP_LIBRARIES = ("libgomp", "libiomp", "libomp")
 _came_too_late = False
 
 
-def choose_wait_policy() -> None:
-    """Let threads that wait sleep, unless the environment says what they do."""
+def set_processor_environment() -> None:
+    """Let waiting threads sleep and Ray's workers work, unless the environment decides."""
     global _came_too_late
     _came_too_late = "torch" in sys.modules and "OMP_WAIT_POLICY" not in os.environ
-    for name, value in WAIT_POLICY.items():
+    for name, value in {**WAIT_POLICY, **PRIORITY}.items():
         os.environ.setdefault(name, value)
 
 
@@ -104,7 +111,7 @@ def openmp_library() -> str:
 
 
 def thread_problem(environment: Mapping[str, str], threads: int, cores: int) -> str:
-    """Say what makes PyTorch's threads slow beside other programs; "" for nothing.
+    """Say what makes training slow beside other programs; "" for nothing.
 
     Args:
         environment: Of the process.
@@ -113,6 +120,9 @@ def thread_problem(environment: Mapping[str, str], threads: int, cores: int) -> 
     """
     if threads > cores:
         return f"{threads} threads on {cores} cores wait for each other: unset {THREADS}"
+    niceness = environment.get(NICENESS, "0")
+    if niceness.strip() != "0":
+        return f"{NICENESS}={niceness} lets Ray's workers wait for every other program: unset it"
     if threads == 1:
         return ""
     for name, spins in SPINNING.items():

@@ -1,4 +1,4 @@
-"""How many threads there are, and that those that wait sleep."""
+"""How many threads there are, that those that wait sleep, and the priority of Ray's workers."""
 
 import logging
 import os
@@ -13,6 +13,7 @@ from rllib_minestudio import processor_threads
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.doctor.machine_checks import threads as look_at_threads
 from rllib_minestudio.processor_threads import (
+    NICENESS,
     THREADS,
     WAIT_POLICY,
     share_cores,
@@ -39,10 +40,10 @@ def test_the_import_lets_waiting_threads_sleep_before_torch_is_there():
 
 
 def test_what_the_environment_says_is_left_alone(monkeypatch):
-    for name in WAIT_POLICY:
+    for name in (*WAIT_POLICY, NICENESS):
         monkeypatch.setenv(name, "of the user")
-    processor_threads.choose_wait_policy()
-    assert all(os.environ[name] == "of the user" for name in WAIT_POLICY)
+    processor_threads.set_processor_environment()
+    assert all(os.environ[name] == "of the user" for name in (*WAIT_POLICY, NICENESS))
     assert with_one_thread({}) == {THREADS: "1"}
     assert with_one_thread({THREADS: "3"}) == {THREADS: "3"}
 
@@ -57,6 +58,14 @@ def test_ray_workers_sleep_too_and_compute_with_the_cpus_that_they_were_given(lo
     policy = os.environ["OMP_WAIT_POLICY"]
     threads = int(os.environ.get(THREADS, 2))  # with pytest's workers it is 1
     assert ray.get(worker.options(num_cpus=2).remote()) == (policy, threads)
+
+
+def test_ray_workers_have_the_priority_of_the_process_that_started_ray(local_ray):
+    @ray.remote
+    def niceness():
+        return os.getpriority(os.PRIO_PROCESS, 0)
+
+    assert ray.get(niceness.remote()) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 @pytest.mark.parametrize(("cores", "threads"), [(16, 13), (3, 1), (2, 1)])
@@ -101,7 +110,7 @@ def test_a_torch_that_came_first_is_told_about(threads_set, monkeypatch, caplog)
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     monkeypatch.setattr(processor_threads, "_came_too_late", False)  # and is put back
     with caplog.at_level(logging.WARNING):
-        processor_threads.choose_wait_policy()  # torch is imported above
+        processor_threads.set_processor_environment()  # torch is imported above
         share_cores(other_cpus=2)
     assert "Import rllib_minestudio first, or set OMP_WAIT_POLICY=PASSIVE" in caplog.text
 
@@ -114,6 +123,8 @@ def test_a_torch_that_came_first_is_told_about(threads_set, monkeypatch, caplog)
         ({**WAIT_POLICY, "GOMP_SPINCOUNT": "300000"}, 2, "GOMP_SPINCOUNT=300000 lets threads"),
         ({"KMP_BLOCKTIME": "200"}, 2, "KMP_BLOCKTIME=200 lets threads spin"),
         ({"OMP_WAIT_POLICY": "active"}, 1, ""),  # one thread waits for nobody
+        ({"RAY_worker_niceness": "15"}, 1, "RAY_worker_niceness=15 lets Ray's workers wait"),
+        ({"RAY_worker_niceness": "0"}, 2, ""),
         (WAIT_POLICY, 3, "3 threads on 2 cores wait for each other"),
     ],
 )
