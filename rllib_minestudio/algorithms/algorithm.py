@@ -39,7 +39,11 @@ from rllib_minestudio.algorithms.policy_access import PolicyAccess
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
 from rllib_minestudio.algorithms.training_loop.learners import Learners
-from rllib_minestudio.algorithms.training_loop.loop_metrics import LoopTimes, sample_metrics
+from rllib_minestudio.algorithms.training_loop.loop_metrics import (
+    LoopTimes,
+    report_of_no_rollout,
+    sample_metrics,
+)
 from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteExperience
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
@@ -200,6 +204,7 @@ class MineStudioPPO(PolicyAccess):
         self.loop_times.note_rollout(report)
 
     def _log(self, samples: list[Sample[Any]]) -> None:
+        self.metrics.aggregate([report_of_no_rollout()], key=ENV_RUNNER_RESULTS)
         measured: dict[tuple[str, ...], float] = {
             **self.experience.metrics(),
             **self.learners.metrics(),

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
+from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    NUM_AGENT_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_EPISODES,
+    NUM_MODULE_STEPS_SAMPLED,
+)
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
 from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
@@ -18,6 +26,27 @@ from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
 REPLAY_BUFFER_RESULTS = "replay_buffer"
 LAST_BIN = 8
 """Histograms have a bin for each value below this, and one for all from it on."""
+
+
+COUNTS_OF_ROLLOUTS = (
+    (NUM_ENV_STEPS_SAMPLED,),
+    (NUM_AGENT_STEPS_SAMPLED, DEFAULT_AGENT_ID),
+    (NUM_MODULE_STEPS_SAMPLED, DEFAULT_MODULE_ID),
+    (NUM_EPISODES,),
+)
+"""RLlib's sums over the rollouts of an iteration."""
+
+
+def report_of_no_rollout() -> dict[str, Any]:
+    """Metrics of an env runner that played nothing, to be aggregated with those of all others.
+
+    An iteration may be trained wholly on what the buffer held. RLlib's sums would be NaN in it, and
+    so would every sum that a reader takes over iterations.
+    """
+    metrics = MetricsLogger()
+    for count in COUNTS_OF_ROLLOUTS:
+        metrics.log_value(count, 0, reduce="sum")
+    return metrics.reduce()
 
 
 def sample_metrics(

@@ -68,3 +68,24 @@ def test_metrics_are_those_of_the_document(local_ray, make_config, num_env_runne
     ]
     assert not unlisted
     assert len(ours) > 70
+
+
+def test_an_iteration_trained_on_the_buffer_alone_counts_no_steps(local_ray, make_config):
+    config = make_config(
+        fragments_per_iteration=4,
+        num_epochs=1,
+        replay_buffer={"max_fragments": 64, "max_staleness": 1},
+    )
+    algorithm = config.build_algo()
+    results = [algorithm.train() for _ in range(4)]
+    algorithm.stop()
+    rollout = config.num_envs_per_env_runner * config.rollout_fragment_length
+    ended = [8, 0, 16, 0]  # fragments are of 32 steps, episodes of 20
+    for result, steps, episodes in zip(results, [rollout, 0, rollout, 0], ended, strict=True):
+        counts = result["env_runners"]
+        assert counts["num_env_steps_sampled"] == steps
+        assert counts["num_agent_steps_sampled"] == {"default_agent": steps}
+        assert counts["num_module_steps_sampled"] == {"default_policy": steps}
+        assert counts["num_episodes"] == episodes
+        assert result["learners"]["__all_modules__"]["num_env_steps_trained"] == rollout / 2
+    assert results[-1]["env_runners"]["num_env_steps_sampled_lifetime"] == 2 * rollout
