@@ -83,6 +83,7 @@ def test_the_summary_is_the_same_whatever_the_number_of_workers(make_group, tmp_
     assert found[0] == found[1] == found[2] == found[3]
 
 
+@pytest.mark.slow
 def test_what_an_env_runner_leaves_when_it_dies_is_played_again(make_group):
     group = make_group(2, pool="inline", failure_length=200)
     local = make_group(0, pool="inline", failure_length=200)

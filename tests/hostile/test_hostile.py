@@ -13,7 +13,10 @@ CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoi
 TRACE = Path("/tmp/rllib_minestudio_was_run")
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize(
+    "category",
+    [pytest.param(c, marks=pytest.mark.slow if c == "recordings" else ()) for c in CATEGORIES],
+)
 def test_what_should_be_refused_is_refused(category, tmp_path):
     TRACE.unlink(missing_ok=True)
     assert not failures(import_module(f"hostile_{category}").cases(), tmp_path)

@@ -101,6 +101,7 @@ class Watch(tune.Callback):
         self.seen |= {activity_of(key_of_trial(trial)).partition(" (")[0] for trial in trials}
 
 
+@pytest.mark.slow
 def test_a_population_changes_the_optimizers_options_and_goes_on_from_checkpoints(
     local_ray, make_config, tmp_path
 ):

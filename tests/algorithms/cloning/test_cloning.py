@@ -97,6 +97,7 @@ def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_
     algorithm.stop()
 
 
+@pytest.mark.slow
 def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_config, tmp_path):
     algorithm = make_config().build_algo()
     first, second = algorithm.train(), algorithm.train()
