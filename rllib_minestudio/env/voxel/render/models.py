@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.render.block_textures import block_pictures
-from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
-from rllib_minestudio.env.voxel.render.mob_textures import paint_mob_face
+from rllib_minestudio.env.voxel.render.block_textures import block_textures
+from rllib_minestudio.env.voxel.render.mob_textures import mob_face
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_NORTH,
     FACE_SHADE,
@@ -26,6 +25,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     sprite_texture,
     texture,
 )
+from rllib_minestudio.env.voxel.render.textures import Textures
 
 PIXEL = 1 / 16
 # Columns of a box in `Models.boxes`.
@@ -138,17 +138,12 @@ def _mob_shade(face: int) -> float:
     return 0.45 + 0.55 * FACE_SHADE[face]
 
 
-def _block_faces(name: str) -> list[Texture]:
-    pictures = block_pictures(name)
-    return [texture(pictures[face], FACE_SHADE[face]) for face in range(FACES)]
-
-
-def _item_faces(name: str, is_block: bool) -> tuple[Box, list[Texture]]:
-    if is_block:
-        return BLOCK_ITEM, _block_faces(name)
+def _item_faces(textures: Textures, name: str, is_block: bool) -> tuple[Box, list[Texture]]:
+    if is_block and not textures.is_flat(name):
+        return BLOCK_ITEM, block_textures(textures, name)
     hidden = np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32)
     faces = [hidden] * FACES
-    faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite_texture(item_sprite(name))
+    faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite_texture(textures.icon(name))
     return FLAT_ITEM, faces
 
 
@@ -156,6 +151,7 @@ def build_models(
     mobs: Sequence[str],
     items: Mapping[int, str],
     block_items: int,
+    textures: Textures,
     falling: Mapping[int, str] | None = None,
 ) -> Models:
     """Build every model the renderer may need.
@@ -164,6 +160,7 @@ def build_models(
         mobs: Names of mobs in the order of their kinds.
         items: Name of each item by id.
         block_items: Items with ids below this are blocks and are shown as small cubes.
+        textures: Where their pictures come from.
         falling: Name of each block that falls, by id; none by default.
     """
     builder = _Builder()
@@ -171,20 +168,20 @@ def build_models(
     for kind, name in enumerate(mobs):
         for box in MOB_MODELS.get(name, UNKNOWN_MOB):
             faces = [
-                texture(paint_mob_face(name, box.part, face), _mob_shade(face))
+                texture(mob_face(textures, name, box.part, face), _mob_shade(face))
                 for face in range(FACES)
             ]
             builder.add_box(box, faces)
         mob[kind] = builder.end_model()
     item = np.zeros(max(items, default=0) + 1, np.int32)
     for identity, name in items.items():
-        box, faces = _item_faces(name, identity < block_items)
+        box, faces = _item_faces(textures, name, identity < block_items)
         builder.add_box(box, faces)
         item[identity] = builder.end_model()
     falling = falling or {}
     block = np.zeros(max(falling, default=0) + 1, np.int32)
     for identity, name in falling.items():
-        builder.add_box(FULL_BLOCK, _block_faces(name))
+        builder.add_box(FULL_BLOCK, block_textures(textures, name))
         block[identity] = builder.end_model()
     return Models(
         boxes=np.array(builder.boxes, np.float32),
