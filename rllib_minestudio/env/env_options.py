@@ -49,8 +49,8 @@ class EnvOptions:
         callbacks: What `build_callbacks` takes: names, mappings or objects.
         camera_config: The camera's bins, as a CameraConfig or a mapping of its fields.
         render_mode: "rgb_array", or None if `render()` will not be used.
-        resource_pack: Path of a folder, zip or jar in the layout of Minecraft's resource packs, whose
-            pictures replace those of the embedded engine; None for its own.
+        resource_pack: Path of a folder, zip or jar in the layout of Minecraft's resource packs;
+            its pictures replace those of the embedded engine. None for the engine's own.
         minecraft: How the real game is launched; see `MinecraftOptions`.
         worker_index: Which of several workers with the same options this one is. Together with
             `vector_index` it decides the episodes; RLlib sets both.

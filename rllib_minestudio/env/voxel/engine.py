@@ -50,8 +50,8 @@ class VoxelEngine:
             fov_degrees: Vertical field of view.
             aspect: Width over height of the view, whatever the frame's shape.
             view_distance: How far one sees, in blocks; at most 80.
-            resource_pack: Path of a folder or zip in the layout of Minecraft's resource packs, whose
-                pictures replace ours.
+            resource_pack: Path of a folder or zip in the layout of Minecraft's resource packs;
+                its pictures replace ours.
 
         Raises:
             InvalidOptionsError: If there is no such resource pack.

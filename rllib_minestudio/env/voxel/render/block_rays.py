@@ -39,7 +39,7 @@ MOST_SURFACES = 8
 def _shapes() -> dict[str, Boxes]:
     with _SHAPES.open() as file:
         return {
-            name: np.array(boxes, np.float32).reshape(-1, 6) / TEXTURE_SIZE
+            name: np.array(boxes, np.float32).reshape(-1, 6) / np.float32(TEXTURE_SIZE)
             for name, boxes in json.load(file).items()
         }
 
@@ -77,58 +77,10 @@ def to_space_of(pose: Matrix) -> Floats:
 
 
 @kernel(fastmath=True, inline="always")
-def _first_texel(
-    eye: Floats, ray: Floats, per: Floats, perspective: bool, boxes: Boxes, faces: Rgba
-) -> int:
-    """The first texel that a ray cannot look through: face << 8 | row << 4 | column; -1 for none.
-
-    Args:
-        eye: float32 (3,), where the ray begins, in the block's space.
-        ray: float32 (3,), its direction.
-        per: float32 (3,), 1 / `ray`.
-        perspective: Whether what lies behind the eye is out of sight.
-        boxes: See `trace_boxes`.
-        faces: See `trace_boxes`.
-    """
-    found = int32(-1)
-    after = float32(1e-3) if perspective else float32(-1e9)
-    for _ in range(MOST_SURFACES):
-        nearest, axis_hit, outside = float32(1e9), int32(-1), False
-        for box in range(boxes.shape[0]):
-            enter, leave = float32(-1e9), float32(1e9)
-            enter_axis = leave_axis = int32(0)
-            for axis in range(3):
-                one = (boxes[box, axis] - eye[axis]) * per[axis]
-                two = (boxes[box, axis + 3] - eye[axis]) * per[axis]
-                if min(one, two) > enter:
-                    enter, enter_axis = min(one, two), int32(axis)
-                if max(one, two) < leave:
-                    leave, leave_axis = max(one, two), int32(axis)
-            if enter >= leave:
-                continue
-            if enter > after and enter < nearest:
-                nearest, axis_hit, outside = enter, enter_axis, True
-            elif enter <= after and leave > after and leave < nearest:
-                nearest, axis_hit, outside = leave, leave_axis, False
-        if axis_hit < 0:
-            break
-        # East, top and south are the high sides of x, y and z.
-        is_low = (ray[axis_hit] > 0) == outside
-        face = 2 * axis_hit + (int32(1) if is_low else int32(0))
-        x = eye[0] + ray[0] * nearest
-        y = eye[1] + ray[1] * nearest
-        z = eye[2] + ray[2] * nearest
-        u = z if axis_hit == X else x
-        v = z if axis_hit == Y else float32(1) - y
-        if face == 0 or face == 5:  # seen from outside, these run against the axis
-            u = float32(1) - u
-        column = min(max(int32(u * float32(16)), int32(0)), int32(15))
-        row = min(max(int32(v * float32(16)), int32(0)), int32(15))
-        if faces[face, row, column, 3] > 127:
-            found = face << 8 | row << 4 | column
-            break
-        after = nearest + float32(1e-5)
-    return found
+def _crossing(low: float, high: float, start: float, per: float) -> tuple[float, float]:
+    """Where a ray enters and leaves the slab between two planes."""
+    one, two = (low - start) * per, (high - start) * per
+    return min(one, two), max(one, two)
 
 
 @render_kernel
@@ -158,31 +110,70 @@ def trace_boxes(
         picture: uint8 (h, w, 4) to draw on, multiplied by coverage; it is overwritten.
     """
     share = float32(1) / float32(per_pixel * per_pixel)
-    eye, per, ray = np.zeros(3, np.float32), np.zeros(3, np.float32), np.zeros(3, np.float32)
+    spread, ahead = (float32(0), float32(1)) if perspective else (float32(1), float32(0))
+    begin = float32(1e-3) if perspective else float32(-1e9)
+    tiny, far = float32(1e-7), float32(1e9)
     for row in range(picture.shape[0]):
         for column in range(picture.shape[1]):
             red = green = blue = cover = float32(0)
-            for sub_row in range(per_pixel):
-                y = rows[row * per_pixel + sub_row]
-                for sub_column in range(per_pixel):
-                    x = columns[column * per_pixel + sub_column]
-                    for axis in range(3):
-                        if perspective:
-                            start = float32(0)
-                            along = inverse[axis, 0] * x + inverse[axis, 1] * y - inverse[axis, 2]
-                        else:
-                            start = inverse[axis, 0] * x + inverse[axis, 1] * y
-                            along = -inverse[axis, 2]
-                        along = along if abs(along) > float32(1e-7) else float32(1e-7)
-                        eye[axis], ray[axis] = start + inverse[axis, 3], along
-                        per[axis] = float32(1) / along
-                    texel = _first_texel(eye, ray, per, perspective, boxes, faces)
-                    if texel >= 0:
-                        face, v, u = texel >> 8, texel >> 4 & 15, texel & 15
-                        red += shades[face] * float32(faces[face, v, u, 0])
-                        green += shades[face] * float32(faces[face, v, u, 1])
-                        blue += shades[face] * float32(faces[face, v, u, 2])
+            for sub in range(per_pixel * per_pixel):
+                sub_row = sub // per_pixel
+                right = columns[column * per_pixel + sub - sub_row * per_pixel]
+                up = rows[row * per_pixel + sub_row]
+                # The ray in the blocks' space: from (x, y, z) along (dx, dy, dz).
+                aside_x = inverse[0, 0] * right + inverse[0, 1] * up
+                aside_y = inverse[1, 0] * right + inverse[1, 1] * up
+                aside_z = inverse[2, 0] * right + inverse[2, 1] * up
+                x, dx = inverse[0, 3] + spread * aside_x, ahead * aside_x - inverse[0, 2]
+                y, dy = inverse[1, 3] + spread * aside_y, ahead * aside_y - inverse[1, 2]
+                z, dz = inverse[2, 3] + spread * aside_z, ahead * aside_z - inverse[2, 2]
+                dx = dx if abs(dx) > tiny else tiny
+                dy = dy if abs(dy) > tiny else tiny
+                dz = dz if abs(dz) > tiny else tiny
+                per_x, per_y, per_z = float32(1) / dx, float32(1) / dy, float32(1) / dz
+                after = begin
+                for _ in range(MOST_SURFACES):
+                    # The nearest surface behind the last one, from outside or from within.
+                    nearest, axis, outside = far, X, True
+                    for box in range(boxes.shape[0]):
+                        in_x, out_x = _crossing(boxes[box, 0], boxes[box, 3], x, per_x)
+                        in_y, out_y = _crossing(boxes[box, 1], boxes[box, 4], y, per_y)
+                        in_z, out_z = _crossing(boxes[box, 2], boxes[box, 5], z, per_z)
+                        enter = max(in_x, in_y, in_z)
+                        leave = min(out_x, out_y, out_z)
+                        if enter >= leave or leave <= after:
+                            continue
+                        if enter > after:
+                            if enter < nearest:
+                                nearest, outside = enter, True
+                                axis = X if enter == in_x else (Y if enter == in_y else Z)
+                        elif leave < nearest:
+                            nearest, outside = leave, False
+                            axis = X if leave == out_x else (Y if leave == out_y else Z)
+                    if nearest == far:
+                        break
+                    at_x, at_y, at_z = x + dx * nearest, y + dy * nearest, z + dz * nearest
+                    # East, top and south are the high sides of x, y and z.
+                    if axis == X:
+                        face = int32(1) if (dx > 0) == outside else int32(0)
+                        u, v = at_z, float32(1) - at_y
+                    elif axis == Y:
+                        face = int32(3) if (dy > 0) == outside else int32(2)
+                        u, v = at_x, at_z
+                    else:
+                        face = int32(5) if (dz > 0) == outside else int32(4)
+                        u, v = at_x, float32(1) - at_y
+                    if face == 0 or face == 5:  # seen from outside, these run against the axis
+                        u = float32(1) - u
+                    texel = min(max(int32(u * float32(16)), int32(0)), int32(15))
+                    line = min(max(int32(v * float32(16)), int32(0)), int32(15))
+                    if faces[face, line, texel, 3] > 127:
+                        red += shades[face] * float32(faces[face, line, texel, 0])
+                        green += shades[face] * float32(faces[face, line, texel, 1])
+                        blue += shades[face] * float32(faces[face, line, texel, 2])
                         cover += float32(255)
+                        break
+                    after = nearest + float32(1e-5)
             picture[row, column, 0] = uint8(red * share + float32(0.5))
             picture[row, column, 1] = uint8(green * share + float32(0.5))
             picture[row, column, 2] = uint8(blue * share + float32(0.5))

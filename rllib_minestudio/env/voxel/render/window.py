@@ -177,7 +177,7 @@ class Layer:
         self.colour, self.keep = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
         self._rows.drop(self._top, bottom)
         self._columns.drop(self._left, right)
-        self._arrays = (self.canvas, self.colour, self.keep, *self._rows, *self._columns)
+        self._arrays: Any = (self.canvas, self.colour, self.keep, *self._rows, *self._columns)
 
     def refresh(self, touched: Rect) -> None:
         """Bring a rectangle of the canvas, in the canvas's own pixels, to the frame's size."""
