@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.screens.block_entities import SCREEN_BLOCKS, Place
 from rllib_minestudio.env.voxel.screens.screen import Screen
 from rllib_minestudio.env.voxel.screens.smelting import Furnace
-from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
 
 REACH = 8.0
 """Blocks from the player's feet to a block's centre beyond which its screen closes."""
@@ -23,6 +23,8 @@ _SPILL_LEAST, _SPILL_MOST = 10, 30
 _SPILL_SPEED, _SPILL_LIFT = 0.05, 0.2
 _ITEM_WIDTH = 0.25
 
+_LIGHT_ENOUGH = ("glass", "leaves")
+"""Materials of cubes below which a chest opens all the same."""
 _COUNTERS = {
     "crafting_table": "interact_with_crafting_table",
     "furnace": "interact_with_furnace",
@@ -74,7 +76,7 @@ def use_block(state: GameState) -> bool:
     kind = SCREEN_BLOCKS.get(block)
     if kind is None or (player.sneaking and not player.has_empty_hands):
         return False
-    if kind == "chest" and not _can_lift_lid(state, place, block):
+    if kind == "chest" and not _can_lift_lid(state, place):
         return True
     container = state.block_entities.at(place, block)
     state.screen = Screen(kind, _PlayerOwner(state), place, container)
@@ -82,10 +84,11 @@ def use_block(state: GameState) -> bool:
     return True
 
 
-def _can_lift_lid(state: GameState, place: Place, chest: int) -> bool:
-    """Whether no block lies on a chest; another chest does not matter."""
+def _can_lift_lid(state: GameState, place: Place) -> bool:
+    """Whether no solid cube lies on a chest."""
     x, y, z = place
-    return state.world.block_at(x, y + 1, z) in (AIR, chest)
+    above = BLOCKS[state.world.block_at(x, y + 1, z)]
+    return above.shape is not Shape.CUBE or above.material in _LIGHT_ENOUGH
 
 
 def play_screen(

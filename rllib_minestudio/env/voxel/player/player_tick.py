@@ -14,8 +14,8 @@ from rllib_minestudio.env.voxel.player.locomotion import move_player
 from rllib_minestudio.env.voxel.player.mining import hold_attack, release_attack, start_mining
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
-from rllib_minestudio.env.voxel.screens.block_entities import OPENS_SCREEN
 from rllib_minestudio.env.voxel.world.addressing import block_index
+from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
 
 
@@ -42,7 +42,7 @@ def _count_down(player: np.void) -> None:
 
 
 @kernel()
-def _opens_screen(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> bool:
+def _opens_screen(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
     """Whether the use key opens the screen of the block under the crosshair instead of eating."""
     if target.kind != BLOCK or player.sneaking:
         return False
@@ -51,7 +51,7 @@ def _opens_screen(blocks: NDArray[np.uint8], player: np.void, target: np.void) -
 
 @kernel()
 def tick_player(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     players: NDArray[np.void],
     mobs: NDArray[np.void],
     mob_count: int,
