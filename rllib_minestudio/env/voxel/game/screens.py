@@ -60,10 +60,14 @@ def open_inventory(state: GameState) -> None:
     state.screen = Screen("inventory", _PlayerOwner(state))
 
 
-def use_block(state: GameState) -> bool:
+def use_block(state: GameState, sneaks: bool) -> bool:
     """Uses the block under the crosshair, if it is one that opens a screen.
 
     A player who sneaks with something in either hand uses that instead.
+
+    Args:
+        state: The game.
+        sneaks: Whether the player sneaks.
 
     Returns:
         Whether there was such a block.
@@ -74,7 +78,7 @@ def use_block(state: GameState) -> bool:
     place = int(target["x"]), int(target["y"]), int(target["z"])
     block = state.world.block_at(*place)
     kind = SCREEN_BLOCKS.get(block)
-    if kind is None or (player.sneaking and not player.has_empty_hands):
+    if kind is None or (sneaks and not player.has_empty_hands):
         return False
     if kind == "chest" and not _can_lift_lid(state, place):
         return True
@@ -142,6 +146,13 @@ def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
     kind = SCREEN_BLOCKS.get(state.world.block_at(*place))
     if kind != screen.kind or offset @ offset > REACH * REACH:
         close(state)
+
+
+def settle(state: GameState) -> None:
+    """What a command's changes of the world mean for containers and for the open screen."""
+    state.block_entities.forget_replaced(state.world)
+    if state.screen is not None:
+        close_if_out_of_reach(state, state.screen)
 
 
 def spill(state: GameState, place: Place) -> None:
