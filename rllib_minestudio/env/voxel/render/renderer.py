@@ -65,9 +65,10 @@ def _block_atlas(pack: str | None) -> Texture:
 @lru_cache(maxsize=4)
 def _models(pack: str | None) -> Models:
     names = {identity: item.name for identity, item in ITEMS.items()}
-    falling = {identity: block.name for identity, block in enumerate(BLOCKS) if block.falls}
+    falling = [identity for identity, block in enumerate(BLOCKS) if block.falls]
     mobs = [kind.name for kind in MOB_KINDS]
-    return build_models(mobs, names, FIRST_PLAIN_ITEM, textures_of(pack), falling)
+    atlas = _block_atlas(pack)
+    return build_models(mobs, names, FIRST_PLAIN_ITEM, atlas, textures_of(pack), falling)
 
 
 def _problems(
