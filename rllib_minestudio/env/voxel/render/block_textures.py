@@ -29,11 +29,13 @@ def opaque(pictures: Rgba) -> Picture:
     Args:
         pictures: uint8 (n, 16, 16, 4), not multiplied by alpha.
     """
-    cover = pictures[..., 3:] / 255.0
-    colour = pictures[..., :3].astype(np.float64)
+    filled = pictures[..., :3].astype(np.float64)
+    with_holes = np.flatnonzero((pictures[..., 3] < 255).any((1, 2)))
+    colour, cover = filled[with_holes], pictures[with_holes][..., 3:] / 255.0
     weight = np.maximum(cover.sum((1, 2), keepdims=True), 1e-9)
     mean = (colour * cover).sum((1, 2), keepdims=True) / weight
-    return colour * cover + mean * BACKGROUND * (1 - cover)
+    filled[with_holes] = colour * cover + mean * BACKGROUND * (1 - cover)
+    return filled
 
 
 def build_block_atlas(names: Sequence[str], textures: Textures) -> Texture:

@@ -174,7 +174,9 @@ def build_models(
     for kind, name in enumerate(mobs):
         for box in MOB_MODELS.get(name, UNKNOWN_MOB):
             faces = [
-                builder.add_page(texture(mob_face(textures, name, box.part, face), _mob_shade(face)))
+                builder.add_page(
+                    texture(mob_face(textures, name, box.part, face), _mob_shade(face))
+                )
                 for face in range(FACES)
             ]
             builder.add_box(box, faces)

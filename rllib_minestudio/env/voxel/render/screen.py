@@ -27,6 +27,7 @@ from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, SLOT_SIZE
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 
 CURSOR_SIZE = 16
+FURNACE = "furnace"
 LIT = np.full((SLOT_SIZE, SLOT_SIZE, 4), (255, 255, 255, 0x80), np.uint8)
 """What lies over the slot under the cursor."""
 # Of the furnace's sheet (x, y, width, height), and where it belongs on the panel.
@@ -111,7 +112,7 @@ class Screen:
         for slot, stack in enumerate(view.stacks):
             if stack.item or self._empty_slot(view.kind, slot) is not None:
                 self._draw_slot(view, slot)
-        if view.kind == "furnace":
+        if view.kind == FURNACE:
             self._draw_fire(view)
         return [whole]
 
@@ -124,7 +125,8 @@ class Screen:
                 self._wipe(view.kind, rect)
                 self._draw_slot(view, slot)
                 touched.append(rect)
-        if (view.burn, view.progress) != (shown.burn, shown.progress):
+        fire = view.burn, view.progress
+        if view.kind == FURNACE and fire != (shown.burn, shown.progress):
             touched += self._draw_fire(view)
         return touched
 
