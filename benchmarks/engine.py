@@ -8,8 +8,9 @@ The last column relates a step to the *calibration*: a plain float32 DDA (Amanat
 that only finds the block behind every pixel of one such frame, measured in the same run. Compare
 machines by that ratio, not by steps per second.
 
-A second table has what costs more than an ordinary step: loading a chunk row, mobs in view, and
-changing blocks. It says how much more, in the median and at worst, and the median as a share of a
+A second table has what costs more than an ordinary step: loading a chunk row, mobs in view,
+changing blocks, a new item in hand, a changed display, and screens. It says how much more, in the
+median and at worst, and the median as a share of a
 step at 128x128 in an empty field.
 """
 
@@ -26,6 +27,7 @@ import numpy as np
 from numba import float32, int32, njit, uint32
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
     EYE_Y,
@@ -260,12 +262,81 @@ def edits(times: int) -> list[Spike]:
     return spikes
 
 
+HELD = ("iron_sword", "oak_log", "diamond_pickaxe", "apple", "crafting_table", "bow")
+
+
+def overlays(times: int) -> list[Spike]:
+    """Frames in which the display or the hand changes, beyond frames in which nothing does."""
+    engine = empty_field()
+    state, frame = engine._game.state, np.empty((128, 128, 3), np.uint8)
+    inventory = state.player.inventory
+    quiet = median(timed(lambda: engine.render(frame)) for _ in range(times))
+    spikes = []
+
+    def measure_changes(name: str, changes: list[Callable[[], object]]) -> None:
+        taken = []
+        for change in changes:
+            change()
+            taken.append(timed(lambda: engine.render(frame)) - quiet)
+        spikes.append(Spike(name, median(taken), max(taken)))
+
+    new = [lambda item=item: inventory.set(0, ITEM_ID[item], 1) for item in HELD]
+    measure_changes("new item in hand", new)
+    poses = [
+        lambda pose=pose: state.player.records.__setitem__("swing_ticks", pose)
+        for pose in range(1, 6)
+    ]
+    measure_changes("new pose of a swing", poses)
+    state.player.records["swing_ticks"] = 0
+    counts = [
+        lambda count=count: inventory.set(1, ITEM_ID["dirt"], count) for count in range(2, 65)
+    ]
+    measure_changes("changed count", counts)
+    hearts = [
+        lambda points=points: setattr(state.player, "health", points) for points in range(1, 20)
+    ]
+    measure_changes("changed heart", hearts)
+    return spikes
+
+
+def screens(times: int) -> list[Spike]:
+    """Steps with the inventory open, and those that open it, beyond steps without a screen."""
+    engine, frame = empty_field(), np.empty((128, 128, 3), np.uint8)
+    for slot in range(36):
+        item = HELD[slot % len(HELD)]
+        engine.player.inventory.set(slot, ITEM_ID[item], 1 + slot % ITEMS[ITEM_ID[item]].max_stack)
+    quiet = median(step(engine, frame) for _ in range(times))
+    opening, open_steps = [], []
+    for _ in range(max(times // 20, 5)):
+        for inventory in (1, 0):
+            keys = {"inventory": inventory, "camera": (0.0, 0.0)}
+            taken = timed(
+                lambda keys=keys: (engine.tick(keys), engine.render(frame), engine.info())
+            )
+            if inventory:
+                opening.append(taken - quiet)
+        for turn in range(8):
+            keys = {"camera": (1.0, 3.0 - turn)}
+            taken = timed(
+                lambda keys=keys: (engine.tick(keys), engine.render(frame), engine.info())
+            )
+            open_steps.append(taken - quiet)
+        engine.tick({"inventory": 1})
+        engine.tick({})
+    return [
+        Spike("first opening of a screen", opening[0], opening[0]),
+        Spike("opening a screen", median(opening[1:]), max(opening[1:])),
+        Spike("cursor moving in an open screen", median(open_steps), max(open_steps)),
+    ]
+
+
 def print_spikes(steps: int) -> None:
     """Print the second table."""
     engine, frame = empty_field(), np.empty((128, 128, 3), np.uint8)
     ordinary = median(step(engine, frame) for _ in range(steps))
     print(f"\n{'beyond an ordinary step of':>45} {ordinary:8.1f}  µs CPU, medians; worst; share")
     spikes = [*chunk_rows(5 * steps), *(crowd(steps, ring) for ring in RINGS), *edits(steps // 4)]
+    spikes += [*overlays(steps), *screens(steps)]
     for name, typical, worst in spikes:
         print(f"{name:>45} {typical:8.1f} {worst:8.1f} {typical / ordinary:6.2f}")
 

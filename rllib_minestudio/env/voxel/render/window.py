@@ -11,8 +11,7 @@ A canvas is uint8 (h, w, 4): RGB multiplied by coverage, and coverage, 255 for o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import float32, int32, uint8, uint32
@@ -177,14 +176,25 @@ class Layer:
         self.colour, self.keep = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
         self._rows.drop(self._top, bottom)
         self._columns.drop(self._left, right)
-        self._arrays: Any = (self.canvas, self.colour, self.keep, *self._rows, *self._columns)
 
     def refresh(self, touched: Rect) -> None:
         """Bring a rectangle of the canvas, in the canvas's own pixels, to the frame's size."""
         x, y, width, height = touched
         top, bottom = self._rows.span(y, height)
         left, right = self._columns.span(x, width)
-        _reduce(*self._arrays, top, left, bottom, right)
+        _reduce(
+            self.canvas,
+            self.colour,
+            self.keep,
+            self._rows.first,
+            self._rows.weights,
+            self._columns.first,
+            self._columns.weights,
+            top,
+            left,
+            bottom,
+            right,
+        )
 
     def blend(self, frame: Bytes) -> None:
         """Lay the layer over a frame, uint8 (H, W * 3)."""
@@ -209,9 +219,6 @@ class _Line:
         """Keep only the frame pixels from `first` to `stop`, and count from there."""
         self.first, self.weights = self.first[first:stop], self.weights[first:stop]
         self._ordered = self._ordered[first:stop]
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return iter((self.first, self.weights))
 
 
 def window_width(aspect: float) -> int:
