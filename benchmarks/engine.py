@@ -10,8 +10,7 @@ machines by that ratio, not by steps per second.
 
 A second table has what costs more than an ordinary step: loading a chunk row, mobs in view,
 changing blocks, a new item in hand, a changed display, and screens. It says how much more, in the
-median and at worst, and the median as a share of a
-step at 128x128 in an empty field.
+median and at worst, and the median as a share of a step at 128x128 in an empty field.
 """
 
 from __future__ import annotations

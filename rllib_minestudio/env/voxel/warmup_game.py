@@ -66,7 +66,10 @@ def _frames() -> None:
         game.tick({"attack": 1})
         draw_view(game.state, Renderer(size))
     execute(game.state, "/time set midnight")
-    draw_view(game.state, Renderer())
+    renderer = Renderer()
+    draw_view(game.state, renderer)
+    game.tick({"inventory": 1})
+    draw_view(game.state, renderer)
 
 
 STAGES: tuple[tuple[str, Callable[[], None]], ...] = (

@@ -2,8 +2,10 @@
 
 Reading order: `camera` (what is seen), `sky` (colours of the hour), `ray_tiles` and `terrain` (ray
 casting of blocks) with `shading` and `occlusion` (what a hit looks like), `celestial` (sun, moon,
-stars), `models`, `placement` and `entities` (mobs and items as textured boxes), `hand` and `hud`
-(what is glued to the screen), `overlay` (how those are blended in). Textures are painted by
-`texels`, `block_textures`, `item_pictures`, `item_sprites` and `mob_textures`; every picture is our
-own, drawn by code.
+stars), `models`, `placement` and `entities` (mobs and items as textured boxes), `hand`, `hud` and
+`screen` (what is glued to the window), `window` (how that is composed and brought to the frame).
+
+Pictures come from `textures`: files in the layout of Minecraft's resource packs, read by
+`resource_pack`, ours or the user's. `block_textures`, `mob_textures` and `texels` make of them what
+the kernels read; `block_rays` and `stack_pictures` draw what slots and the hand show.
 """
