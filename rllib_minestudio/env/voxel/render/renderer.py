@@ -21,7 +21,7 @@ from rllib_minestudio.env.voxel.entities.records import (
     FallingBlocks,
     Mobs,
 )
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, Stack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
@@ -285,7 +285,9 @@ class Renderer:
 
     def _draw_overlays(self, player: Player, inventory: Inventory, frame: Frame) -> None:
         """Blend in crosshair, hand and display."""
-        stacks = tuple(inventory[slot] for slot in range(HOTBAR_SLOTS))
+        columns = (inventory.item, inventory.quantity, inventory.damage)
+        hotbar = (column[:HOTBAR_SLOTS].tolist() for column in columns)
+        stacks = tuple(map(Stack._make, zip(*hotbar, strict=True)))
         health = math.ceil(player.health)
         self._hud.show(HudState(stacks, player.selected, health, player.food))
         held = stacks[player.selected].item

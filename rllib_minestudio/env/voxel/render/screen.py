@@ -119,8 +119,9 @@ class Screen:
     def _draw_changes(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
         """Draw again what lies still but has changed; returns where."""
         touched = []
-        for slot, (now, before) in enumerate(zip(view.stacks, shown.stacks, strict=True)):
-            if now != before:
+        changed = view.stacks != shown.stacks  # far faster than to look at each, and seldom so
+        for slot in range(len(view.stacks)) if changed else ():
+            if view.stacks[slot] != shown.stacks[slot]:
                 rect = self._slot(view.kind, slot)
                 self._wipe(view.kind, rect)
                 self._draw_slot(view, slot)
