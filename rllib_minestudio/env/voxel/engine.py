@@ -17,9 +17,8 @@ from rllib_minestudio.env.voxel.game.surroundings import location_stats
 from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
-from rllib_minestudio.env.voxel.render.light_map import MINESTUDIO_GAMMA
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.render.sampling import AVERAGE
+from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean

@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
 from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.render.sampling import SAMPLES
+from rllib_minestudio.env.voxel.view_options import SAMPLES
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
 """Frames of the environments and of videos."""

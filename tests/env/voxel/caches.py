@@ -1,8 +1,8 @@
 """What the engine keeps to be fast, against a rebuild from what it is kept of.
 
 The blocks of the loaded chunks follow from the seed and the edits; tops, layer radius, box field
-and light from the blocks; the numbers in the player's record from the item in hand and the effects; the
-description of the inventory from its slots.
+and light from the blocks; the numbers in the player's record from the item in hand and the effects;
+the description of the inventory from its slots.
 """
 
 from __future__ import annotations

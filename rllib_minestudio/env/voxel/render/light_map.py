@@ -13,10 +13,6 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import LEVELS
 
-MINESTUDIO_GAMMA = 2.0
-"""What MineStudio writes into the game's options; the game's own slider ends at 1."""
-LOWEST_GAMMA, HIGHEST_GAMMA = 0.0, 16.0
-
 # Twice on its way, a colour goes this far towards a light grey, so that nothing is quite black.
 GREY, TOWARDS_GREY = 0.75, 0.04
 # How far the night's blue goes towards white.

@@ -30,11 +30,6 @@ from rllib_minestudio.env.voxel.render.celestial import render_celestial, star_d
 from rllib_minestudio.env.voxel.render.entities import render_instances
 from rllib_minestudio.env.voxel.render.hand import hand_overlay
 from rllib_minestudio.env.voxel.render.hud import SLOTS, Hud, HudState
-from rllib_minestudio.env.voxel.render.light_map import (
-    HIGHEST_GAMMA,
-    LOWEST_GAMMA,
-    MINESTUDIO_GAMMA,
-)
 from rllib_minestudio.env.voxel.render.models import Models, build_models
 from rllib_minestudio.env.voxel.render.overlay import Overlay, blend, invert
 from rllib_minestudio.env.voxel.render.pixel_rays import pixel_rays
@@ -45,10 +40,17 @@ from rllib_minestudio.env.voxel.render.placement import (
     place_mobs,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
-from rllib_minestudio.env.voxel.render.sampling import AVERAGE, SAMPLINGS, sampling_of
+from rllib_minestudio.env.voxel.render.sampling import sampling_of
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
+from rllib_minestudio.env.voxel.view_options import (
+    AVERAGE,
+    HIGHEST_GAMMA,
+    LOWEST_GAMMA,
+    MINESTUDIO_GAMMA,
+    SAMPLINGS,
+)
 from rllib_minestudio.env.voxel.world.addressing import CHUNK
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.sky_light import level_at

@@ -22,9 +22,8 @@ from numba import int32, uint8
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import Bytes, Ints, render_kernel
+from rllib_minestudio.env.voxel.view_options import AVERAGE
 
-AVERAGE, SAMPLES = "average", "samples"
-SAMPLINGS = (AVERAGE, SAMPLES)
 WINDOW_HEIGHT = 360
 """Rows of the game's window; the display is laid out in its pixels."""
 
@@ -173,7 +172,7 @@ def sampling_of(mode: str, frame: Size, aspect: float) -> Sampling:
     """What is drawn for a frame.
 
     Args:
-        mode: One of `SAMPLINGS`.
+        mode: One of `view_options.SAMPLINGS`.
         frame: (width, height) of the frame.
         aspect: Width over height of the window.
     """

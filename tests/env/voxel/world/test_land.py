@@ -1,7 +1,7 @@
 """Land on the move: whatever was walked, teleported and built before, all is as if made anew.
 
-After every operation blocks, tops, light, layer radius and boxes of all that is ready, loaded or ahead,
-are compared with those of land that is made at the same place at once, with the same edits.
+After every operation blocks, tops, light, layer radius and boxes of all that is ready, loaded or
+ahead, are compared with those of land that is made at the same place at once, with the same edits.
 """
 
 from __future__ import annotations
