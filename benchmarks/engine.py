@@ -289,7 +289,8 @@ def main() -> None:
         row = measure(size, sampling, steps if size[0] < 256 else max(steps // 5, 1))
         print(
             f"{row.size[0]:>4}x{row.size[1]:<3} {row.sampling:>7} {row.tick:7.1f}"
-            f" {row.render:8.1f} {row.info:6.1f} {row.step:8.1f}  {1e6 / row.step:7.0f} steps/s/core"
+            f" {row.render:8.1f} {row.info:6.1f} {row.step:8.1f}"
+            f"  {1e6 / row.step:7.0f} steps/s/core"
             f"  calibration {row.dda:8.0f} µs  step/calibration {row.step / row.dda:.3f}"
         )
     print_spikes(steps)

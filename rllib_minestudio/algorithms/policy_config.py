@@ -100,7 +100,7 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         """
         if not self._is_frozen:
             defaults = self.policy_class.env_defaults(self.model_config)
-            self.env_config = suited_env_config(self.env, self.env_config, defaults)
+            self.environment(env_config=suited_env_config(self.env, self.env_config, defaults))
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The policy that `module_class` names."""

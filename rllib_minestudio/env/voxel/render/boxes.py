@@ -124,12 +124,18 @@ def _paint(image: Bytes, pixel: int, rgb: int, tint: Tint) -> None:
 
 
 @render_kernel
-def _aim(rays: PixelRays, px: int, py: int, lanes: Floats) -> None:
-    """Find where the rays of a tile pass on the plane one block ahead."""
-    across, upward = rays.across[px : px + TILE], rays.upward[py : py + TILE]
+def _aim_across(across: Floats, lanes: Floats) -> None:
+    """Note how far to the right the rays of a tile pass, given that of each of its columns."""
     for row in range(TILE):
         for column in range(TILE):
             lanes[RAY_X + row * TILE + column] = across[column]
+
+
+@render_kernel
+def _aim_up(upward: Floats, lanes: Floats) -> None:
+    """Note how far up the rays of a tile pass, given that of each of its rows."""
+    for row in range(TILE):
+        for column in range(TILE):
             lanes[RAY_Y + row * TILE + column] = upward[row]
 
 
@@ -246,11 +252,12 @@ def draw_box(
     for row in range(upper, lower, TILE):
         # The last tiles end with the frame; what they share with those before is hidden by itself.
         py = min(row, height - TILE)
+        _aim_up(rays.upward[py : py + TILE], lanes)
         for column in range(left, right, TILE):
             px = min(column, width - TILE)
             if _is_hidden(depth, px, py, width, nearest, lanes):
                 continue
-            _aim(rays, px, py, lanes)
+            _aim_across(rays.across[px : px + TILE], lanes)
             if not _cut(box, frame, per_x, per_y, per_z, lanes):
                 continue
             # Which lanes hit is decided without a branch, since no processor can predict it.

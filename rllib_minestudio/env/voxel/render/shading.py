@@ -62,11 +62,16 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TEXEL,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.addressing import column_of_block, neighbour_index
+from rllib_minestudio.env.voxel.world.addressing import (
+    HEIGHT,
+    column_of_block,
+    neighbour_index,
+)
 
 # The sky reaches its zenith colour at about 30 degrees; below that it is mostly haze.
 SKY_GRADIENT = np.float32(2.0)
 ALMOST_ONE = np.float32(0.9999)
+TOP_LAYER = np.int32(HEIGHT - 1)
 
 
 @render_kernel
@@ -178,32 +183,44 @@ def choose_texels(camera: Floats, blocks: Bytes, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def light_hits(camera: Floats, top: Bytes, light: Bytes, s: Floats, n: Ints) -> None:
-    """Find the light that falls on each face: that of the cell before it."""
-    for i in range(LANES):
-        n[COLUMN + i] = int32(top[uint32(n[COLUMN + i])])
+def light_hits(camera: Floats, top: Bytes, light: Bytes, is_even: bool, s: Floats, n: Ints) -> bool:
+    """Find the light that falls on each face: that of the cell before it.
+
+    Args:
+        camera: float32 (CAMERA_SIZE,).
+        top: uint8 (65536,), highest block of each column.
+        light: uint8 (2**23,), level of the sky's light.
+        is_even: Whether the scratch memory holds full light for all rays already.
+        s: Float scratch.
+        n: Integer scratch.
+
+    Returns:
+        Whether it does so now: most tiles are in the open, which is worth a short cut.
+    """
     covered = int32(0)
     for i in range(LANES):
-        # How much higher than the block the cell before it is.
-        rise = int32(1) if n[FACE + i] == int32(2) else int32(0)
-        rise = int32(-1) if n[FACE + i] == int32(3) else rise
-        below = n[COLUMN + i] > int32(s[CELL_Y + i]) + rise
-        n[LEVEL + i] = int32(0) if below else int32(LEVELS - 1)
-        covered |= int32(1) if below else int32(0)
-    if covered == int32(0):  # most tiles are in the open: their light is there already
-        r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
-        for i in range(LANES):
-            s[LIGHT_R + i] = r
-            s[LIGHT_G + i] = g
-            s[LIGHT_B + i] = b
-        return
+        n[COLUMN + i] = int32(top[uint32(n[COLUMN + i])])
     for i in range(LANES):
-        n[LEVEL + i] = max(n[LEVEL + i], int32(light[uint32(n[FRONT + i])]))
+        covered |= int32(1) if n[COLUMN + i] > (n[FRONT + i] & TOP_LAYER) else int32(0)
+    if covered == int32(0):
+        if not is_even:
+            r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
+            for i in range(LANES):
+                s[LIGHT_R + i] = r
+                s[LIGHT_G + i] = g
+                s[LIGHT_B + i] = b
+        return True
     for i in range(LANES):
-        colour = uint32(LIGHT + 3 * min(n[LEVEL + i], int32(LEVELS - 1)))
+        n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        # The cell above the highest layer would be the lowest one.
+        is_above = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
+        level = int32(LEVELS - 1) if is_above else n[LEVEL + i]
+        colour = uint32(LIGHT + 3 * level)
         s[LIGHT_R + i] = camera[colour]
         s[LIGHT_G + i] = camera[colour + uint32(1)]
         s[LIGHT_B + i] = camera[colour + uint32(2)]
+    return False
 
 
 @render_kernel

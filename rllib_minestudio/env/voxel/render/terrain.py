@@ -88,12 +88,18 @@ def _away_from_zero(value: float) -> float:
 
 
 @render_kernel
-def _aim(rays: PixelRays, tile_x: int, tile_y: int, s: Floats) -> None:
-    """Find where the rays of a tile pass on the plane one block ahead."""
-    across, upward = rays.across[tile_x : tile_x + TILE], rays.upward[tile_y : tile_y + TILE]
+def _aim_across(across: Floats, s: Floats) -> None:
+    """Note how far to the right the rays of a tile pass, given that of each of its columns."""
     for row in range(TILE):
         for column in range(TILE):
             s[RAY_X + row * TILE + column] = across[column]
+
+
+@render_kernel
+def _aim_up(upward: Floats, s: Floats) -> None:
+    """Note how far up the rays of a tile pass, given that of each of its rows."""
+    for row in range(TILE):
+        for column in range(TILE):
             s[RAY_Y + row * TILE + column] = upward[row]
 
 
@@ -243,9 +249,11 @@ def render_terrain(
         n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
+    is_even = False
     for tile_y in range(0, height, TILE):
+        _aim_up(rays.upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
-            _aim(rays, tile_x, tile_y, s)
+            _aim_across(rays.across[tile_x : tile_x + TILE], s)
             _start_rays(camera, roof, s)
             _enter_cells(box, column_x, column_z, s, n)
             for _ in range(MOST_LEAPS):
@@ -256,6 +264,6 @@ def render_terrain(
             find_fronts(camera, blocks, s, n)
             choose_texels(camera, blocks, s, n)
             occlude(blocks, s, n)
-            light_hits(camera, top, light, s, n)
+            is_even = light_hits(camera, top, light, is_even, s, n)
             shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
