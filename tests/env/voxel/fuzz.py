@@ -52,7 +52,7 @@ _AROUND = 2
 
 
 Blocks = tuple[int, int, np.ndarray]
-"""The player's column (x, z), and the block ids around it as they were, uint8 [x, z, y]."""
+"""The player's column (x, z), and the block ids around it as they were, uint16 [x, z, y]."""
 
 
 class Hands:
