@@ -10,25 +10,27 @@ from rllib_minestudio.reference.tables import table
 _INTRODUCTION = """\
 # Blocks and items
 
-The embedded engine (`engine: voxel`) knows all {blocks} blocks and {items} items of Minecraft Java 1.16.5 by name. The
-facts are tables in `rllib_minestudio/env/voxel/data`, which this page is generated from.
+The embedded engine (`engine: voxel`) knows all {blocks} blocks and {items} items of Minecraft Java
+1.16.5 by name. The facts are tables in `rllib_minestudio/env/voxel/data`, which this page is
+generated from.
 
 The world consists of full cubes. The column *Shape* says what that means for a block:
 
-- *cube* ({cube}): a full cube in Minecraft, too; *see-through* if Minecraft shows what is behind it, which this engine
-  does not.
-- *stand-in* ({stand_in}): of another shape in Minecraft; here a full, solid cube stands in for it, and `/setblock`,
-  `/fill` and `/give` say so.
-- *refused* ({refused}): a fluid, fire, portal or technical block. `/setblock` and `/fill` refuse it, because a cube in
-  its place would be wrong.
+- *cube* ({cube}): a full cube in Minecraft, too; *see-through* if Minecraft shows what is behind
+  it, which this engine does not.
+- *stand-in* ({stand_in}): of another shape in Minecraft; here a full, solid cube stands in for it,
+  and `/setblock`, `/fill` and `/give` say so.
+- *refused* ({refused}): a fluid, fire, portal or technical block. `/setblock` and `/fill` refuse
+  it, because a cube in its place would be wrong.
 
-What a block does beyond being mined and placed (doors that open, plants that grow, lamps that shine) is not simulated,
-unless another page says so.
+What a block does beyond being mined and placed (doors that open, plants that grow, lamps that
+shine) is not simulated, unless another page says so.
 
-**Tool** is the kind that mines the block faster, and the least material with which it drops anything, if not every hand
-does. **Drops** follow Minecraft's loot tables for tools without enchantments, so nothing that needs silk touch drops.
-Where a table asks for the state of a block, such as the age of a crop, it is that of a block just placed; a bed or a
-tall plant, two blocks in Minecraft, drops what the whole does. Boxes drop without their contents.
+*Tool* is the kind that mines the block faster and, where not every hand does, the least material
+with which the block drops anything. *Drops* follow Minecraft's loot tables for tools without
+enchantments, so nothing that needs silk touch drops. Where a table asks for the state of a block,
+such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
+Minecraft, drops what the whole does. Boxes drop without their contents.
 
 This page is generated from the code: `python -m rllib_minestudio.reference docs`.
 
@@ -75,7 +77,7 @@ def _drops(block: Block) -> str:
 
 
 def _entry(entry: Entry) -> str:
-    low, high = (max(count, entry.at_least) for count in entry.count)
+    low, high = (max(count, entry.at_least) for count in entry.quantity)
     high += entry.trials
     count = f"{low} " if low == high else f"{low} to {high} "
     chance = f" ({100 * entry.chance:g} %)" if entry.chance < 1.0 else ""

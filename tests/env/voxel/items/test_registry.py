@@ -187,8 +187,7 @@ def test_shapes():
 def without_silk_touch(entry):
     """Whether something can drop for a tool without enchantments."""
     return not any(
-        condition["condition"].endswith("match_tool")
-        and "enchantments" in condition["predicate"]
+        condition["condition"].endswith("match_tool") and "enchantments" in condition["predicate"]
         for condition in entry["conditions"]
     )
 
