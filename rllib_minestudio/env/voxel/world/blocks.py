@@ -106,6 +106,10 @@ CACTUS = BLOCK_ID["cactus"]
 
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by block id, float32 as in Minecraft."""
+SCREENS = ("crafting_table", "furnace", "chest")
+"""Blocks whose use opens a screen, which is named like the block."""
+OPENS_SCREEN = np.array([block.name in SCREENS for block in BLOCKS])
+"""Whether using a block opens a screen, by block id, bool."""
 FALLS = np.array([block.falls for block in BLOCKS])
 """Whether a block falls when nothing is below it, by block id, bool."""
 LETS_LIGHT_PASS = np.array(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.game.loot import TABLES
 from rllib_minestudio.env.voxel.items.foods import FOODS
 from rllib_minestudio.env.voxel.items.items import (
@@ -20,7 +21,6 @@ from rllib_minestudio.env.voxel.items.items import (
     ITEMS,
     is_block_item,
 )
-from rllib_minestudio.env.voxel.items.tags import ITEM_TAGS
 from rllib_minestudio.env.voxel.player.effects import EFFECTS
 from rllib_minestudio.env.voxel.world.blocks import (
     BLOCK_ID,
@@ -81,7 +81,9 @@ def test_every_name_in_a_table_is_one_of_minecrafts():
     assert not any(block(name).drop for name in TABLES)
     assert set(FOODS) | {food.leaves for food in FOODS.values()} - {""} <= set(ITEM_ID)
     assert {effect.name for food in FOODS.values() for effect in food.effects} <= set(EFFECTS)
-    assert ITEM_TAGS["planks"] == {ITEM_ID[f"{wood}_planks"] for wood in WOODS}
+    tags = {tag: names.split() for tag, names in read_json("item_tags.json").items()}
+    assert set(tags["planks"]) == {f"{wood}_planks" for wood in WOODS}
+    assert all(set(names) <= set(ITEM_ID) for names in tags.values())
 
 
 def test_the_arrays_by_block_id():
@@ -214,6 +216,5 @@ def test_tags():
             for name in (members(entry[1:]) if entry.startswith("#") else [entry])
         }
 
-    assert {tag: {ITEMS[item].name for item in items} for tag, items in ITEM_TAGS.items()} == {
-        tag: members(tag) for tag in tags
-    }
+    ours = {tag: set(names.split()) for tag, names in read_json("item_tags.json").items()}
+    assert ours == {tag: members(tag) for tag in tags}
