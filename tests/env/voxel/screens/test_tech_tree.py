@@ -5,7 +5,8 @@ from tests.env.voxel.arena import FLOOR, arena, state
 from tests.env.voxel.screens.player import Hands
 
 AHEAD = 0, FLOOR, 1
-"""What is mined there is picked up at once."""
+NICHE = [(x, y, z) for x, z in ((-1, 1), (1, 1), (0, 2)) for y in (FLOOR, FLOOR + 1)]
+"""Blocks around what is mined, which keep its drops within reach."""
 
 
 def mine(hands, block, times):
@@ -37,6 +38,8 @@ def place(hands, item, yaw):
 def test_from_logs_to_an_iron_pickaxe():
     hands = Hands(arena())
     engine = hands.engine
+    for cell in NICHE:
+        state(engine).world.set_block(*cell, BLOCK_ID["obsidian"])
     engine.execute("/give @p oak_log 4")
     hands.press(inventory=1)
     hands.click("hotbar 0")
