@@ -69,13 +69,13 @@ def load_policy(source: str | Path) -> LoadedPolicy:
         weights: Mapping[str, Any] = module.get_state()
     else:
         config, weights = _load_other(checkpoint, files)
-    _keep_as_trained(config)
+    keep_as_trained(config)
     name = str(source if is_shipped(source) else checkpoint)
     identity = {"checkpoint": name, "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, checkpoint)
 
 
-def _keep_as_trained(config: MineStudioPPOConfig) -> None:
+def keep_as_trained(config: MineStudioPPOConfig) -> None:
     """Note in a checkpoint's config what it does not say, before the policy's defaults decide it.
 
     Training notes all options that policies have defaults for, so one that is not there did not
