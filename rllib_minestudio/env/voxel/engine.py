@@ -19,6 +19,7 @@ from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
+from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -41,6 +42,8 @@ class VoxelEngine:
         fov_degrees: float = 70.0,
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
+        sampling: str = AVERAGE,
+        gamma: float = MINESTUDIO_GAMMA,
         resource_pack: str | None = None,
     ) -> None:
         """Builds an engine with a world of seed 0; the first on a machine compiles the kernels.
@@ -50,6 +53,9 @@ class VoxelEngine:
             fov_degrees: Vertical field of view.
             aspect: Width over height of the view, whatever the frame's shape.
             view_distance: How far one sees, in blocks; at most 80.
+            sampling: How frames are made from the pixels of the game's window, see
+                `render.sampling`.
+            gamma: How much light there is in the dark, see `render.light_map`.
             resource_pack: Path of a folder or zip in the layout of Minecraft's resource packs;
                 its pictures replace ours.
 
@@ -57,7 +63,7 @@ class VoxelEngine:
             InvalidOptionsError: If there is no such resource pack.
         """
         kernel_cache.warmup()
-        self._view = (fov_degrees, aspect, view_distance, resource_pack)
+        self._view = (fov_degrees, aspect, view_distance, sampling, gamma, resource_pack)
         textures_of(resource_pack)  # refuses what is none before anything is drawn
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}

@@ -27,6 +27,7 @@ from rllib_minestudio.env.voxel.render.block_rays import (
     turn,
 )
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, render_kernel
+from rllib_minestudio.env.voxel.render.sampling import Sampling
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Rgba
@@ -34,7 +35,7 @@ from rllib_minestudio.env.voxel.render.window import Rgba
 # Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
 # little further away the whole blade is seen.
 ITEM_PLACE = (0.58, -0.52, -0.92)
-# Rays per pixel and axis while a frame is small.
+# Rays per pixel and axis while pixels are large.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 # A hand that reaches closer than this to the eye may cover any part of the frame.
 NEAREST = 0.02
@@ -221,27 +222,24 @@ def blend_hand(
 
 
 class Hands:
-    """Hands for one frame size, each drawn once."""
+    """Hands for one sampling, each drawn once."""
 
-    def __init__(
-        self, width: int, height: int, tan_x: float, tan_y: float, textures: Textures
-    ) -> None:
+    def __init__(self, sampling: Sampling, tan_x: float, tan_y: float, textures: Textures) -> None:
         """Prepare the rays.
 
         Args:
-            width: Pixels per row of the frame.
-            height: Rows.
+            sampling: What is drawn.
             tan_x: Half the width of the view one block ahead.
             tan_y: Half its height.
             textures: Pictures of items.
         """
-        self._size, self._tan = (width, height), (tan_x, tan_y)
-        self._per_pixel = SMALL_FRAME_RAYS if height < SMALL_FRAME else 1
-        middles = [
-            (np.arange(n * self._per_pixel) + 0.5) / (n * self._per_pixel) for n in self._size
-        ]
-        self._columns = ((2 * middles[0] - 1) * tan_x).astype(np.float32)
-        self._rows = ((1 - 2 * middles[1]) * tan_y).astype(np.float32)
+        self._sampling, self._tan = sampling, (tan_x, tan_y)
+        self._per_pixel = SMALL_FRAME_RAYS if sampling.window[1] < SMALL_FRAME else 1
+        inside = (np.arange(self._per_pixel) + 0.5) / self._per_pixel
+        columns = (sampling.columns[:, None] + inside).reshape(-1) / sampling.window[0]
+        rows = (sampling.rows[:, None] + inside).reshape(-1) / sampling.window[1]
+        self._columns = ((2 * columns - 1) * tan_x).astype(np.float32)
+        self._rows = ((1 - 2 * rows) * tan_y).astype(np.float32)
         self._textures = textures
         self._arm = _arm_faces(textures.picture("entity/steve"))
         self._drawn: dict[tuple[str, float], Hand] = {}
@@ -271,7 +269,7 @@ class Hands:
 
     def _trace(self, pose: Matrix, boxes: Boxes | None, picture: Rgba) -> Hand:
         """Draw boxes with six faces, or a sprite if there are no boxes."""
-        left, right, top, bottom = _bounds(pose, *self._size, *self._tan)
+        left, right, top, bottom = _bounds(pose, self._sampling, *self._tan)
         n = self._per_pixel
         columns, rows = self._columns[left * n : right * n], self._rows[top * n : bottom * n]
         drawn = np.empty((bottom - top, right - left, 4), np.uint8)
@@ -284,17 +282,19 @@ class Hands:
 
 
 def _bounds(
-    pose: Matrix, width: int, height: int, half_width: float, half_height: float
+    pose: Matrix, sampling: Sampling, tan_x: float, tan_y: float
 ) -> tuple[int, int, int, int]:
-    """Part of the frame (left, right, top, bottom; ends excluded) that a unit cube may cover."""
+    """The pixels drawn (left, right, top, bottom; ends excluded) that a unit cube may cover."""
     corners = np.stack(np.meshgrid([0, 1], [0, 1], [0, 1], [1]), -1).reshape(-1, 4) @ pose.T
     depth = -corners[:, 2]
     if depth.min() < NEAREST:
-        return 0, width, 0, height
-    columns = (corners[:, 0] / depth / half_width + 1) / 2 * width
-    rows = (1 - corners[:, 1] / depth / half_height) / 2 * height
-    left, right = np.clip((math.floor(columns.min()), math.ceil(columns.max())), 0, width)
-    top, bottom = np.clip((math.floor(rows.min()), math.ceil(rows.max())), 0, height)
+        return 0, sampling.drawn[0], 0, sampling.drawn[1]
+    columns = (corners[:, 0] / depth / tan_x + 1) / 2 * sampling.window[0]
+    rows = (1 - corners[:, 1] / depth / tan_y) / 2 * sampling.window[1]
+    left, right = np.searchsorted(
+        sampling.columns, (math.floor(columns.min()), math.ceil(columns.max()))
+    )
+    top, bottom = np.searchsorted(sampling.rows, (math.floor(rows.min()), math.ceil(rows.max())))
     return int(left), int(right), int(top), int(bottom)
 
 

@@ -1,7 +1,7 @@
 """The heads-up display: hotbar, hearts and hunger, of which only what changes is drawn again.
 
-Everything is laid out as Minecraft does in its window at GUI scale 1. Only the crosshair is drawn
-in the frame's own pixels: averaged down it would vanish.
+Everything is laid out as Minecraft does in its window at GUI scale 1. Only the crosshair is not
+averaged, but drawn in a frame's own pixels: it would vanish.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Stack
 from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
+from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT, Sampling
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
-    WINDOW_HEIGHT,
     Layer,
     Rect,
     Reduction,
@@ -68,8 +68,7 @@ class Hud:
 
     def __init__(
         self,
-        frame_size: tuple[int, int],
-        window: int,
+        sampling: Sampling,
         rows: Reduction,
         columns: Reduction,
         textures: Textures,
@@ -78,10 +77,9 @@ class Hud:
         """Prepare an empty display.
 
         Args:
-            frame_size: (width, height) of the frame.
-            window: Width of the window; a window narrower than the display shows its middle.
-            rows: Of the window's height to the frame's.
-            columns: Of its width to the frame's.
+            sampling: What is drawn. A window narrower than the display shows its middle.
+            rows: Of the window's height to what is drawn.
+            columns: Of its width to what is drawn.
             textures: Pictures of the display.
             stacks: Pictures of stacks.
         """
@@ -92,6 +90,7 @@ class Hud:
         # By points: the container, and over it a half or whole icon.
         self._hearts = [_cut(icons, x, 0, STATUS_SIZE, STATUS_SIZE) for x in (16, 61, 52)]
         self._food = [_cut(icons, x, 27, STATUS_SIZE, STATUS_SIZE) for x in (16, 61, 52)]
+        window = sampling.display_columns.shape[1]
         left = (window - BAR_WIDTH) // 2 - STRIP_MARGIN
         width = BAR_WIDTH + 2 * STRIP_MARGIN
         area = Rect(left, WINDOW_HEIGHT - STRIP_HEIGHT, width, STRIP_HEIGHT)
@@ -100,7 +99,8 @@ class Hud:
         paste(self.layer.canvas, _LEFT, STRIP_HEIGHT - EXPERIENCE_UP, experience)
         self.layer.refresh(Rect(0, 0, width, STRIP_HEIGHT))
         self._shown: HudState | None = None
-        self.crosshair = _crosshair(*frame_size, window)
+        cross = _crosshair(*sampling.window, window)[np.ix_(sampling.rows, sampling.columns)]
+        self.crosshair = np.flatnonzero(cross).astype(np.uint32)
 
     def show(self, state: HudState) -> None:
         """Bring the display up to date."""
@@ -156,8 +156,8 @@ def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:
     return np.ascontiguousarray(sheet[y : y + height, x : x + width])
 
 
-def _crosshair(width: int, height: int, window: int) -> NDArray[np.uint32]:
-    """Pixel numbers of a cross of at least three pixels a side."""
+def _crosshair(width: int, height: int, window: int) -> NDArray[np.bool_]:
+    """Where the crosshair is in a picture, bool (height, width): at least three pixels a side."""
     mask = np.zeros((height, width), bool)
     thick = max(1, height // WINDOW_HEIGHT)
     reach_x = max(1, round(CROSSHAIR_REACH * width / window))
@@ -165,4 +165,4 @@ def _crosshair(width: int, height: int, window: int) -> NDArray[np.uint32]:
     middle_x, middle_y = width // 2, height // 2
     mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
     mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
-    return np.flatnonzero(mask).astype(np.uint32)
+    return mask

@@ -31,6 +31,7 @@ from rllib_minestudio.env.voxel.render.entities import render_instances
 from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand
 from rllib_minestudio.env.voxel.render.hud import Hud, HudState, invert
 from rllib_minestudio.env.voxel.render.models import Models, build_models
+from rllib_minestudio.env.voxel.render.pixel_rays import pixel_rays
 from rllib_minestudio.env.voxel.render.placement import (
     INSTANCE_SIZE,
     place_falling,
@@ -38,16 +39,25 @@ from rllib_minestudio.env.voxel.render.placement import (
     place_mobs,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
+from rllib_minestudio.env.voxel.render.sampling import sampling_of
 from rllib_minestudio.env.voxel.render.screen import Screen
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.render.window import WINDOW_HEIGHT, averaging, window_width
+from rllib_minestudio.env.voxel.render.window import reduction
 from rllib_minestudio.env.voxel.screens.view import ScreenView
+from rllib_minestudio.env.voxel.view_options import (
+    AVERAGE,
+    HIGHEST_GAMMA,
+    LOWEST_GAMMA,
+    MINESTUDIO_GAMMA,
+    SAMPLINGS,
+)
 from rllib_minestudio.env.voxel.world.addressing import CHUNK
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.sky_light import level_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -72,7 +82,12 @@ def _models(pack: str | None) -> Models:
 
 
 def _problems(
-    frame_size: tuple[int, int], fov_degrees: float, aspect: float, view_distance: float
+    frame_size: tuple[int, int],
+    fov_degrees: float,
+    aspect: float,
+    view_distance: float,
+    sampling: str,
+    gamma: float,
 ) -> list[str]:
     problems = []
     if len(frame_size) != 2 or not all(8 <= side <= LARGEST_SIDE for side in frame_size):
@@ -89,6 +104,10 @@ def _problems(
             f"view_distance must be from {SHORTEST_VIEW} to {LONGEST_VIEW} blocks, as far as"
             f" terrain is always loaded, got {view_distance!r}."
         )
+    if sampling not in SAMPLINGS:
+        problems.append(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}.")
+    if not LOWEST_GAMMA <= gamma <= HIGHEST_GAMMA:
+        problems.append(f"gamma must be from {LOWEST_GAMMA:g} to {HIGHEST_GAMMA:g}, got {gamma!r}.")
     return problems
 
 
@@ -100,8 +119,9 @@ class Renderer:
 
     Attributes:
         camera: The camera of the last frame drawn.
-        depth: float32 (height * width,), planar depth in blocks of the last frame's pixels without
-            hand and display; `ray_tiles.SKY_DEPTH` where there is sky.
+        depth: float32 (h * w,), planar depth in blocks of the last pixels drawn (for a frame that
+            is mixed from samples, these are not the frame's), without hand and display;
+            `ray_tiles.SKY_DEPTH` where there is sky.
     """
 
     def __init__(
@@ -110,6 +130,8 @@ class Renderer:
         fov_degrees: float = 70.0,
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
+        sampling: str = AVERAGE,
+        gamma: float = MINESTUDIO_GAMMA,
         resource_pack: str | None = None,
     ) -> None:
         """Prepare for a frame size.
@@ -120,16 +142,23 @@ class Renderer:
             aspect: Width over height of the view, whatever the frame's: MineStudio renders 640x360
                 and squeezes it to the observation's size, so square frames show a 16:9 view.
             view_distance: Blocks.
+            sampling: Which pixels are drawn, see `sampling`.
+            gamma: How much light there is in the dark, see `light_map`.
             resource_pack: Path of a resource pack whose pictures replace ours; None for ours.
 
         Raises:
             InvalidOptionsError: If an argument is out of range; names them all.
         """
-        if problems := _problems(frame_size, fov_degrees, aspect, view_distance):
+        if problems := _problems(frame_size, fov_degrees, aspect, view_distance, sampling, gamma):
             raise InvalidOptionsError(problems)
         self.width, self.height = frame_size
-        self.camera = Camera(self.width, self.height, fov_degrees, aspect, view_distance)
-        self.depth = np.zeros(self.width * self.height, np.float32)
+        self._sampling = sampling_of(sampling, (self.width, self.height), aspect)
+        self.camera = Camera(*self._sampling.window, fov_degrees, aspect, view_distance)
+        self._rays = pixel_rays(self._sampling, self.camera)
+        self._drawn = self._sampling.drawn
+        self._canvas = self._sampling.new_canvas()
+        self.depth = np.zeros(self._drawn[0] * self._drawn[1], np.float32)
+        self._gamma = gamma
         self._tan_y = math.tan(math.radians(fov_degrees) / 2)
         self._tan_x = self._tan_y * aspect
         self._atlas, self._models = _block_atlas(resource_pack), _models(resource_pack)
@@ -138,21 +167,20 @@ class Renderer:
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
         self._eye = np.zeros(3)
-        self._prepare_overlays(window_width(aspect), resource_pack)
+        self._prepare_overlays(resource_pack)
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)
-        apply_sky(self.camera, self._sky)
+        apply_sky(self.camera, self._sky, gamma)
 
-    def _prepare_overlays(self, window: int, resource_pack: str | None) -> None:
-        """Prepare what is glued to a window of this width."""
-        rows, columns = averaging(self.height, WINDOW_HEIGHT), averaging(self.width, window)
-        textures = textures_of(resource_pack)
+    def _prepare_overlays(self, resource_pack: str | None) -> None:
+        """Prepare what is glued to the window."""
+        sampling, textures = self._sampling, textures_of(resource_pack)
+        lines = reduction(sampling.display_rows), reduction(sampling.display_columns)
         stacks = StackPictures(textures)
-        size = self.width, self.height
-        self._hud = Hud(size, window, rows, columns, textures, stacks)
-        self._screen = Screen(window, rows, columns, textures, stacks)
-        self._hands = Hands(*size, self._tan_x, self._tan_y, textures)
+        self._hud = Hud(sampling, *lines, textures, stacks)
+        self._screen = Screen(sampling.display_columns.shape[1], *lines, textures, stacks)
+        self._hands = Hands(sampling, self._tan_x, self._tan_y, textures)
 
     def draw(
         self,
@@ -197,13 +225,16 @@ class Renderer:
                 f" got {out.dtype} {out.shape}."
             )
         frame = out.reshape(-1)
+        canvas = frame if self._canvas is None else self._canvas
         self._look(player, daytime)
-        self._draw_world(world, frame)
-        self._draw_entities(world, mobs, items, falling, frame)
-        self._draw_overlays(player, inventory, frame)
+        self._draw_world(world, canvas)
+        self._draw_entities(world, mobs, items, falling, canvas)
+        rows = canvas.reshape(self._drawn[1], -1)
+        self._draw_overlays(world, player, inventory, rows)
         if screen is not None:
             self._screen.show(screen)
-            self._screen.layer.blend(frame.reshape(self.height, -1))
+            self._screen.layer.blend(rows)
+        self._sampling.finish(canvas, frame)
         return out
 
     def _look(self, player: Player, daytime: float) -> None:
@@ -216,7 +247,7 @@ class Renderer:
         if step != self._sky_step:
             self._sky_step = step
             self._sky = sky_at(step * SKY_STEP_TICKS)
-            apply_sky(self.camera, self._sky)
+            apply_sky(self.camera, self._sky, self._gamma)
 
     def _draw_world(self, world: World, frame: Frame) -> None:
         """Draw terrain and sky."""
@@ -225,13 +256,14 @@ class Renderer:
             world.blocks,
             world.box,
             world.top,
+            world.light,
             world.ceiling,
             self._atlas,
             camera.vector,
+            self._rays,
             camera.column_x & 255,
             camera.column_z & 255,
-            self.width,
-            self.height,
+            *self._drawn,
             frame,
             self.depth,
             self._floats,
@@ -239,11 +271,10 @@ class Renderer:
         )
         render_celestial(
             camera.vector,
+            self._rays,
             self._sky.sun_angle,
             self._sky.stars,
             self._stars,
-            self.width,
-            self.height,
             frame,
             self.depth,
         )
@@ -259,7 +290,7 @@ class Renderer:
         """Draw mobs, dropped items and falling blocks."""
         models, vector = self._models, self.camera.vector
         instances, chosen = self._instances, self._instance_models
-        view = (world.top, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)
+        view = (world.light, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)
         found = 0
         if mobs.count:
             found = place_mobs(mobs.records, mobs.count, models.mob, *view, found)
@@ -277,14 +308,15 @@ class Renderer:
                 models.first_box,
                 models.atlas,
                 vector,
-                self.width,
-                self.height,
+                self._rays,
                 frame,
                 self.depth,
             )
 
-    def _draw_overlays(self, player: Player, inventory: Inventory, frame: Frame) -> None:
-        """Blend in crosshair, hand and display."""
+    def _draw_overlays(
+        self, world: World, player: Player, inventory: Inventory, rows: Frame
+    ) -> None:
+        """Blend crosshair, hand and display into what is drawn, uint8 (h, w * 3)."""
         columns = (inventory.item, inventory.quantity, inventory.damage)
         hotbar = (column[:HOTBAR_SLOTS].tolist() for column in columns)
         stacks = tuple(map(Stack._make, zip(*hotbar, strict=True)))
@@ -294,8 +326,9 @@ class Renderer:
         # Rounded to whole ticks, so that there are few poses to keep.
         swing = round(player.swing_progress * SWING_TICKS) / SWING_TICKS
         hand = self._hands.of(ITEMS[held].name if held else "", swing)
-        rows = frame.reshape(self.height, -1)
-        invert(frame, self._hud.crosshair)
-        red, green, blue = self.camera.vector[LIGHT : LIGHT + 3]
+        eye_x, eye_y, eye_z = (math.floor(place) for place in self._eye.tolist())
+        light = LIGHT + 3 * level_at(world.light, eye_x, eye_y, eye_z)
+        red, green, blue = self.camera.vector[light : light + 3]
+        invert(rows.reshape(-1), self._hud.crosshair)
         blend_hand(rows, *hand, red, green, blue)
         self._hud.layer.blend(rows)

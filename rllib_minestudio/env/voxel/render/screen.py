@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT
 from rllib_minestudio.env.voxel.render.screen_panels import empty_slot, panel, veil
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
-    WINDOW_HEIGHT,
     WINDOW_WIDTH,
     Layer,
     Rect,

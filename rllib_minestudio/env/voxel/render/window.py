@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
 
-WINDOW_WIDTH, WINDOW_HEIGHT = 640, 360
+WINDOW_WIDTH = 640
+"""Columns of the window that MineStudio plays in; screens lie in their middle."""
 
 Rgba = NDArray[np.uint8]
 
@@ -54,15 +55,14 @@ class Reduction(NamedTuple):
     weights: NDArray[np.float32]
 
 
-def averaging(size: int, window: int) -> Reduction:
-    """Average a line of `window` pixels down to `size`, or magnify it."""
-    edges = np.arange(size + 1) * (window / size)
-    first = np.floor(edges[:-1] + 1e-9).astype(np.int32)
-    last = np.ceil(edges[1:] - 1e-9).astype(np.int32)
-    pixels = first[:, None] + np.arange(int((last - first).max()))
-    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    weights = np.clip(overlap, 0, None) * (size / window)
-    return Reduction(first, weights.astype(np.float32))
+def reduction(matrix: NDArray[np.float64]) -> Reduction:
+    """The reduction that a matrix (n, window) stands for; few entries of its rows are not 0."""
+    first = (matrix > 0).argmax(1)
+    last = matrix.shape[1] - 1 - (matrix > 0)[:, ::-1].argmax(1)
+    pixels = first[:, None] + np.arange(int((last - first).max()) + 1)
+    inside = np.minimum(pixels, matrix.shape[1] - 1)
+    weights = np.where(pixels <= last[:, None], np.take_along_axis(matrix, inside, 1), 0.0)
+    return Reduction(first.astype(np.int32), weights.astype(np.float32))
 
 
 @render_kernel
@@ -219,8 +219,3 @@ class _Line:
         """Keep only the frame pixels from `first` to `stop`, and count from there."""
         self.first, self.weights = self.first[first:stop], self.weights[first:stop]
         self._ordered = self._ordered[first:stop]
-
-
-def window_width(aspect: float) -> int:
-    """Width in pixels of a window `WINDOW_HEIGHT` pixels high."""
-    return round(WINDOW_HEIGHT * aspect)

@@ -10,10 +10,11 @@ import pytest
 from rllib_minestudio.env.voxel.items.inventory import Stack
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.sampling import averaging
 from rllib_minestudio.env.voxel.render.screen import Screen
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures, text_picture
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.render.window import averaging
+from rllib_minestudio.env.voxel.render.window import reduction
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 from tests.env.voxel.render.render_stage import Stage
@@ -40,7 +41,7 @@ class Drawn(NamedTuple):
 
 def new_screen(size: tuple[int, int] = WINDOW, window: int = 640) -> Screen:
     textures = textures_of(None)
-    lines = averaging(size[1], 360), averaging(size[0], window)
+    lines = reduction(averaging(size[1], 360)), reduction(averaging(size[0], window))
     return Screen(window, *lines, textures, StackPictures(textures))
 
 
