@@ -9,11 +9,11 @@
     entities/      animals, dropped items, falling blocks: their state, and a tick of each
     render/        pictures
     items/         what can be carried: tables, tools, inventory
-    world/         blocks, terrain, collision, and the box field for rays
+    world/         blocks, terrain, collision, and two fields: boxes for rays, light
     kernels        how kernels are compiled
 
 Beside them, `kernel_cache` has `warmup_game` compile the kernels once per machine, `observed_boxes`
-is what a step may ask for, and `server/` speaks MineStudio's wire protocol.
+is what a step may ask for, `view_options` what there is to choose about pictures, and `server/` speaks MineStudio's wire protocol.
 """
 
 RULES = 1

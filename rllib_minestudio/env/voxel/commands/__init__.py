@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     split_words,
 )
 from rllib_minestudio.env.voxel.commands.selectors import select
+from rllib_minestudio.env.voxel.game import screens
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.errors import did_you_mean
 
@@ -96,3 +97,5 @@ def execute(state: GameState, text: str) -> CommandResult:
         return CommandResult(False, str(error)[:_LONGEST_MESSAGE])
     except RecursionError:
         return CommandResult(False, "The command is nested too deeply")
+    finally:
+        screens.settle(state)

@@ -64,7 +64,7 @@ def _crossings(offset: float, slope: float) -> tuple[float, float]:
 
 @kernel()
 def _cast_block(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     origin: tuple[float, float, float],
     direction: tuple[float, float, float],
     target: np.void,
@@ -152,7 +152,7 @@ def _cast_mob(
 
 @kernel()
 def find_target(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     player: np.void,
     mobs: NDArray[np.void],
     count: int,

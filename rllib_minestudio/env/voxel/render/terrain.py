@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import float32, int32, uint8, uint32
-from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
@@ -31,6 +30,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Bytes,
     Floats,
     Ints,
+    Shorts,
     Words,
     render_kernel,
 )
@@ -138,7 +138,7 @@ def _start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
 
 
 @render_kernel
-def _enter_cells(box: NDArray[np.uint16], column_x: int, column_z: int, s: Floats, n: Ints) -> None:
+def _enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
     """Find the cell each ray is in, and its entry of the box field."""
     shift_x = int32(column_x - CENTRE)
     shift_z = int32(column_z - CENTRE)
@@ -211,8 +211,8 @@ def _store(
 
 @render_kernel
 def render_terrain(
-    blocks: Bytes,
-    box: NDArray[np.uint16],
+    blocks: Shorts,
+    box: Shorts,
     top: Bytes,
     light: Bytes,
     ceiling: int,
@@ -231,7 +231,7 @@ def render_terrain(
     """Draw blocks and sky.
 
     Args:
-        blocks: uint8 (2**23,), the world's block ids.
+        blocks: uint16 (2**23,), the world's block ids.
         box: uint16 (2**23,), the world's box field.
         top: uint8 (65536,), highest block of each column.
         light: uint8 (2**23,), level of the sky's light.
@@ -261,9 +261,9 @@ def render_terrain(
                     break
                 _enter_cells(box, column_x, column_z, s, n)
             locate_hits(camera, s, n)
-            find_fronts(camera, blocks, s, n)
+            find_fronts(camera, box, s, n)
             choose_texels(camera, blocks, s, n)
-            occlude(blocks, s, n)
+            occlude(box, s, n)
             is_even = light_hits(camera, top, light, is_even, s, n)
             shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)

@@ -25,17 +25,12 @@ from rllib_minestudio.env.voxel.world.addressing import (
     column_index,
     place_in_window,
 )
-from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
 
 FULL = 15
 """Light under the open sky."""
 REACH = FULL - 1
 """How many columns light gets from where the sky is open."""
-
-PASSES = np.array(
-    [block.name in ("air", "cactus") or block.name.endswith("_leaves") for block in BLOCKS]
-)
-"""Whether light gets through a block, by block id, bool."""
 
 Light = NDArray[np.uint8]
 Slots = NDArray[np.bool_]
@@ -97,7 +92,7 @@ def _from_beside(light: Light, slots: Slots, x: int, y: int, z: int) -> int:
 
 @kernel()
 def _brighten(
-    light: Light, blocks: NDArray[np.uint8], top: NDArray[np.uint8], slots: Slots,
+    light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
     x0: int, x1: int, y0: int, z0: int, z1: int, queue: Queue, end: int,
 ) -> None:  # fmt: skip
     """Let light into the columns [x0, x1) and [z0, z1) from layer y0 on, and on from there.
@@ -110,7 +105,7 @@ def _brighten(
                 continue
             for y in range(y0, int64(top[column_index(x, z)]) + 1):
                 index = block_index(x, y, z)
-                if not PASSES[blocks[index]]:
+                if not LETS_LIGHT_PASS[blocks[index]]:
                     continue
                 level = _from_beside(light, slots, x, y, z)
                 if level > int64(light[index]):
@@ -128,7 +123,7 @@ def _brighten(
             if j < 0 or j >= HEIGHT or not _is_open(slots, i, k):
                 continue
             near = block_index(i, j, k)
-            if int64(light[near]) < level and PASSES[blocks[near]]:
+            if int64(light[near]) < level and LETS_LIGHT_PASS[blocks[near]]:
                 light[near] = uint8(level)
                 queue = _push(queue, end, int32(near))
                 end += 1
@@ -136,14 +131,14 @@ def _brighten(
 
 @kernel()
 def enter_chunk(
-    light: Light, blocks: NDArray[np.uint8], top: NDArray[np.uint8], slots: Slots,
+    light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
     x0: int, z0: int, low: int,
 ) -> None:  # fmt: skip
     """Bring a chunk into the field whose blocks have just been made.
 
     Args:
         light: uint8 [2**23].
-        blocks: The window's block ids, [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         slots: Where the chunk is, and those around it that are made.
         x0: First column of the chunk.
@@ -163,14 +158,14 @@ def enter_chunk(
 
 @kernel()
 def refresh(
-    light: Light, blocks: NDArray[np.uint8], top: NDArray[np.uint8],
+    light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8],
     x0: int, x1: int, y0: int, y1: int, z0: int, z1: int,
 ) -> None:  # fmt: skip
     """Follow changes of blocks in the columns [x0, x1) and [z0, z1).
 
     Args:
         light: uint8 [2**23], exact before the change within `REACH` columns of it.
-        blocks: The window's block ids, [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         x0: First column.
         x1: Column after the last.
