@@ -14,7 +14,8 @@
     kernels        how kernels are compiled
 
 Beside them, `kernel_cache` has `warmup_game` compile the kernels once per machine, `observed_boxes`
-is what a step may ask for, `view_options` what there is to choose about pictures, and `server/` speaks MineStudio's wire protocol.
+is what a step may ask for, `view_options` what there is to choose about pictures, and `server/`
+speaks MineStudio's wire protocol.
 """
 
 RULES = 2
