@@ -82,7 +82,7 @@ def test_what_is_chosen_about_pictures_reaches_the_engine():
                 obs_size=[64, 64], sampling=sampling, gamma=gamma, num_empty_frames=1, seed=4
             )
             env.reset(seed=4)
-            env.simulator.env.execute_cmd("/time set 18000")
+            env.sim.env.execute_cmd("/time set 18000")
             obs, *_ = env.step(env.action_space.sample())
             frames[sampling, gamma] = obs["image"]
             env.close()

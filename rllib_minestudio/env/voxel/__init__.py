@@ -10,11 +10,12 @@
     render/        pictures
     screens/       inventory, crafting table, furnace, chest: their slots, clicks, recipes
     items/         what can be carried: tables, tools, inventory
-    world/         blocks, terrain, collision, and the box field for rays
+    world/         blocks, terrain, collision, and two fields: boxes for rays, light
     kernels        how kernels are compiled
 
 Beside them, `kernel_cache` has `warmup_game` compile the kernels once per machine, `observed_boxes`
-is what a step may ask for, and `server/` speaks MineStudio's wire protocol.
+is what a step may ask for, `view_options` what there is to choose about pictures, and `server/`
+speaks MineStudio's wire protocol.
 """
 
 RULES = 2

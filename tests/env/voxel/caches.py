@@ -15,12 +15,10 @@ from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.effects import apply_effects
 from rllib_minestudio.env.voxel.world import worldgen
 from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
 from rllib_minestudio.env.voxel.world.box_field import MAX_RADIUS, MAX_RUN
 from rllib_minestudio.env.voxel.world.sky_light import FULL
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
-
-_SEE_THROUGH = [BLOCK_ID[name] for name in ("air", "oak_leaves", "birch_leaves", "cactus")]
 
 
 def check_caches(engine: VoxelEngine) -> None:
@@ -96,7 +94,7 @@ def check_light(world: World) -> None:
     # Below, all is solid; above, all is open.
     low, high = int((blocks != 0).all((0, 1)).argmin()), min(int(top.max()) + 2, HEIGHT)
     sky = np.arange(low, high) > top[..., None]
-    passes = np.isin(blocks[:, :, low:high], _SEE_THROUGH)
+    passes = LETS_LIGHT_PASS[blocks[:, :, low:high]]
     light = np.where(sky, FULL, 0).astype(np.int8)
     for _ in range(FULL - 1):
         best = light.copy()

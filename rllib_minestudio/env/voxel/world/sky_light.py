@@ -138,7 +138,7 @@ def enter_chunk(
 
     Args:
         light: uint8 [2**23].
-        blocks: The window's block ids, [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         slots: Where the chunk is, and those around it that are made.
         x0: First column of the chunk.
@@ -165,7 +165,7 @@ def refresh(
 
     Args:
         light: uint8 [2**23], exact before the change within `REACH` columns of it.
-        blocks: The window's block ids, [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         x0: First column.
         x1: Column after the last.
