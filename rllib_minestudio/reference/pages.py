@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rllib_minestudio.algorithms.options import listing
-from rllib_minestudio.reference import callbacks, commands, environment, experiments
+from rllib_minestudio.reference import blocks, callbacks, commands, environment, experiments
 
 PAGES: dict[str, Callable[[], str]] = {
     "options.md": listing.page,
@@ -13,5 +13,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "callback_options.md": callbacks.page,
     "experiment_options.md": experiments.page,
     "commands.md": commands.page,
+    "blocks.md": blocks.page,
 }
 """File name -> what returns its text."""

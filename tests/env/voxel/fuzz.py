@@ -61,7 +61,7 @@ _KIT = (
 Ledger = tuple[Counter[int], dict[str, int]]
 """Items by id, and how many of each were crafted."""
 Blocks = tuple[int, int, np.ndarray]
-"""The player's column (x, z), and the block ids around it as they were, uint8 [x, z, y]."""
+"""The player's column (x, z), and the block ids around it as they were, uint16 [x, z, y]."""
 
 
 class Episode:

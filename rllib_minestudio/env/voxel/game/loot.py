@@ -24,7 +24,7 @@ class Entry(NamedTuple):
         item: What drops.
         tool: "shears" or "not shears" if it depends on the tool; empty if it does not.
         chance: How likely it is, for that tool.
-        count: Least and largest quantity; all from the one to the other are equally likely.
+        quantity: Least and largest quantity; all from the one to the other are equally likely.
         trials: How often one more is tried for.
         success: How likely each trial is to succeed.
         at_least: What a smaller quantity is raised to.
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     item: str
     tool: str = ""
     chance: float = 1.0
-    count: tuple[int, int] = (1, 1)
+    quantity: tuple[int, int] = (1, 1)
     trials: int = 0
     success: float = 0.0
     at_least: int = 0
@@ -44,7 +44,7 @@ Pool = tuple[Entry, ...]
 
 
 def _entry(fields: dict[str, Any]) -> Entry:
-    return Entry(**{**fields, "count": tuple(fields.get("count", (1, 1)))})
+    return Entry(**{**fields, "quantity": tuple(fields.get("quantity", (1, 1)))})
 
 
 TABLES: dict[str, tuple[Pool, ...]] = {
@@ -55,7 +55,7 @@ TABLES: dict[str, tuple[Pool, ...]] = {
 
 
 def _quantity(state: GameState, entry: Entry) -> int:
-    low, high = entry.count
+    low, high = entry.quantity
     quantity = low if low == high else state.random_between(low, high)
     quantity += sum(state.random() < entry.success for _ in range(entry.trials))
     return max(quantity, entry.at_least)

@@ -46,8 +46,6 @@ PLAYER_DTYPE = np.dtype(
         ("speed_factor", np.float64),
         ("jump_boost", np.float64),  # levels of the effect
         ("resistance", np.float64),  # share of damage that is taken away
-        ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by block id
-        ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
         ("holds_sword", np.int32),
         ("food", np.int32),
         ("food_ticks", np.int32),
@@ -74,6 +72,9 @@ PLAYER_DTYPE = np.dtype(
         ("mining_y", np.int64),
         ("mining_z", np.int64),
         ("is_mining", np.int32),
+        # Like "attack_damage"; last, so that the others lie close together.
+        ("mining_speed", np.float32, len(BLOCKS)),  # on the ground, by block id
+        ("mining_ticks", np.float32, len(BLOCKS)),  # per point of hardness at speed 1
     ],
     align=True,
 )

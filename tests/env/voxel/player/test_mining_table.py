@@ -1,4 +1,4 @@
-"""Mining times of some blocks and every tool against sums of float32 in Minecraft Java 1.16's order.
+"""Mining times of blocks and every tool against sums of float32 in Minecraft Java 1.16's order.
 
 The table of hardness and tools is written out here; it shares nothing with the engine's.
 """

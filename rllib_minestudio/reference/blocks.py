@@ -1,0 +1,99 @@
+"""docs/blocks.md: every block and item, and how this engine's differ from Minecraft's."""
+
+from __future__ import annotations
+
+from rllib_minestudio.env.voxel.game.loot import TABLES, Entry
+from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, UNBREAKABLE, Block, Shape
+from rllib_minestudio.reference.tables import table
+
+_INTRODUCTION = """\
+# Blocks and items
+
+The embedded engine (`engine: voxel`) knows all {blocks} blocks and {items} items of Minecraft Java
+1.16.5 by name. The facts are tables in `rllib_minestudio/env/voxel/data`, which this page is
+generated from.
+
+The world consists of full cubes. The column *Shape* says what that means for a block:
+
+- *cube* ({cube}): a full cube in Minecraft, too; *see-through* if Minecraft shows what is behind
+  it, which this engine does not.
+- *stand-in* ({stand_in}): of another shape in Minecraft; here a full, solid cube stands in for it,
+  and `/setblock`, `/fill` and `/give` say so.
+- *refused* ({refused}): a fluid, fire, portal or technical block. `/setblock` and `/fill` refuse
+  it, because a cube in its place would be wrong.
+
+What a block does beyond being mined and placed (doors that open, plants that grow, lamps that
+shine) is not simulated, unless another page says so.
+
+*Tool* is the kind that mines the block faster and, where not every hand does, the least material
+with which the block drops anything. *Drops* follow Minecraft's loot tables for tools without
+enchantments, so nothing that needs silk touch drops. Where a table asks for the state of a block,
+such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
+Minecraft, drops what the whole does. Boxes drop without their contents.
+
+This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+
+## Every block
+"""
+
+_ITEMS = """
+## Items with a use that is not simulated
+
+All items can be given, carried, dropped and picked up. `/give` says what cannot be done with these:
+"""
+
+_TIERS = ("", "wood", "stone", "iron", "diamond")
+
+
+def page() -> str:
+    """Return docs/blocks.md."""
+    counts = {shape: sum(block.shape is shape for block in BLOCKS) for shape in Shape}
+    introduction = _INTRODUCTION.format(
+        blocks=len(BLOCKS),
+        items=len(ITEMS),
+        cube=counts[Shape.CUBE],
+        stand_in=counts[Shape.STAND_IN],
+        refused=counts[Shape.REFUSED],
+    )
+    rows = [_row(block) for block in BLOCKS if block.shape is not Shape.NONE]
+    header = ("Block", "Shape", "Hardness", "Tool", "Drops")
+    return introduction + "\n" + table(rows, header) + _ITEMS + "\n" + _uses()
+
+
+def _row(block: Block) -> tuple[str, ...]:
+    shape = block.shape.value + (", see-through" if block.see_through else "")
+    hardness = "unbreakable" if block.hardness == UNBREAKABLE else f"{block.hardness:g}"
+    tool = block.tool or ""
+    if block.harvest_tier:
+        tool += f", from {_TIERS[block.harvest_tier]}"
+    return block.name, shape, hardness, tool, _drops(block)
+
+
+def _drops(block: Block) -> str:
+    if block.drop is not None:
+        return "itself" if block.drop == block.name else _title(block.drop)
+    return "; ".join(", else ".join(map(_entry, pool)) for pool in TABLES.get(block.name, ()))
+
+
+def _entry(entry: Entry) -> str:
+    low, high = (max(count, entry.at_least) for count in entry.quantity)
+    high += entry.trials
+    count = f"{low} " if low == high else f"{low} to {high} "
+    chance = f" ({100 * entry.chance:g} %)" if entry.chance < 1.0 else ""
+    with_tool = {"shears": " with shears", "not shears": " without shears", "": ""}[entry.tool]
+    return f"{'' if count == '1 ' else count}{_title(entry.item)}{chance}{with_tool}"
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _uses() -> str:
+    items: dict[str, list[str]] = {}
+    for item in ITEMS.values():
+        if item.use:
+            items.setdefault(item.use, []).append(f"`{item.name}`")
+    lines = ["| Cannot be | Items |", "| --- | --- |"]
+    lines += [f"| {use} | {', '.join(names)} |" for use, names in sorted(items.items())]
+    return "\n".join(lines) + "\n"
