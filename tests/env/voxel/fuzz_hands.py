@@ -24,6 +24,12 @@ class Hands:
         self._ticks_left = 0
         self._held: dict[str, float] = {}
         self._turn = 0.0
+        self._is_visiting = False
+
+    def visit(self) -> None:
+        """Uses, in the next ticks, what is ahead at the height of the eyes."""
+        self._ticks_left, self._turn, self._is_visiting = 10, 0.0, True
+        self._held = {"use": 0.5, "sneak": 0.05}
 
     def action(self, screen: Screen | None, pitch: float) -> dict[str, Any]:
         """The action of a tick."""
@@ -32,7 +38,9 @@ class Hands:
         random, turn = self._random, self._turn
         camera = random.uniform(-turn, turn), random.uniform(-turn, turn)
         slot = 0
-        if self._ticks_left == 0:
+        if self._is_visiting:
+            camera, self._is_visiting = (5.0 - pitch, 0.0), False
+        elif self._ticks_left == 0:
             start, slot = self._choose()
             camera = start - pitch, 0.0
         elif random.random() < 0.005:
@@ -48,7 +56,7 @@ class Hands:
     def _work(self, screen: Screen) -> dict[str, Any]:
         """Clicks, drags and swaps on slots of an open screen, which is closed after some time."""
         random = self._random
-        place = random.choice(LAYOUTS[screen.kind].slots)
+        place = LAYOUTS[screen.kind].slots[self._choose_slot(screen)]
         target = place.x + random.randint(-3, 20), place.y + random.randint(-3, 20)
         if random.random() < 0.05:
             target = random.choice(((0, 0), (320, 170), (240, 100), (1e9, -1e9)))
@@ -61,6 +69,19 @@ class Hands:
             (target[0] - cursor.x) / PIXELS_PER_DEGREE,
         )
         return {**keys, "camera": camera if random.random() < 0.6 else (0.0, 0.0)}
+
+    def _choose_slot(self, screen: Screen) -> int:
+        """Mostly a slot where something happens: a result, something to take, a place for it."""
+        random, view, slots = self._random, screen.view(), LAYOUTS[screen.kind].slots
+        full = [index for index, stack in enumerate(view.stacks) if stack.item]
+        results = [index for index in full if slots[index].group in ("result", "output")]
+        special = [i for i, slot in enumerate(slots) if slot.group not in ("main", "hotbar")]
+        dice = random.random()
+        if dice < 0.3 and results:
+            return random.choice(results)
+        if dice < 0.8 and (view.carried.item or full):
+            return random.choice(special if view.carried.item else full)
+        return random.randrange(len(slots))
 
     def _choose(self) -> tuple[float, int]:
         """Chooses what to do next, and for how long; returns pitch and slot to begin with."""

@@ -31,9 +31,10 @@ def count_items(state: GameState) -> Counter[int]:
 
 
 def can_lose_items(state: GameState) -> bool:
-    """Whether items may vanish in the next tick, or furnaces change them."""
+    """Whether items may vanish in the next tick, mobs leave some, or furnaces change them."""
     dropped = state.items.records[: state.items.count]
     crowded = len(dropped) > ITEM_CAPACITY - 64
     gone = (dropped["age"] > _OLD).any() or (dropped["position"][:, 1] < _DEEP).any()
+    dying = (state.mobs.records["death_ticks"][: state.mobs.count] == 1).any()  # and leaves loot
     busy = any(not getattr(container, "is_idle", True) for container in state.block_entities)
-    return crowded or bool(gone) or busy
+    return crowded or bool(gone) or bool(dying) or busy
