@@ -37,9 +37,16 @@ from rllib_minestudio.env.voxel.render.camera import (
     UP,
     VIEW,
 )
+from rllib_minestudio.env.voxel.view_options import AVERAGE, SAMPLES
 from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
 
-SIZES = ((64, 64), (128, 128), (640, 360))
+FRAMES = (
+    ((64, 64), AVERAGE),
+    ((128, 128), AVERAGE),
+    ((128, 128), SAMPLES),
+    ((640, 360), AVERAGE),
+)
+"""Sizes, and how the frame is made."""
 COWS = 10
 SEED = 7
 MOBS = 60
@@ -54,6 +61,7 @@ class Row(NamedTuple):
     """Medians in microseconds of CPU time."""
 
     size: tuple[int, int]
+    sampling: str
     tick: float
     render: float
     info: float
@@ -110,9 +118,9 @@ def action_at(step: int) -> dict[str, object]:
     }
 
 
-def new_engine(size: tuple[int, int]) -> VoxelEngine:
+def new_engine(size: tuple[int, int], sampling: str) -> VoxelEngine:
     """An engine on plains with a sword in hand and cows around."""
-    engine = VoxelEngine(frame_size=size)
+    engine = VoxelEngine(frame_size=size, sampling=sampling)
     engine.reset(SEED, biome="plains")
     engine.execute("/give @p iron_sword")
     for cow in range(COWS):
@@ -124,7 +132,7 @@ def new_engine(size: tuple[int, int]) -> VoxelEngine:
 
 def calibrate(engine: VoxelEngine, size: tuple[int, int], repeats: int) -> float:
     """Median CPU microseconds of `plain_dda` over the engine's present view."""
-    engine.render()
+    engine.render(frame_size=size)
     renderer, world = engine._renderers[size], engine._game.state.world
     camera = renderer.camera
     hits = np.empty(size[0] * size[1], np.int32)
@@ -138,11 +146,12 @@ def calibrate(engine: VoxelEngine, size: tuple[int, int], repeats: int) -> float
     return median(times) / 1e3
 
 
-def measure(size: tuple[int, int], steps: int) -> Row:
+def measure(size: tuple[int, int], sampling: str, steps: int) -> Row:
     """Time `steps` steps at one frame size."""
-    engine = new_engine(size)
+    engine = new_engine(size, sampling)
     frame = np.empty((size[1], size[0], 3), np.uint8)
-    dda = calibrate(engine, size, max(5, steps // 100))
+    # The calibration's rays are those of a frame whose every pixel has one.
+    dda = calibrate(new_engine(size, AVERAGE), size, max(5, steps // 100))
     parts: list[tuple[int, int, int]] = []
     for step in range(steps):
         action = action_at(step)
@@ -155,7 +164,7 @@ def measure(size: tuple[int, int], steps: int) -> Row:
         informed = time.thread_time_ns()
         parts.append((ticked - start, rendered - ticked, informed - rendered))
     tick, render, info = (median(column) / 1e3 for column in zip(*parts, strict=True))
-    return Row(size, tick, render, info, median(map(sum, parts)) / 1e3, dda)
+    return Row(size, sampling, tick, render, info, median(map(sum, parts)) / 1e3, dda)
 
 
 class Spike(NamedTuple):
@@ -275,12 +284,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1000, help="steps per frame size")
     steps = parser.parse_args().steps
-    print(f"{'frame':>8} {'tick':>7} {'render':>8} {'info':>6} {'step':>8}  µs CPU, medians")
-    for size in SIZES:
-        row = measure(size, steps if size[0] < 256 else max(steps // 5, 1))
+    print(f"{'frame':>16} {'tick':>7} {'render':>8} {'info':>6} {'step':>8}  µs CPU, medians")
+    for size, sampling in FRAMES:
+        row = measure(size, sampling, steps if size[0] < 256 else max(steps // 5, 1))
         print(
-            f"{row.size[0]:>4}x{row.size[1]:<3} {row.tick:7.1f} {row.render:8.1f} {row.info:6.1f}"
-            f" {row.step:8.1f}  {1e6 / row.step:7.0f} steps/s/core"
+            f"{row.size[0]:>4}x{row.size[1]:<3} {row.sampling:>7} {row.tick:7.1f}"
+            f" {row.render:8.1f} {row.info:6.1f} {row.step:8.1f}"
+            f"  {1e6 / row.step:7.0f} steps/s/core"
             f"  calibration {row.dda:8.0f} µs  step/calibration {row.step / row.dda:.3f}"
         )
     print_spikes(steps)

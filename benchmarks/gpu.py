@@ -1,6 +1,6 @@
 """Everything that is to be known of a machine with a CUDA device, in nine minutes at most.
 
-    python benchmarks/gpu.py --out DIR [--stages NAME ...] [--short]
+    python benchmarks/gpu.py --out DIR [--stages NAME ...] [--short] [--budget SECONDS]
 
 Every stage runs in a process of its own and within a limit of its own. What it finds lies in
 DIR/NAME.json at once, row by row, and what it prints in DIR/NAME.log; one that fails or is too
@@ -66,6 +66,7 @@ def main() -> int:
     names = [stage.name for stage in STAGES]
     parser.add_argument("--stages", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--short", action="store_true", help="small sizes, few repetitions")
+    parser.add_argument("--budget", type=float, default=BUDGET_S, help="seconds for all of them")
     arguments = parser.parse_args()
     folder, console = arguments.out, Console(width=160)
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,8 @@ def main() -> int:
     compiling = _compile(folder)
     outcomes: list[Outcome] = []
     try:
-        for outcome in run_all(stages, folder, ends_at=started + BUDGET_S, short=arguments.short):
+        ends_at = started + arguments.budget
+        for outcome in run_all(stages, folder, ends_at=ends_at, short=arguments.short):
             _tell(outcome, console)
             outcomes.append(outcome)
             seconds = time.monotonic() - started

@@ -16,7 +16,7 @@ one environment costs: MineStudio passes over it for old values, for the policy 
 reference; here old values come with the fragment, and the reference's outputs are kept for the
 second use. `kernels` compares this package with itself: stacks of few channels by torch, as they
 were before there were kernels for them, and by the kernels; acting with 32 environments, and an
-update of 2,048 frames.
+update of 2,048 frames, which also is compared with torch listing the joint actions ("all").
 """
 
 from __future__ import annotations
@@ -167,15 +167,15 @@ def _training(size: str, policy_class: Any, arguments: argparse.Namespace) -> No
 
 def _kernels(size: str, policy_class: Any, arguments: argparse.Namespace) -> None:
     print(f"\nkernels {size}: ms an update, and ms of 10 steps of acting")
-    print(f"{'':10}{'work':>6}{'torch':>10}{'kernels':>10}{'ratio':>7}")
+    print(f"{'':10}{'work':>12}{'torch':>10}{'kernels':>10}{'ratio':>7}")
     for precision in arguments.precisions:
         config = VPTConfig.from_options({"preset": size, "precision": precision})
         for pair in vpt_kernels.pairs(config):
             times = time_alternately(
                 torch=pair.by_torch, kernels=pair.by_kernels, repeats=arguments.repeats
             )
-            least = vpt_kernels.THRESHOLDS[pair.name] if size == "nano" else None
-            _print_row(precision, pair.name, times["torch"], times["kernels"], least)
+            least = vpt_kernels.THRESHOLDS.get(pair.name) if size == "nano" else None
+            _print_row(precision, f"{pair.name:>12}", times["torch"], times["kernels"], least)
 
 
 # ---------------------------------------------------------------------------- printing

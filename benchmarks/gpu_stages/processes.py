@@ -23,8 +23,8 @@ NO_DEVICE = "none"
 LEAST_SECONDS = 5.0
 """With less than this left, a stage is not begun."""
 
-PATIENCE = 3.0
-"""Limits are so many times as long without a device: such a machine may have one slow core."""
+PATIENCE = 5.0
+"""Limits are so many times as long without a device: such a machine may be slow, and busy."""
 
 
 class Stage(NamedTuple):

@@ -76,6 +76,7 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         problems = problems_of(self)
         if problems:
             raise InvalidOptionsError(problems)
+        self.suit_env_to_policy()
         self.install_evaluation()
 
     def get_default_learner_class(self) -> type:

@@ -17,6 +17,7 @@ from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
 from rllib_minestudio.algorithms.options.env_pool import AUTO, INLINE, PROCESS
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.policies import VPT, find_policy
 from rllib_minestudio.option_checks import broken_rule
 
 ENV_NAME = "MineStudio"
@@ -67,6 +68,31 @@ def resolve_env(env: Any) -> EnvMaker:
             "ray.tune.register_env",
         )
     )
+
+
+def suited_env_config(
+    env: Any, env_config: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return options of an environment, with a policy's defaults for what they leave open.
+
+    Args:
+        env: An environment specifier; only `MineStudioEnv` has options that policies know of.
+        env_config: What the user gave.
+        defaults: Of the policy, see `RecurrentPolicy.env_defaults`.
+    """
+    return {**(defaults if env in (ENV_NAME, MineStudioEnv) else {}), **env_config}
+
+
+def suited_env_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `env_config` of a config as a trial has it, with its policy's defaults.
+
+    Args:
+        env: The environment specifier.
+        options: Name of a config's option -> value.
+    """
+    policy = find_policy(options.get("module_class", VPT))
+    defaults = policy.env_defaults(options.get("model") or {})
+    return suited_env_config(env, options.get("env_config") or {}, defaults)
 
 
 def env_makers(

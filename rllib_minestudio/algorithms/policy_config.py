@@ -11,7 +11,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
-from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.algorithms.envs import resolve_env, suited_env_config
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS, former_option_problems
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
@@ -92,6 +92,15 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
         problems = setting_problems(self, defaults, refused)
         if problems:
             raise InvalidOptionsError(problems)
+
+    def suit_env_to_policy(self) -> None:
+        """Give the environment's options that nobody chose the values that suit the policy.
+
+        A frozen config has been through this.
+        """
+        if not self._is_frozen:
+            defaults = self.policy_class.env_defaults(self.model_config)
+            self.environment(env_config=suited_env_config(self.env, self.env_config, defaults))
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The policy that `module_class` names."""

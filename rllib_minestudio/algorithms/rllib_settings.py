@@ -30,7 +30,7 @@ HONOURED: dict[str, str] = _table(
     ("How long a lost runner may take to come back.", "env_runner_restore_timeout_s"),
     ("Rollouts under way at each remote runner.", "max_requests_in_flight_per_env_runner"),
     (
-        "Whether, and how often, Ray starts a lost runner anew.",
+        "Whether, and how often, Ray restarts a lost runner.",
         "restart_failed_env_runners max_num_env_runner_restarts",
     ),
     (
@@ -41,7 +41,7 @@ HONOURED: dict[str, str] = _table(
     ),
     ("Learners that train together; cloning has one.", "num_learners"),
     ("A subclass of the algorithm's own learner; others are refused.", "learner_class"),
-    ("For a learner of one's own, as `self.config.learner_config_dict`.", "learner_config_dict"),
+    ("For a learner of your own, as `self.config.learner_config_dict`.", "learner_config_dict"),
     ("Discount per step.", "gamma"),
     ("A number, or a schedule over environment steps.", "lr"),
     ("Largest global norm of a gradient.", "grad_clip"),
@@ -67,7 +67,7 @@ HONOURED: dict[str, str] = _table(
         "min_time_s_per_iteration min_sample_timesteps_per_iteration "
         "min_train_timesteps_per_iteration",
     ),
-    ("Reductions of one's own for logged values.", "custom_stats_cls_lookup"),
+    ("Your own reductions of logged values.", "custom_stats_cls_lookup"),
     ("Of RLlib's logger.", "log_level"),
 )
 """Name of a setting, as RLlib's methods take it -> what it does here."""
@@ -168,7 +168,7 @@ REFUSED: dict[str, str] = _table(
         "on_evaluate_offline_start on_evaluate_offline_end on_offline_eval_runners_recreated",
     ),
     (
-        "an environment resets itself before anybody is told; use on_episode_start",
+        "an environment has already reset itself when it is reported; use on_episode_start",
         "on_episode_created",
     ),
     (
@@ -214,7 +214,7 @@ MEANINGLESS: dict[str, str] = _table(
         "enable_tf1_exec_eagerly",
     ),
     (
-        "Of RLlib's old API stack, which reads it alone.",
+        "Of RLlib's old API stack only.",
         "sample_collector sampler_perf_stats_ema_coef use_worker_filter_stats "
         "update_worker_filter_stats metrics_episode_collection_timeout_s "
         "sync_filters_on_rollout_workers_timeout_s replay_sequence_length log_sys_usage "

@@ -21,15 +21,15 @@ NOT_WELL = 1
 """Exit status when something that is needed does not work."""
 
 DESCRIPTION = """\
-Look at what works on this machine by using it, and say how to fix what does not.
+Try out what works on this machine, and say how to fix what does not.
 
-Every check runs in a process of its own, with a time limit, and asks nobody anything. The exit
+Every check runs in a process of its own, with a time limit, and never prompts. The exit
 status is 0 if everything that --engine needs works, else 1.
 
-Given a RUN, look at that instead: say of every defect of the learner that was mended whether the
-run was affected by it, by the code and the options that the records of its checkpoints name. The
-exit status is 0 if it was affected by none, 1 if by any, 2 if RUN holds no checkpoint. The defects
-are described in docs/errata.md.
+Given a RUN, look at that instead: say of every defect of the learner that has been fixed whether
+the run was affected by it, judging by the code and the options that the records of its checkpoints
+name. The exit status is 0 if it was affected by none, 1 if by any, 2 if RUN holds no checkpoint.
+docs/errata.md describes the defects.
 """
 
 EXAMPLES = """\

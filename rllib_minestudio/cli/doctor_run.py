@@ -79,7 +79,7 @@ def _print(trial: Path, stages: Sequence[Stage], verdicts: Sequence[Verdict]) ->
     stdout.print(str(trial))
     table = Table()
     table.add_column("")
-    table.add_column("mended defect", no_wrap=True)
+    table.add_column("fixed defect", no_wrap=True)
     table.add_column("in this run", overflow="fold")
     for erratum, affected, why, where in verdicts:
         state = Text("affected", "red") if affected else Text("not affected", "green")
@@ -97,10 +97,10 @@ def _explain(verdicts: Iterable[Verdict]) -> None:
     """Say once for each defect that affected a trial what it was, and what follows."""
     affected = {verdict.erratum.id: verdict.erratum for verdict in verdicts if verdict.affected}
     for erratum in affected.values():
-        stdout.print(Text.assemble("\n", (erratum.id, "bold"), f", mended {erratum.date}"))
+        stdout.print(Text.assemble("\n", (erratum.id, "bold"), f", fixed {erratum.date}"))
         stdout.print(f"{erratum.wrong} {erratum.means}")
     if not affected:
-        stdout.print("Not affected by anything that was mended.")
+        stdout.print("Not affected by any defect that was fixed.")
 
 
 def _revisions(stages: Sequence[Stage]) -> list[int]:

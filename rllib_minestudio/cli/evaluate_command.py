@@ -17,7 +17,7 @@ worlds, and the number of workers changes nothing. A summary with the success ra
 interval and a table per task is printed, and saved as summary.json and summary.html.
 
 The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
-are unpickled, which executes what their writer wanted: evaluate only those that you trust.
+are unpickled, which can run arbitrary code: evaluate only those that you trust.
 
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such
@@ -43,8 +43,16 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         metavar="CHECKPOINT",
         help="what plays, see above",
     )
-    parser.add_argument("--episodes", metavar="N", type=int, default=20, help="default: 20")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+    parser.add_argument(
+        "--episodes", metavar="N", type=int, default=20, help="how many are played (default: 20)"
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=0,
+        help="of their worlds and the policy (default: 0)",
+    )
     parser.add_argument("--filter", metavar="TEXT", help="when an episode counts as a success")
     add_deterministic(parser)
     parser.add_argument("--max-steps", metavar="N", type=int, help="truncate longer episodes")
@@ -97,7 +105,9 @@ def _add_recorder_options(parser: argparse.ArgumentParser) -> None:
         help="record the divergence from these weights, or from the checkpoint's own: prior",
     )
     parser.add_argument("--media", default="h264", help="h264 or jpeg")
-    parser.add_argument("--fps", metavar="N", type=int, default=20, help="default: 20")
+    parser.add_argument(
+        "--fps", metavar="N", type=int, default=20, help="frames per second (default: 20)"
+    )
     parser.add_argument(
         "--crf", metavar="N", type=int, default=23, help="quality: 0 lossless, 23 default, 51 worst"
     )

@@ -46,13 +46,13 @@ COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "train": ("train agents", train_command),
     "warmup": ("compile engine and convolutions, once per machine", warmup_command),
     "play": ("watch an agent play a task", play_command),
-    "evaluate": ("measure what a checkpoint is worth, and record it", evaluate_command),
+    "evaluate": ("measure how well a checkpoint plays, and record it", evaluate_command),
     "convert": ("translate a MineStudio config into an experiment file", convert),
     "doctor": ("say what works on this machine, and how to fix the rest", doctor_command),
     "record": ("record demonstrations of a scripted agent", record_command),
     "engine": ("let MineStudio's package play on the embedded engine", engine_command),
     "checkpoint": ("list checkpoints, or say what one was made with", checkpoint_command),
-    "model": ("look into weights, or convert them", model_command),
+    "model": ("inspect weights, or convert them", model_command),
 }
 """Each command's line in the overview and its module, which has DESCRIPTION, EXAMPLES and
 add_parser. The modules import what they need when they run, so that `--help` is quick."""

@@ -21,7 +21,7 @@ DOES_NOT_FIT = 1
 """Exit status of `rllib model info` for weights that their own description does not fit."""
 
 DESCRIPTION = f"""\
-Look into the weights of a policy, or convert them.
+Inspect the weights of a policy, or convert them.
 
 PATH is a Hugging Face id or folder of MineStudio's (config.json, model.safetensors), OpenAI's
 .model file beside the .weights of the same name (or both), MineStudio's model.ckpt, a Lightning

@@ -44,7 +44,11 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_deterministic(parser)
     parser.add_argument(
-        "--episodes", metavar="N", type=whole_number(1, MOST_EPISODES), default=1, help="default: 1"
+        "--episodes",
+        metavar="N",
+        type=whole_number(1, MOST_EPISODES),
+        default=1,
+        help="how many are played (default: 1)",
     )
     parser.add_argument(
         "--seed",
@@ -53,7 +57,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="of the first episode, and of what the agent draws",
     )
-    parser.add_argument("--out", metavar="DIR", default="plays", help="default: ./plays")
+    parser.add_argument(
+        "--out", metavar="DIR", default="plays", help="where recordings go (default: ./plays)"
+    )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",

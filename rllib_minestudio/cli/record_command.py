@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rllib_minestudio.agent_names import HUNTER, agents_help
 from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
-from rllib_minestudio.console import phase, stdout
+from rllib_minestudio.console import counted, phase, stdout
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.processor_threads import machine_cpus
 
@@ -112,12 +112,13 @@ def record(arguments: argparse.Namespace) -> int:
         stdout.print(f"{kept} of {arguments.episodes} episodes are recorded already")
     returns = []
     workers = arguments.workers or machine_cpus()
-    with phase(f"recording {left} episodes") as show:
+    with phase(f"recording {counted(left, 'episode')}") as show:
         for episode in record_episodes(order, arguments.out, arguments.episodes, workers):
             returns.append(episode.undiscounted_return)
             mean = sum(returns) / len(returns)
             show(f"{len(returns)} of {left}, mean return {mean:.2f}")
     if returns:
-        stdout.print(f"mean return of {len(returns)} episodes: {sum(returns) / len(returns):.2f}")
+        played = counted(len(returns), "episode")
+        stdout.print(f"mean return of {played}: {sum(returns) / len(returns):.2f}")
     stdout.print(f"demonstrations: {arguments.out / EPISODES_FOLDER}", markup=False)
     return 0

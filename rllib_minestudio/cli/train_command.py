@@ -28,14 +28,14 @@ A YAML file has the layout
 
 where all but `run` and `env` may be left out. Any value below `config` may be a search space:
 {grid_search: [1e-5, 1e-4]}, {choice: [...]}, {loguniform: [1e-5, 1e-4]}, {uniform: [...]},
-{randint: [...]}. `num_samples: 16` draws so often, and
+{randint: [...]}. `num_samples: 16` draws 16 times, and
 `scheduler: {asha: {grace_period: 20000, max_t: 100000}}` stops trials that are behind (or
 median_stopping_rule; with Tune's arguments, steps and return unless they say otherwise).
 A Python file defines `config` (an AlgorithmConfig), optionally the other keys, or a complete
 `tuner` (a ray.tune.Tuner).
 
 Trust what you run: a Python file is executed, a YAML file imports the classes that it names, and
---resume unpickles the checkpoints of the run, which executes what their writer wanted.
+--resume unpickles the checkpoints of the run, which can run arbitrary code.
 """
 
 EXAMPLES = """\

@@ -7,8 +7,15 @@ from typing import Any
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.callbacks import check_callbacks
+from rllib_minestudio.env.voxel.view_options import (
+    AVERAGE,
+    HIGHEST_GAMMA,
+    LOWEST_GAMMA,
+    MINESTUDIO_GAMMA,
+    SAMPLINGS,
+)
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.option_checks import Problems, is_integer, is_list
+from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
 ENGINES = ("voxel", "minecraft")
 ACTION_TYPES = ("agent", "env")
@@ -39,6 +46,12 @@ class EnvOptions:
         obs_size: (width, height) of observations in pixels.
         render_size: (width, height) of frames returned by `render()`; the real game draws at
             this size, and observations are scaled from it.
+        sampling: How the embedded engine makes a frame. "samples": of those pixels of a window of
+            640x360 that MineStudio's scaling keeps, as VPT saw the game; "average": each pixel
+            stands for its whole area, in about half the time. Experiments with VPT's published
+            sizes (1x, 2x, 3x) take "samples" unless they say otherwise.
+        gamma: Brightness of the dark in the embedded engine, 0 to 16. The game's slider goes from 0
+            ("moody") to 1 ("bright"); MineStudio plays at 2.
         seed: What all episodes derive from that are not seeded by `reset(seed=...)`.
         inventory: What the player holds after a hard reset: slot 0-40 -> `{"type": name,
             "quantity": n}`.
@@ -57,6 +70,8 @@ class EnvOptions:
     action_type: str = "agent"
     obs_size: tuple[int, int] = (128, 128)
     render_size: tuple[int, int] = (640, 360)
+    sampling: str = AVERAGE
+    gamma: float = MINESTUDIO_GAMMA
     seed: int = 0
     inventory: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     preferred_spawn_biome: str | None = None
@@ -129,6 +144,10 @@ def _check(problems: Problems, options: EnvOptions) -> None:
         problems.choice("render_mode", options.render_mode, RENDER_MODES)
     _check_size(problems, "obs_size", options.obs_size)
     _check_size(problems, "render_size", options.render_size)
+    problems.choice("sampling", options.sampling, SAMPLINGS)
+    if not is_number(options.gamma) or not LOWEST_GAMMA <= options.gamma <= HIGHEST_GAMMA:
+        rule = f"must be a number from {LOWEST_GAMMA:g} to {HIGHEST_GAMMA:g}"
+        problems.add("gamma", options.gamma, rule)
     for name in ("seed", "num_empty_frames", "worker_index", "vector_index"):
         value = getattr(options, name)
         if not is_integer(value) or not 0 <= value <= _LARGEST[name]:

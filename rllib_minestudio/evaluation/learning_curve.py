@@ -99,7 +99,7 @@ def draw(
         label = f"random policy ({random_policy:.2f})"
         axes.axhline(random_policy, color="#777777", linestyle="--", label=label)
     if highest_possible is not None:
-        label = f"maximum ({highest_possible:g})"
+        label = f"reward limit ({highest_possible:g})"  # of `max_reward_times`, not of the world
         if highest_possible <= FAR_BELOW * max(float(np.max(_highest(curve))) for curve in curves):
             axes.axhline(highest_possible, color="#777777", linestyle=":", label=label)
         else:

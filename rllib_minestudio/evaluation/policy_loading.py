@@ -12,8 +12,10 @@ import numpy as np
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.algorithms.envs import suited_env_config
 from rllib_minestudio.checkpoints.lookup import locate
 from rllib_minestudio.checkpoints.shipped import is_shipped
+from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.module_loading import check_if_recorded, load_module
@@ -67,9 +69,22 @@ def load_policy(source: str | Path) -> LoadedPolicy:
         weights: Mapping[str, Any] = module.get_state()
     else:
         config, weights = _load_other(checkpoint, files)
+    keep_as_trained(config)
     name = str(source if is_shipped(source) else checkpoint)
     identity = {"checkpoint": name, "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, checkpoint)
+
+
+def keep_as_trained(config: MineStudioPPOConfig) -> None:
+    """Note in a checkpoint's config what it does not say, before the policy's defaults decide it.
+
+    Training notes all options that policies have defaults for, so one that is not there did not
+    exist yet, and the environment behaved as it does by its own default.
+    """
+    known = vars(EnvOptions())
+    names = config.policy_class.env_defaults(config.model_config)
+    then = {name: known[name] for name in names}
+    config.environment(env_config=suited_env_config(config.env, config.env_config, then))
 
 
 def _load_other(

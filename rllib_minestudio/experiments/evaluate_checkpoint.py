@@ -205,11 +205,12 @@ def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str
 
     merged = dict(env_config)
     for path, value in parse_assignments(overrides, "--set").items():
-        root, *names = path.removeprefix("config.").split(".")
+        option = path.removeprefix("config.")
+        root, *names = option.split(".")
         if root != "env_config" or not names:
             raise InvalidOptionsError(
                 f"--set {path}: an evaluation changes options of the environment only. "
-                f"Write them in full, such as --set env_config.{path}=VALUE, if that is meant."
+                f"Write them in full, such as --set env_config.{option}=VALUE, if that is meant."
             )
         *parents, last = (int(name) if name.isdigit() else name for name in names)
         place: Any = merged

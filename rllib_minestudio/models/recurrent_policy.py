@@ -190,6 +190,15 @@ class RecurrentPolicy(ABC):
         """
         return None
 
+    @classmethod
+    def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what options of ``MineStudioEnv`` are for this policy where the user gives none.
+
+        Args:
+            options: ``model_config``.
+        """
+        return {}
+
 
 def _with_time(obs: Mapping[str, Any]) -> dict[str, Any]:
     """Give every part a time axis of one step."""

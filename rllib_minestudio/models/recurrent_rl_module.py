@@ -16,6 +16,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.annotations import override
+from ray.util.debug import log_once
 from torch import Tensor
 
 from rllib_minestudio.errors import InvalidOptionsError
@@ -39,6 +40,10 @@ VALUE = "value"
 
 _OPTIONS_OF_OTHERS = frozenset({"vf_share_layers", "twin_q", "double_q", "dueling", "num_atoms"})
 """What RLlib 2.60's algorithms add to every `model_config` (`_model_config_auto_includes`)."""
+
+# RLlib 2.60's RLModule constructs this class itself, and warns of it as if its user had. Called
+# before, `log_once` takes the warning for given.
+log_once("RLModule(config=[RLModuleConfig object])")
 
 
 class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):

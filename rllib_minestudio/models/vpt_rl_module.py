@@ -25,6 +25,7 @@ from rllib_minestudio.models.recurrent_rl_module import (
 from rllib_minestudio.models.rollout import Decision, State
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
+from rllib_minestudio.models.vpt.config import is_published_size
 from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from rllib_minestudio.models.vpt.weight_loading import (
@@ -124,6 +125,12 @@ class VPTRLModule(RecurrentRLModule):
         config = config_from_options(options, MODULE_OPTIONS)
         with torch.device("meta"):
             return cls(model_config=dataclasses.asdict(config), **spaces_of(config))
+
+    @classmethod
+    def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns frames as OpenAI's networks saw them, for networks of their sizes."""
+        config = config_from_options(options, MODULE_OPTIONS)
+        return {"sampling": "samples"} if is_published_size(config) else {}
 
     @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space]:

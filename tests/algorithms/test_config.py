@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.policy_loading import keep_as_trained
 from tests.algorithms.toy_envs import tiny_model
+
+
+class OtherEnv(gym.Env):
+    """An environment of a user's own."""
 
 
 @pytest.mark.parametrize(
@@ -135,3 +142,36 @@ def test_rates_by_part_reach_the_optimizer(local_ray, make_config):
         assert encoder.equal(before[0]) and not network.net.final_ln.weight.equal(before[1])
     finally:
         algorithm.stop()
+
+
+@pytest.mark.parametrize("kind", [MineStudioPPOConfig, MineStudioBCConfig])
+def test_published_sizes_see_samples_unless_told_otherwise(kind):
+    def sampling(model, **env_config):
+        config = kind().training(model=model).environment(env_config=env_config)
+        config.suit_env_to_policy()
+        return config.env_config.get("sampling")
+
+    for preset in ("1x", "2x", "3x"):
+        assert sampling({"preset": preset}) == "samples"
+    assert sampling({"preset": "2x", "precision": "bfloat16"}) == "samples"
+    assert sampling({"preset": "2x"}, sampling="average") == "average"
+    assert sampling({"preset": "nano"}) is None
+    assert sampling({"preset": "1x", "img_shape": [64, 64, 3]}) is None
+
+
+def test_validation_notes_how_frames_are_made():
+    config = MineStudioPPOConfig().training(model={"preset": "1x"})
+    config.validate()
+    assert config.env_config == {"sampling": "samples"}
+    config = MineStudioPPOConfig().training(model={"preset": "1x"}).environment(OtherEnv)
+    config.suit_env_to_policy()
+    assert config.env_config == {}, "only MineStudioEnv has the option"
+
+
+def test_a_checkpoint_that_does_not_say_saw_averaged_frames():
+    config = MineStudioPPOConfig().training(model={"preset": "1x"})
+    keep_as_trained(config)
+    assert config.env_config == {"sampling": "average"}
+    config.environment(env_config={"sampling": "samples"})
+    keep_as_trained(config)
+    assert config.env_config == {"sampling": "samples"}

@@ -87,11 +87,11 @@ def test_the_table_names_option_and_value_and_explains_what_was_wrong(trial, cap
         assert erratum.id in shown
     assert "gradient_accumulation=10 make" in shown and "(checkpoint_000000)" in shown
     assert "revision 0 and 1 of the learner's numerics" in shown
-    assert "remainder-weights, mended 2026-11-22" in shown
+    assert "remainder-weights, fixed 2026-11-22" in shown
     assert "those in the smaller remainder weighed more" in shown
     shutil.rmtree(trial / "checkpoint_000000")
     assert main(["doctor", str(trial)]) == 0
-    assert "Not affected by anything that was mended." in capsys.readouterr().out
+    assert "Not affected by any defect that was fixed." in capsys.readouterr().out
 
 
 def test_a_checkpoint_is_judged_by_those_on_its_way_and_no_others(trial, capsys):

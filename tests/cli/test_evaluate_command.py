@@ -154,6 +154,8 @@ def test_an_element_of_a_list_is_replaced_and_other_options_are_refused():
         overridden(config, ["lr=4"])
     with pytest.raises(InvalidOptionsError, match=r"in full, such as --set env_config.seed=VALUE"):
         overridden(config, ["seed=4"])
+    with pytest.raises(InvalidOptionsError, match=r"such as --set env_config.seed=VALUE"):
+        overridden(config, ["config.seed=4"])
 
 
 def run(folder, *arguments):

@@ -12,6 +12,7 @@ def test_defaults_are_minestudios():
     assert options.obs_size == (128, 128)
     assert options.render_size == (640, 360)
     assert options.num_empty_frames == 20
+    assert (options.sampling, options.gamma) == ("average", 2.0)
     assert options.camera_config == CameraConfig(2, 10, 10.0, "mu_law")
 
 
@@ -34,6 +35,9 @@ def test_yaml_forms(cow_task):
         ({"engine": "voxels"}, "Did you mean 'voxel'"),
         ({"action_type": "human"}, "action_type must be one of"),
         ({"render_mode": "human"}, "render_mode must be one of"),
+        ({"sampling": "sample"}, "sampling must be one of 'average', 'samples'.* Did you mean"),
+        ({"gamma": -0.1}, r"gamma must be a number from 0 to 16; got -0\.1\."),
+        ({"gamma": "bright"}, "gamma must be a number"),
         ({"seed": -1}, "seed must be an integer"),
         ({"seed": True}, "seed must be an integer"),
         ({"num_empty_frames": 1.5}, "num_empty_frames must be"),
@@ -68,3 +72,19 @@ def test_all_mistakes_are_reported_together():
 def test_names_the_engine_does_not_know(options, message):
     with pytest.raises(InvalidOptionsError, match=message):
         MineStudioEnv(options)
+
+
+def test_what_is_chosen_about_pictures_reaches_the_engine():
+    frames = {}
+    for sampling in ("average", "samples"):
+        for gamma in (0.0, 2.0):
+            env = MineStudioEnv(
+                obs_size=[64, 64], sampling=sampling, gamma=gamma, num_empty_frames=1, seed=4
+            )
+            env.reset(seed=4)
+            env.simulator.env.execute_cmd("/time set 18000")
+            obs, *_ = env.step(env.action_space.sample())
+            frames[sampling, gamma] = obs["image"]
+            env.close()
+    assert frames["average", 0.0].mean() < frames["average", 2.0].mean()
+    assert (frames["average", 2.0] != frames["samples", 2.0]).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from html.parser import HTMLParser
 
 import av
@@ -20,7 +21,7 @@ from rllib_minestudio.evaluation.evaluate import environment_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import Rate, Summary, digest
 from rllib_minestudio.evaluation.report.page import write_page
-from rllib_minestudio.evaluation.report.plots import _bins
+from rllib_minestudio.evaluation.report.plots import _bins, lengths, returns
 from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 from rllib_minestudio.recordings import RecordingWriter
 from tests.algorithms.toy_envs import AttackOnRed
@@ -214,6 +215,19 @@ def test_the_page_says_how_and_what_was_played_and_shows_pairs(tmp_path):
 )
 def test_every_value_has_a_bin_and_few_whole_numbers_one_each(values, edges):
     np.testing.assert_allclose(_bins(values), edges)
+
+
+def numbers_of(svg):
+    """The texts of a plot that are numbers: those at its axes."""
+    return re.findall(r">[^\d<]?(\d+(?:\.\d+)?)</text>", svg)
+
+
+def test_axes_of_whole_numbers_have_whole_numbers():
+    one = summary([True])
+    assert "10" in numbers_of(lengths(one))
+    assert not [text for text in numbers_of(lengths(one)) if "." in text]
+    in_parts = Summary.of([episode(i, True, 0.25 * i) for i in range(4)], seed=1, filter=None)
+    assert [text for text in numbers_of(returns(in_parts)) if "." in text]
 
 
 def test_videos_that_are_too_large_together_are_linked(tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import gymnasium as gym
@@ -84,6 +86,21 @@ def test_the_loop_on_the_page_runs_as_it_stands():
     exec(re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1], names)
     assert names["truncated"] and not names["terminated"]
     assert names["env"].action_space.contains(names["action"])
+
+
+LOAD_IN_A_NEW_PROCESS = """
+import sys
+from rllib_minestudio import Policy
+policy = Policy.load("package:hunter_nano")
+assert policy.module is not None and not sys.modules["ray"].is_initialized()
+"""
+
+
+def test_a_policy_loads_without_a_word_and_without_starting_ray():
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_IN_A_NEW_PROCESS], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_rllibs_recipe_gives_the_same_actions(case, tmp_path):

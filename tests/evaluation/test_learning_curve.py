@@ -40,7 +40,7 @@ def test_the_maximum_is_a_level_unless_it_would_press_the_curve_down(
     monkeypatch.setattr(Figure, "legend", noted)
     draw("cow", [AGENT], tmp_path / "curve.png", highest_possible=highest)
     assert levels == [highest] * lines
-    assert labels == ["agent", f"maximum ({highest:g})"]
+    assert labels == ["agent", f"reward limit ({highest:g})"]
 
 
 def test_the_legend_is_within_the_picture_and_beside_the_title(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ PRETENDED = {
     "kernels": WITH_KERNELS,
     "AMX": replace(WITH_KERNELS, amx=True),
     "no kernels": replace(WITH_KERNELS, lanes=0),
+    "kernels, no bfloat16": replace(WITH_KERNELS, onednn_bfloat16=False),
     "no kernels, no bfloat16": replace(WITH_KERNELS, lanes=0, onednn_bfloat16=False),
     "torch alone": TORCH_ALONE,
 }

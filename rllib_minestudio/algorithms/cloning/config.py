@@ -69,6 +69,7 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
         problems = problems_of(self)
         if problems:
             raise InvalidOptionsError(problems)
+        self.suit_env_to_policy()
         if not self._is_frozen:
             self._set_spaces()
         super().validate()

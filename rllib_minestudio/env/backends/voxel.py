@@ -47,7 +47,9 @@ class VoxelBackend:
 
         self._biome, self._inventory = _known_names(options)
         self.action_space = KeySpace()
-        self.engine = VoxelEngine(frame_size=options.obs_size)
+        self.engine = VoxelEngine(
+            frame_size=options.obs_size, sampling=options.sampling, gamma=float(options.gamma)
+        )
         self._seed = options.seed
         self._idle = self.action_space.no_op()
         self._complaints: set[tuple[str, str]] = set()

@@ -8,6 +8,7 @@
     player/        the player: its state, and the rules of moving, fighting, mining and eating
     entities/      animals, dropped items, falling blocks: their state, and a tick of each
     render/        pictures
+    screens/       inventory, crafting table, furnace, chest: their slots, clicks, recipes
     items/         what can be carried: tables, tools, inventory
     world/         blocks, terrain, collision, and the box field for rays
     kernels        how kernels are compiled
@@ -16,7 +17,7 @@ Beside them, `kernel_cache` has `warmup_game` compile the kernels once per machi
 is what a step may ask for, and `server/` speaks MineStudio's wire protocol.
 """
 
-RULES = 1
+RULES = 2
 """Revision of the game's rules. Raise it with whatever changes what the same actions lead to:
 evaluations that were played under different revisions are not compared. Summaries from before there
 were revisions name none."""

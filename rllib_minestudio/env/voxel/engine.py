@@ -18,6 +18,7 @@ from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -40,6 +41,8 @@ class VoxelEngine:
         fov_degrees: float = 70.0,
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
+        sampling: str = AVERAGE,
+        gamma: float = MINESTUDIO_GAMMA,
     ) -> None:
         """Builds an engine with a world of seed 0; the first on a machine compiles the kernels.
 
@@ -48,9 +51,12 @@ class VoxelEngine:
             fov_degrees: Vertical field of view.
             aspect: Width over height of the view, whatever the frame's shape.
             view_distance: How far one sees, in blocks; at most 80.
+            sampling: How frames are made from the pixels of the game's window, see
+                `render.sampling`.
+            gamma: How much light there is in the dark, see `render.light_map`.
         """
         kernel_cache.warmup()
-        self._view = (fov_degrees, aspect, view_distance)
+        self._view = (fov_degrees, aspect, view_distance, sampling, gamma)
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}
         self._game = Game()

@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
 from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.view_options import SAMPLES
 
 _SIZES = ((128, 128), (64, 64), (640, 360))
 """Frames of the environments and of videos."""
@@ -67,6 +68,8 @@ def _frames() -> None:
         draw_view(game.state, Renderer(size))
     execute(game.state, "/time set midnight")
     draw_view(game.state, Renderer())
+    # One that mixes columns, too.
+    draw_view(game.state, Renderer((100, 100), sampling=SAMPLES))
 
 
 STAGES: tuple[tuple[str, Callable[[], None]], ...] = (

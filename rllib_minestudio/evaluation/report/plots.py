@@ -96,6 +96,8 @@ def _histogram(summary: Summary, label: str, value_of: Callable[[EvaluatedEpisod
             label=[name for name, _, _ in outcomes],
         )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    if _are_whole(values):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel(label)
     axes.set_ylabel("episodes")
     if summary.has_success and values:
@@ -106,9 +108,13 @@ def _histogram(summary: Summary, label: str, value_of: Callable[[EvaluatedEpisod
 def _bins(values: Sequence[float]) -> list[float]:
     """Edges of bins: one around each whole number where there are few, else at most `MOST_BINS`."""
     low, high = min(values), max(values)
-    if all(float(value).is_integer() for value in values) and high - low < MOST_BINS:
+    if _are_whole(values) and high - low < MOST_BINS:
         return list(np.arange(low - 0.5, high + 1.0))
     return list(np.histogram_bin_edges(values, bins=min(MOST_BINS, len(values))))
+
+
+def _are_whole(values: Sequence[float]) -> bool:
+    return all(float(value).is_integer() for value in values)
 
 
 def _outcomes(summary: Summary) -> list[tuple[str, str, Sequence[EvaluatedEpisode]]]:

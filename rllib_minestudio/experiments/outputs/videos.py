@@ -14,6 +14,7 @@ import ray
 from ray import tune
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from rllib_minestudio.algorithms.envs import suited_env_options
 from rllib_minestudio.experiments.outputs.trial_checkpoints import link_folder
 
 logger = logging.getLogger(__name__)
@@ -90,11 +91,12 @@ class RecordVideos(tune.Callback):
             logger.warning("No video of iteration %d: %s", number, error)
             return
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        env = trial.config.get("env") or self._default_env
         task = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=here)(film)
         reference = task.remote(
             str(weights),
-            trial.config.get("env") or self._default_env,
-            dict(trial.config.get("env_config") or {}),
+            env,
+            suited_env_options(env, trial.config),
             number,
             str(folder / f"iteration_{number:06d}.mp4"),
         )

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.algorithms.envs import resolve_env, suited_env_options
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.reading.config_section import ENVIRONMENTS
-from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.reading.named_objects import load_object
+from rllib_minestudio.experiments.reading.search_space import parse_search_space, variants
 from rllib_minestudio.experiments.running.kernels import compile_kernels
 
 
@@ -48,6 +49,7 @@ def recording_order(
         env = load_object(env, ENVIRONMENTS, "environment", f"{experiment.name}.env")
     base = getattr(config, "env_config", None) or {}
     options = {**base, **experiment.config.get("env_config", {})}
+    options = _suited_to_policy(env, options, experiment)
     make_env = resolve_env(env)
     if make_env is MineStudioEnv:
         MineStudioEnv.check_options(options)
@@ -62,3 +64,19 @@ def recording_order(
         seed=seed,
         crf=crf,
     )
+
+
+def _suited_to_policy(
+    env: Any, env_config: dict[str, Any], experiment: Experiment
+) -> dict[str, Any]:
+    """Return options of the environment as the experiment's training would have them.
+
+    Where weights decide what policy it is, nothing is added: they may be what is going to be made
+    of these recordings.
+    """
+    written = parse_search_space(experiment.config, experiment.name, [])
+    config = next(variants(written))
+    model = config.get("model") or {}
+    if experiment.algorithm_config is not None or ("weights" in model and "preset" not in model):
+        return env_config
+    return suited_env_options(env, {**config, "env_config": env_config})

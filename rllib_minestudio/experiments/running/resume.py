@@ -189,11 +189,11 @@ def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Differe
     rows += [(change, "other code") for change in differences(then.code, now.code)]
     if then.numerics != now.numerics:
         change = Difference("numerics", then.numerics, now.numerics)
-        rows.append((change, "the learner was mended meanwhile: see rllib doctor RUN"))
+        rows.append((change, "the learner has been fixed since: see rllib doctor RUN"))
     if not rows:
         stdout.print("resuming, with the options that the run was started with")
         return
-    stdout.print("resuming, with the options that the run was started with, but for:")
+    stdout.print("resuming, with the options that the run was started with, except for:")
     width = max(len(change.name) for change, _ in rows)
     for change, meaning in rows:
         line = f"{change.name:{width}}  {short(change.then)} -> {short(change.now)}  ({meaning})"

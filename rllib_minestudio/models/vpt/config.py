@@ -287,3 +287,14 @@ PRESETS: dict[str, VPTConfig] = {
     ),
 }
 """Named sizes; any field can be overridden through ``VPTConfig.from_options``."""
+
+_PUBLISHED = ("1x", "2x", "3x")
+
+
+def is_published_size(config: VPTConfig) -> bool:
+    """Whether a network is as wide and deep as one of OpenAI's, and sees frames of their size."""
+
+    def size(of: VPTConfig) -> tuple[Any, ...]:
+        return of.img_shape, of.impala_width, of.hidsize, of.n_recurrence_layers
+
+    return any(size(config) == size(PRESETS[name]) for name in _PUBLISHED)

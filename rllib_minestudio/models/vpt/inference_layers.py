@@ -23,15 +23,19 @@ class Layout(NamedTuple):
     """What weights are laid out for."""
 
     dtype: torch.dtype
-    """Precision of weights, inputs and results."""
+    """Precision of inputs and results."""
 
     batch: int
     """Rows per call that it is best for; others work as well."""
 
     def path(self, weight: Tensor) -> Path:
         """Of a layer with these weights, unless it has a better one."""
+        return paths.for_inference(weight.device.type, processors.detected(with_kernels=False))
+
+    def arithmetic(self, weight: Tensor) -> torch.dtype:
+        """Precision of such a layer's weights and sums."""
         processor = processors.detected(with_kernels=False)
-        return paths.for_inference(self.dtype, weight.device.type, processor)
+        return paths.arithmetic(self.dtype, weight.device.type, processor)
 
     def path_of_convolution(self, layer: nn.Conv2d) -> Path:
         """Of a 3x3 convolution of the same size."""
@@ -59,8 +63,9 @@ class PackedLinear:
             layout: How; inputs must have its precision.
             relu: Whether a ReLU follows.
         """
-        self._weight = weight.detach().to(layout.dtype).contiguous()
-        self._bias = None if bias is None else bias.detach().to(layout.dtype).contiguous()
+        self._dtype, self._arithmetic = layout.dtype, layout.arithmetic(weight)
+        self._weight = weight.detach().to(self._arithmetic).contiguous()
+        self._bias = None if bias is None else bias.detach().to(self._arithmetic).contiguous()
         self._relu = relu
         self._packed = layout.path(self._weight) is Path.ONEDNN
         if self._packed:
@@ -68,10 +73,12 @@ class PackedLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """[B, in] -> [B, out]."""
+        x = x.to(self._arithmetic)
         if self._packed:
             after = "relu" if self._relu else "none"
-            return _ONEDNN._linear_pointwise(x, self._weight, self._bias, after, [], "")
-        x = F.linear(x, self._weight, self._bias)
+            x = _ONEDNN._linear_pointwise(x, self._weight, self._bias, after, [], "")
+            return x.to(self._dtype)
+        x = F.linear(x, self._weight, self._bias).to(self._dtype)
         return x.relu_() if self._relu else x
 
 
@@ -95,9 +102,10 @@ class InferenceConv:
             self._at_points = convolution.filters_at_points(weight)
             self._norm_at_points = None if norm is None else convolution.norm_at_points(norm)
             return
-        weight = weight.to(layout.dtype)
+        self._dtype, self._arithmetic = layout.dtype, layout.arithmetic(weight)
+        weight = weight.to(self._arithmetic)
         self._weight = weight.contiguous(memory_format=torch.channels_last)
-        self._bias = None if layer.bias is None else layer.bias.detach().to(layout.dtype)
+        self._bias = None if layer.bias is None else layer.bias.detach().to(self._arithmetic)
         self._norm = None if norm is None else InferenceGroupNorm(norm, layout)
         self._fuses_relu = relu and path is Path.ONEDNN
 
@@ -119,11 +127,13 @@ class InferenceConv:
         return y_nchw if skip_nchw is None else y_nchw.add_(skip_nchw)
 
     def _directly(self, x_nchw: Tensor) -> Tensor:
+        x_nchw = x_nchw.to(self._arithmetic)
         if self._fuses_relu:
-            return _ONEDNN._convolution_pointwise(
+            x_nchw = _ONEDNN._convolution_pointwise(
                 x_nchw, self._weight, self._bias, [1, 1], [1, 1], [1, 1], 1, "relu", [], ""
             )
-        x_nchw = F.conv2d(x_nchw, self._weight, self._bias, padding=1)
+            return x_nchw.to(self._dtype)
+        x_nchw = F.conv2d(x_nchw, self._weight, self._bias, padding=1).to(self._dtype)
         return x_nchw.relu_() if self._relu else x_nchw
 
 

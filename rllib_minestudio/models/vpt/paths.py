@@ -129,14 +129,23 @@ def of_convolution(work: Convolution, processor: Processor) -> Path:
         needs_torch = work.has_gradients and work.dtype == torch.float32
         return Path.WINOGRAD_BACKWARD if needs_torch else Path.WINOGRAD
     if work.pixels is None:
-        return for_inference(work.dtype, work.device, processor)
+        return for_inference(work.device, processor)
     return Path.TORCH
 
 
-def for_inference(dtype: torch.dtype, device: str, processor: Processor) -> Path:
+def for_inference(device: str, processor: Processor) -> Path:
     """Chooses the path of a layer, of any kind, whose weights can be laid out beforehand."""
-    computes = processor.onednn if dtype == torch.float32 else processor.onednn_bfloat16
-    return Path.ONEDNN if device == "cpu" and computes else Path.TORCH
+    return Path.ONEDNN if device == "cpu" and processor.onednn else Path.TORCH
+
+
+def arithmetic(dtype: torch.dtype, device: str, processor: Processor) -> torch.dtype:
+    """Chooses what a layer that is not the kernels' computes in; its images are of ``dtype``.
+
+    Where oneDNN cannot multiply bfloat16, torch does it in plain loops, which take several times as
+    long as rounding what goes into and comes out of float32.
+    """
+    is_emulated = device == "cpu" and processor.onednn and not processor.onednn_bfloat16
+    return torch.float32 if is_emulated and dtype == torch.bfloat16 else dtype
 
 
 def _has_fast_kernels(work: Convolution, processor: Processor) -> bool:

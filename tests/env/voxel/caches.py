@@ -1,8 +1,8 @@
 """What the engine keeps to be fast, against a rebuild from what it is kept of.
 
-The blocks of the loaded chunks follow from the seed and the edits; tops, layer radius and box field
-from the blocks; the numbers in the player's record from the item in hand and the effects; the
-description of the inventory from its slots.
+The blocks of the loaded chunks follow from the seed and the edits; tops, layer radius, box field
+and light from the blocks; the numbers in the player's record from the item in hand and the effects;
+the description of the inventory from its slots.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.effects import apply_effects
 from rllib_minestudio.env.voxel.world import worldgen
 from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.box_field import MAX_RADIUS, MAX_RUN
+from rllib_minestudio.env.voxel.world.sky_light import FULL
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
+
+_SEE_THROUGH = [BLOCK_ID[name] for name in ("air", "oak_leaves", "birch_leaves", "cactus")]
 
 
 def check_caches(engine: VoxelEngine) -> None:
@@ -34,6 +38,7 @@ def check_world(world: World) -> None:
     check_blocks(world)
     check_tops(world)
     check_box_field(world)
+    check_light(world)
 
 
 def check_blocks(world: World) -> None:
@@ -81,6 +86,30 @@ def check_box_field(world: World) -> None:
     assert not kept[:, :, :low].any() and not boxes[:, :, :low].any(), "below"
     open_box = MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10
     assert (kept[:, :, high:] == MAX_RADIUS).all() and (boxes[:, :, high:] == open_box).all(), "sky"
+
+
+def check_light(world: World) -> None:
+    """The sky's light of the loaded columns follows from the blocks, in all layers."""
+    wide = _loaded_columns(world, FULL)
+    blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
+    top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
+    # Below, all is solid; above, all is open.
+    low, high = int((blocks != 0).all((0, 1)).argmin()), min(int(top.max()) + 2, HEIGHT)
+    sky = np.arange(low, high) > top[..., None]
+    passes = np.isin(blocks[:, :, low:high], _SEE_THROUGH)
+    light = np.where(sky, FULL, 0).astype(np.int8)
+    for _ in range(FULL - 1):
+        best = light.copy()
+        for axis in range(3):
+            for here, there in ((np.s_[1:], np.s_[:-1]), (np.s_[:-1], np.s_[1:])):
+                to, of = [np.s_[:]] * 3, [np.s_[:]] * 3
+                to[axis], of[axis] = here, there
+                best[tuple(to)] = np.maximum(best[tuple(to)], light[tuple(of)] - 1)
+        light = np.where(passes | sky, best, 0).astype(np.int8)
+    kept = world.light.reshape(WINDOW, WINDOW, HEIGHT)[_loaded_columns(world)]
+    inner = light[FULL:-FULL, FULL:-FULL]
+    assert np.array_equal(kept[:, :, low:high], inner), "light"
+    assert not kept[:, :, :low].any() and (kept[:, :, high:] == FULL).all(), "light far up or down"
 
 
 def _loaded_columns(world: World, margin: int = 0) -> tuple[np.ndarray, ...]:

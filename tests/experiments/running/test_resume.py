@@ -183,7 +183,7 @@ def test_another_revision_of_the_numerics_is_reported_and_an_old_record_has_none
         _, record = resume(started)
     assert record.numerics == NUMERICS
     shown = " ".join(capture.get().split())
-    assert f"numerics 0 -> {NUMERICS} (the learner was mended meanwhile: see" in shown
+    assert f"numerics 0 -> {NUMERICS} (the learner has been fixed since: see" in shown
 
 
 def test_an_edited_python_file_is_reported_and_only_what_is_set_is_applied(tmp_path):

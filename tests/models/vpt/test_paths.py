@@ -54,24 +54,17 @@ TABLE = {
     "AVX-512": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, ONEDNN),
     "AVX2": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
     "AMX, but NUMBA_CPU_NAME=generic": (ONEDNN, TORCH, TORCH, ONEDNN, TORCH, TORCH, ONEDNN),
-    "no FMA": (ONEDNN, TORCH, TORCH, TORCH, TORCH, TORCH, ONEDNN),
+    "no FMA": (ONEDNN, TORCH, TORCH, ONEDNN, TORCH, TORCH, ONEDNN),
     "ARM with bfloat16": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
     "ARM, no oneDNN": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
     "unknown, no oneDNN": (TORCH, TORCH, TORCH, TORCH, TORCH, TORCH, TORCH),
 }
 """Paths of what `WORK` lists, in its order."""
 
-LINEAR = {
-    "AVX-512 and AMX": (ONEDNN, ONEDNN),
-    "AVX-512": (ONEDNN, ONEDNN),
-    "AVX2": (ONEDNN, TORCH),
-    "AMX, but NUMBA_CPU_NAME=generic": (ONEDNN, ONEDNN),
-    "no FMA": (ONEDNN, TORCH),
-    "ARM with bfloat16": (ONEDNN, ONEDNN),
-    "ARM, no oneDNN": (TORCH, TORCH),
-    "unknown, no oneDNN": (TORCH, TORCH),
-}
-"""Paths of frozen linear layers in float32 and in bfloat16."""
+WITHOUT_ONEDNN = {"ARM, no oneDNN", "unknown, no oneDNN"}
+
+ROUNDS_FLOAT32 = {"AVX2", "no FMA"}
+"""Where oneDNN has no bfloat16, and layers under it compute in float32."""
 
 UNSUITED = {
     "a bias": {"has_bias": True},
@@ -94,10 +87,17 @@ def test_the_path_of_a_convolution(name):
 
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_the_path_of_a_frozen_linear_layer(name):
-    choose = paths.for_inference
-    found = [choose(dtype, "cpu", PROCESSORS[name]) for dtype in (FLOAT32, BFLOAT16)]
-    assert tuple(found) == LINEAR[name]
-    assert choose(FLOAT32, "cuda", PROCESSORS[name]) is TORCH
+    expected = TORCH if name in WITHOUT_ONEDNN else ONEDNN
+    assert paths.for_inference("cpu", PROCESSORS[name]) is expected
+    assert paths.for_inference("cuda", PROCESSORS[name]) is TORCH
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_the_precision_of_sums_under_bfloat16(name):
+    expected = FLOAT32 if name in ROUNDS_FLOAT32 else BFLOAT16
+    assert paths.arithmetic(BFLOAT16, "cpu", PROCESSORS[name]) == expected
+    assert paths.arithmetic(BFLOAT16, "cuda", PROCESSORS[name]) == BFLOAT16
+    assert paths.arithmetic(FLOAT32, "cpu", PROCESSORS[name]) == FLOAT32
 
 
 @pytest.mark.parametrize("what", UNSUITED)

@@ -3,6 +3,7 @@
 game                   begin, tick
 surroundings view      light, sky and biome where the player is; what the player sees
 building               the use and drop keys
+screens                opening, working and closing screens; what lies in blocks
 event_handlers loot    what follows from the events of a tick
 spawning               beginning, dying and coming back
 falling                sand and gravel

@@ -101,7 +101,8 @@ class Game:
                 screens.open_inventory(state)
                 return 0, 0
             screens.close(state)
-            state.dead_keys &= ~pressed
+            # The attack key has to be released even if it was pressed in this tick.
+            state.dead_keys &= ~pressed | controls.ATTACK
         state.dead_keys &= keys
         return keys & ~state.dead_keys, pressed
 

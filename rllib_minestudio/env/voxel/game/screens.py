@@ -16,8 +16,6 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
 
 REACH = 8.0
 """Blocks from the player's feet to a block's centre beyond which its screen closes."""
-_IGNORED_ATTACK = 10_000
-"""Ticks for which the attack key does nothing after a screen, unless it is released before."""
 _SPILL_LEAST, _SPILL_MOST = 10, 30
 """Items of each stack that a broken container drops."""
 _SPILL_SPEED, _SPILL_LIFT = 0.05, 0.2
@@ -134,7 +132,6 @@ def close(state: GameState, alive: bool = True) -> None:
     screen, state.screen = state.screen, None
     screen.menu.close(alive)
     state.dead_keys = state.held_keys
-    state.player.records["miss_ticks"] = _IGNORED_ATTACK
 
 
 def close_if_out_of_reach(state: GameState, screen: Screen) -> None:

@@ -55,6 +55,11 @@ class Inventory:
         """The stack in `slot`."""
         return Stack(int(self.item[slot]), int(self.quantity[slot]), int(self.damage[slot]))
 
+    def stacks(self) -> list[Stack]:
+        """The stacks of all slots; much faster than one after the other."""
+        columns = self.item.tolist(), self.quantity.tolist(), self.damage.tolist()
+        return list(map(Stack, *columns))
+
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
         """Puts a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
         if quantity <= 0:

@@ -18,6 +18,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.models import BOX_HIGH, BOX_LOW
+from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.texels import TRANSPARENT
 
 # A frame of reference: the eye and the camera's three axes as seen from a model, 4 x (x, y, z).
@@ -34,7 +35,7 @@ TILE = 8
 LANES = TILE * TILE
 # Scratch layout: one row of LANES values per quantity.
 (
-    TILE_X, TILE_Y,  # pixel inside the tile
+    RAY_X, RAY_Y,  # where the ray passes on the plane one block ahead
     KNOWN,  # depth of what is drawn there already
     HIT,  # depth of the box, FAR where it is missed or hidden
     FACE,  # side of the box
@@ -48,9 +49,14 @@ Tint = tuple[float, float, float, float, float, float, float, float]
 
 @render_kernel
 def _cover(
-    box: Floats, frame: Floats, step_x: float, step_y: float, width: int, height: int
+    box: Floats, frame: Floats, step_x: float, step_y: float, rays: PixelRays
 ) -> tuple[int, int, int, int, float]:
-    """Screen rectangle (left, right, upper, lower; ends excluded) of a box and its least depth."""
+    """Pixels drawn (left, right, upper, lower; ends excluded) in a box's rectangle on the screen.
+
+    The last number is the box's least depth.
+    """
+    columns, rows = rays.columns_before, rays.rows_before
+    width, height = len(columns) - 1, len(rows) - 1
     left, right, upper, lower = FAR, -FAR, FAR, -FAR
     nearest = FAR
     behind = 0
@@ -73,12 +79,12 @@ def _cover(
     if behind == 8:
         return 0, 0, 0, 0, nearest
     if behind > 0:
-        return 0, width, 0, height, nearest
+        return 0, columns[width], 0, rows[height], nearest
     return (
-        int64(min(max(left, ZERO), float32(width))),
-        int64(min(max(right + ONE, ZERO), float32(width))),
-        int64(min(max(upper, ZERO), float32(height))),
-        int64(min(max(lower + ONE, ZERO), float32(height))),
+        columns[int64(min(max(left, ZERO), float32(width)))],
+        columns[int64(min(max(right + ONE, ZERO), float32(width)))],
+        rows[int64(min(max(upper, ZERO), float32(height)))],
+        rows[int64(min(max(lower + ONE, ZERO), float32(height)))],
         nearest,
     )
 
@@ -118,11 +124,19 @@ def _paint(image: Bytes, pixel: int, rgb: int, tint: Tint) -> None:
 
 
 @render_kernel
-def lay_out_tile(lanes: Floats) -> None:
-    """Write into scratch memory, float32 (BOX_SCRATCH,), what no box changes."""
-    for lane in range(LANES):
-        lanes[TILE_X + lane] = float32(lane % TILE)
-        lanes[TILE_Y + lane] = float32(lane // TILE)
+def _aim_across(across: Floats, lanes: Floats) -> None:
+    """Note how far to the right the rays of a tile pass, given that of each of its columns."""
+    for row in range(TILE):
+        for column in range(TILE):
+            lanes[RAY_X + row * TILE + column] = across[column]
+
+
+@render_kernel
+def _aim_up(upward: Floats, lanes: Floats) -> None:
+    """Note how far up the rays of a tile pass, given that of each of its rows."""
+    for row in range(TILE):
+        for column in range(TILE):
+            lanes[RAY_Y + row * TILE + column] = upward[row]
 
 
 @render_kernel
@@ -145,10 +159,6 @@ def _cut(
     per_x: float,
     per_y: float,
     per_z: float,
-    left: float,
-    upper: float,
-    step_x: float,
-    step_y: float,
     lanes: Floats,
 ) -> bool:
     """Cut the rays of a tile with a box: fill `HIT`, `FACE`, `ACROSS` and `DOWN`.
@@ -159,11 +169,7 @@ def _cut(
         per_x: One over the box's length along x.
         per_y: The same along y.
         per_z: The same along z.
-        left: Middle of the tile's first column, in pixels to the right of the frame's.
-        upper: Middle of its first row, in pixels above the frame's.
-        step_x: Width of a pixel one block ahead.
-        step_y: Its height.
-        lanes: Scratch memory, with the tile's depths.
+        lanes: Scratch memory, with the tile's rays and depths.
 
     Returns:
         Whether any ray hits.
@@ -176,8 +182,7 @@ def _cut(
     r0, r1, r2 = frame[RISE], frame[RISE + 1], frame[RISE + 2]
     hits = int32(0)
     for lane in range(LANES):
-        sx = (left + lanes[TILE_X + lane]) * step_x
-        sy = (upper - lanes[TILE_Y + lane]) * step_y
+        sx, sy = lanes[RAY_X + lane], lanes[RAY_Y + lane]
         dx = a0 + sy * r0 + sx * s0
         dy = a1 + sy * r1 + sx * s1
         dz = a2 + sy * r2 + sx * s2
@@ -214,8 +219,7 @@ def draw_box(
     step_x: float,
     step_y: float,
     mip: float,
-    width: int,
-    height: int,
+    rays: PixelRays,
     image: Bytes,
     depth: Floats,
     lanes: Floats,
@@ -229,17 +233,17 @@ def draw_box(
         atlas: See `models.Models`.
         frame: float32 (FRAME_SIZE,), eye and axes as seen from the box.
         tint: Light, fog and red.
-        step_x: Width of a pixel one block ahead.
+        step_x: Width of a window's pixel one block ahead.
         step_y: Its height.
         mip: Depth at which a texel of a full block is one pixel wide.
-        width: Pixels per row.
-        height: Rows.
-        image: uint8 (height * width * 3,), drawn into.
-        depth: float32 (height * width,), planar depth, kept up to date.
-        lanes: float32 (BOX_SCRATCH,), working memory, laid out by `lay_out_tile`.
+        rays: Of the pixels drawn.
+        image: uint8 (h * w * 3,), drawn into.
+        depth: float32 (h * w,), planar depth, kept up to date.
+        lanes: float32 (BOX_SCRATCH,), working memory.
         order: int32 (LANES,), working memory.
     """
-    left, right, upper, lower, nearest = _cover(box, frame, step_x, step_y, width, height)
+    left, right, upper, lower, nearest = _cover(box, frame, step_x, step_y, rays)
+    width, height = rays.columns_before[-1], rays.rows_before[-1]
     long_x = box[BOX_HIGH] - box[BOX_LOW]
     long_y = box[BOX_HIGH + 1] - box[BOX_LOW + 1]
     long_z = box[BOX_HIGH + 2] - box[BOX_LOW + 2]
@@ -248,13 +252,13 @@ def draw_box(
     for row in range(upper, lower, TILE):
         # The last tiles end with the frame; what they share with those before is hidden by itself.
         py = min(row, height - TILE)
-        middle_y = float32(height) * HALF - float32(py) - HALF
+        _aim_up(rays.upward[py : py + TILE], lanes)
         for column in range(left, right, TILE):
             px = min(column, width - TILE)
             if _is_hidden(depth, px, py, width, nearest, lanes):
                 continue
-            middle_x = float32(px) + HALF - float32(width) * HALF
-            if not _cut(box, frame, per_x, per_y, per_z, middle_x, middle_y, step_x, step_y, lanes):
+            _aim_across(rays.across[px : px + TILE], lanes)
+            if not _cut(box, frame, per_x, per_y, per_z, lanes):
                 continue
             # Which lanes hit is decided without a branch, since no processor can predict it.
             count = 0

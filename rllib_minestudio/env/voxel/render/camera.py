@@ -21,13 +21,15 @@ from rllib_minestudio.env.voxel.kernels import kernel
 # Indices into the camera vector.
 EYE_X, EYE_Y, EYE_Z = 0, 1, 2  # eye inside its block column (x, z in 0..1); y in the world
 FORWARD, RIGHT, UP = 3, 6, 9  # three unit vectors
-STEP_X, STEP_Y = 12, 13  # size of a pixel on the plane one block ahead
+STEP_X, STEP_Y = 12, 13  # size of a window's pixel on the plane one block ahead
 VIEW = 14  # view distance in blocks
 MIP_DEPTH = 15  # depth from which the second mip level is used; each further level doubles it
-LIGHT = 16  # RGB factors of daylight
-HORIZON, ZENITH = 19, 22  # RGB of the sky at and above the horizon, 0..255
-FOG_START, FOG_SCALE = 25, 26  # fog = (distance / view - start) * scale, cut to 0..1
-CAMERA_SIZE = 27
+HORIZON, ZENITH = 16, 19  # RGB of the sky at and above the horizon, 0..255
+FOG_START, FOG_SCALE = 22, 23  # fog = (distance / view - start) * scale, cut to 0..1
+LIGHT = 24  # RGB factors of each level of the sky's light, from 0 on
+LEVELS = 16  # of light
+FULL_LIGHT = LIGHT + 3 * (LEVELS - 1)  # RGB factors under the open sky
+CAMERA_SIZE = LIGHT + 3 * LEVELS
 
 # Terrain fades into the horizon over the last part of the view distance (0.75 in Minecraft 1.16;
 # a little earlier here because our view distance is short).
@@ -69,11 +71,11 @@ def orient(camera: Floats, yaw: float, pitch: float) -> None:
 
 @dataclass
 class Camera:
-    """A pinhole camera whose frame may squeeze the view (MineStudio's square observations do).
+    """A pinhole camera whose window may squeeze the view (MineStudio's square observations do).
 
     Attributes:
-        width: Pixels per row.
-        height: Rows.
+        width: Pixels per row of the window.
+        height: Its rows.
         fov_degrees: Vertical field of view.
         aspect: Width over height of the *view*, whatever the frame's own aspect.
         view_distance: Blocks.

@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Floats,
     render_kernel,
 )
+from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.ray_tiles import SKY_DEPTH
 
 # Half the side of each square, seen from a distance of 1.
@@ -45,7 +46,7 @@ def star_directions() -> Floats:
 def _project(
     camera: Floats, x: float, y: float, z: float, width: int, height: int
 ) -> tuple[float, float, float]:
-    """Column and row of a direction, and the cosine of its angle to the line of sight."""
+    """Place of a direction in the window, and the cosine of its angle to the line of sight."""
     ahead = x * camera[FORWARD] + y * camera[FORWARD + 1] + z * camera[FORWARD + 2]
     side = x * camera[RIGHT] + y * camera[RIGHT + 1] + z * camera[RIGHT + 2]
     rise = x * camera[UP] + y * camera[UP + 1] + z * camera[UP + 2]
@@ -56,23 +57,34 @@ def _project(
 
 
 @render_kernel
+def _cut(place: float, size: int) -> int:
+    """The pixel at a place, cut to 0..size."""
+    return min(max(int64(place), 0), size)
+
+
+@render_kernel
 def _draw_square(
-    camera: Floats, x: float, y: float, size: float, is_sun: bool, width: int, height: int,
+    camera: Floats, rays: PixelRays, x: float, y: float, size: float, is_sun: bool,
     frame: Bytes, depth: Floats,
 ) -> None:  # fmt: skip
     """Draw sun or moon in the direction (x, y, 0); its sides follow the sun's path."""
+    columns, rows = rays.columns_before, rays.rows_before
+    width, height = len(columns) - 1, len(rows) - 1
+    stride = columns[width]
     column, row, ahead = _project(camera, x, y, float32(0), width, height)
     if ahead < 0.3:
         return
     reach_x = size * 2 / (ahead * ahead * camera[STEP_X])
     reach_y = size * 2 / (ahead * ahead * camera[STEP_Y])
-    for py in range(max(int64(row - reach_y), 0), min(int64(row + reach_y) + 1, height)):
-        sy = (float32(height) / 2 - float32(py) - float32(0.5)) * camera[STEP_Y]
-        for px in range(max(int64(column - reach_x), 0), min(int64(column + reach_x) + 1, width)):
-            p = uint32(py * width + px)
+    left, right = _cut(column - reach_x, width), _cut(column + reach_x + 1, width)
+    upper, lower = _cut(row - reach_y, height), _cut(row + reach_y + 1, height)
+    for py in range(rows[upper], rows[lower]):
+        sy = rays.upward[py]
+        for px in range(columns[left], columns[right]):
+            p = uint32(py * stride + px)
             if depth[p] < SKY_DEPTH:
                 continue
-            sx = (float32(px) + float32(0.5) - float32(width) / 2) * camera[STEP_X]
+            sx = rays.across[px]
             dx = camera[FORWARD] + sx * camera[RIGHT] + sy * camera[UP]
             dy = camera[FORWARD + 1] + sx * camera[RIGHT + 1] + sy * camera[UP + 1]
             dz = camera[FORWARD + 2] + sx * camera[RIGHT + 2] + sy * camera[UP + 2]
@@ -91,22 +103,23 @@ def _draw_square(
 
 @render_kernel
 def render_celestial(
-    camera: Floats, angle: float, star_light: float, stars: Floats, width: int, height: int,
+    camera: Floats, rays: PixelRays, angle: float, star_light: float, stars: Floats,
     frame: Bytes, depth: Floats,
 ) -> None:  # fmt: skip
     """Draw sun, moon and stars.
 
     Args:
         camera: float32 (CAMERA_SIZE,).
+        rays: Of the pixels drawn.
         angle: The sun's angle from the zenith, see `sky.Sky`.
         star_light: Brightness of the stars, 0..1.
         stars: See `star_directions`.
-        width: Pixels per row.
-        height: Rows.
-        frame: uint8 (height * width * 3,), drawn into.
-        depth: float32 (height * width,), `ray_tiles.SKY_DEPTH` where there is sky.
+        frame: uint8 (h * w * 3,), drawn into.
+        depth: float32 (h * w,), `ray_tiles.SKY_DEPTH` where there is sky.
     """
     # The sun rises in the east (+x) and sets in the west.
+    columns, rows = rays.columns_before, rays.rows_before
+    width, height = len(columns) - 1, len(rows) - 1
     sin, cos = float32(math.sin(angle)), float32(math.cos(angle))
     if star_light > 0:
         pixel_area = camera[STEP_X] * camera[STEP_Y]
@@ -117,10 +130,13 @@ def render_celestial(
             column, row, ahead = _project(camera, x, y, stars[i, 2], width, height)
             if ahead < 0.1 or not (0 <= column < width and 0 <= row < height) or y < 0:
                 continue
-            p = uint32(int64(row) * width + int64(column))
+            px, py = columns[int64(column)], rows[int64(row)]
+            if px == columns[int64(column) + 1] or py == rows[int64(row) + 1]:
+                continue  # that pixel of the window is not drawn
+            p = uint32(py * columns[width] + px)
             if depth[p] >= SKY_DEPTH:
                 for channel in range(3):
                     at = p * uint32(3) + uint32(channel)
                     frame[at] = uint8(min(frame[at] + shine * stars[i, 3], 255.0))
-    _draw_square(camera, -sin, cos, SUN_SIZE, True, width, height, frame, depth)
-    _draw_square(camera, sin, -cos, MOON_SIZE, False, width, height, frame, depth)
+    _draw_square(camera, rays, -sin, cos, SUN_SIZE, True, frame, depth)
+    _draw_square(camera, rays, sin, -cos, MOON_SIZE, False, frame, depth)

@@ -18,7 +18,6 @@ from rllib_minestudio.env.voxel.render.boxes import (
     ZERO,
     Tint,
     draw_box,
-    lay_out_tile,
 )
 from rllib_minestudio.env.voxel.render.camera import (
     FOG_SCALE,
@@ -39,10 +38,11 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.models import BOX_PIVOT_Y, BOX_PIVOT_Z, BOX_SWING
+from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.placement import (
     AHEAD_X,
     AHEAD_Z,
-    BRIGHTNESS,
+    LIGHT_LEVEL,
     OFFSET,
     RED,
     ROLL_COS,
@@ -96,11 +96,11 @@ def _tint(camera: Floats, row: Floats) -> Tint:
     x, y, z = row[OFFSET], row[OFFSET + 1], row[OFFSET + 2]
     distance = np.sqrt(x * x + y * y + z * z) / camera[VIEW]
     fog = min(max((distance - camera[FOG_START]) * camera[FOG_SCALE], ZERO), ONE)
-    light = row[BRIGHTNESS]
+    light = LIGHT + 3 * int64(row[LIGHT_LEVEL])
     return (
-        camera[LIGHT] * light,
-        camera[LIGHT + 1] * light,
-        camera[LIGHT + 2] * light,
+        camera[light],
+        camera[light + 1],
+        camera[light + 2],
         camera[HORIZON],
         camera[HORIZON + 1],
         camera[HORIZON + 2],
@@ -137,8 +137,7 @@ def render_instances(
     first_box: Ints,
     atlas: Words,
     camera: Floats,
-    width: int,
-    height: int,
+    rays: PixelRays,
     image: Bytes,
     depth: Floats,
 ) -> None:
@@ -153,16 +152,14 @@ def render_instances(
         first_box: See `models.Models`.
         atlas: See `models.Models`.
         camera: float32 (CAMERA_SIZE,).
-        width: Pixels per row.
-        height: Rows.
-        image: uint8 (height * width * 3,), drawn into.
-        depth: float32 (height * width,), planar depth, kept up to date.
+        rays: Of the pixels drawn.
+        image: uint8 (h * w * 3,), drawn into.
+        depth: float32 (h * w,), planar depth, kept up to date.
     """
     step_x, step_y, mip = camera[STEP_X], camera[STEP_Y], camera[MIP_DEPTH]
     model_frame = np.empty(FRAME_SIZE, np.float32)
     frame = np.empty(FRAME_SIZE, np.float32)
     lanes = np.empty(BOX_SCRATCH, np.float32)
-    lay_out_tile(lanes)
     hits = np.empty(LANES, np.int32)
     order = np.empty(count, np.int32)
     _from_near_to_far(instances, count, camera[VIEW], order)
@@ -175,5 +172,5 @@ def render_instances(
             _swing_frame(model_frame, box, row, frame)
             draw_box(
                 box, textures[index], atlas, frame, tint, step_x, step_y, mip,
-                width, height, image, depth, lanes, hits,
+                rays, image, depth, lanes, hits,
             )  # fmt: skip

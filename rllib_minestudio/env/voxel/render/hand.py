@@ -1,4 +1,4 @@
-"""The arm or the item in hand, traced once per item, swing pose and frame size, then reused.
+"""The arm or the item in hand, traced once per item, swing pose and sampling, then reused.
 
 The poses are those of Minecraft 1.16's first-person view: its chain of translations and rotations
 (view space: x right, y up, z towards the viewer, in blocks) with the display settings of handheld
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.render.block_textures import block_pictures
 from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
 from rllib_minestudio.env.voxel.render.overlay import Overlay, make_overlay
+from rllib_minestudio.env.voxel.render.sampling import Sampling
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 
 Matrix = NDArray[np.floating[Any]]
+Part = tuple[int, int, int, int]
+"""Part of what is drawn: left, right, top, bottom; ends excluded."""
 
 X, Y, Z = 0, 1, 2
 # Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
@@ -29,7 +32,7 @@ SKIN = (206.0, 156.0, 128.0)
 SLEEVE = (28.0, 150.0, 150.0)
 # The sleeve covers this part of the arm, counted from the shoulder.
 SLEEVE_LENGTH = 0.4
-# Rays per pixel and axis while a frame is small.
+# Rays per pixel and axis while pixels are large.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 # A hand that reaches closer than this to the eye may cover any part of the frame.
 NEAREST = 0.02
@@ -100,27 +103,34 @@ def _arm_pose(swing: float) -> Matrix:
     )
 
 
-def _rays(width: int, height: int, half_width: float, half_height: float) -> Matrix:
-    """Directions (H, W, 3) in view space through the middle of every pixel."""
-    columns = ((np.arange(width) + 0.5) / width * 2 - 1) * half_width
-    rows = (1 - (np.arange(height) + 0.5) / height * 2) * half_height
-    rays = np.empty((height, width, 3))
-    rays[..., 0], rays[..., 1], rays[..., 2] = columns, rows[:, None], -1.0
+def _rays(sampling: Sampling, part: Part, per_pixel: int, tan_x: float, tan_y: float) -> Matrix:
+    """Directions (H, W, 3) in view space through part of what is drawn.
+
+    Each pixel has `per_pixel` rays along each axis, evenly spread.
+    """
+    left, right, top, bottom = part
+    inside = (np.arange(per_pixel) + 0.5) / per_pixel
+    columns = (sampling.columns[left:right, None] + inside).reshape(-1)
+    rows = (sampling.rows[top:bottom, None] + inside).reshape(-1)
+    rays = np.empty((len(rows), len(columns), 3))
+    rays[..., 0] = (columns / sampling.window[0] * 2 - 1) * tan_x
+    rays[..., 1] = (1 - rows / sampling.window[1] * 2)[:, None] * tan_y
+    rays[..., 2] = -1.0
     return rays
 
 
-def _bounds(
-    pose: Matrix, width: int, height: int, half_width: float, half_height: float
-) -> tuple[int, int, int, int]:
-    """Part of the frame (left, right, top, bottom; ends excluded) that a unit cube may cover."""
+def _bounds(pose: Matrix, sampling: Sampling, tan_x: float, tan_y: float) -> Part:
+    """The pixels drawn that a unit cube may cover."""
     corners = np.stack(np.meshgrid([0, 1], [0, 1], [0, 1], [1]), -1).reshape(-1, 4) @ pose.T
     depth = -corners[:, 2]
     if depth.min() < NEAREST:
-        return 0, width, 0, height
-    columns = (corners[:, 0] / depth / half_width + 1) / 2 * width
-    rows = (1 - corners[:, 1] / depth / half_height) / 2 * height
-    left, right = np.clip((math.floor(columns.min()), math.ceil(columns.max())), 0, width)
-    top, bottom = np.clip((math.floor(rows.min()), math.ceil(rows.max())), 0, height)
+        return 0, sampling.drawn[0], 0, sampling.drawn[1]
+    columns = (corners[:, 0] / depth / tan_x + 1) / 2 * sampling.window[0]
+    rows = (1 - corners[:, 1] / depth / tan_y) / 2 * sampling.window[1]
+    left, right = np.searchsorted(
+        sampling.columns, (math.floor(columns.min()), math.ceil(columns.max()))
+    )
+    top, bottom = np.searchsorted(sampling.rows, (math.floor(rows.min()), math.ceil(rows.max())))
     return int(left), int(right), int(top), int(bottom)
 
 
@@ -199,28 +209,25 @@ def _trace_box(pose: Matrix, rays: Matrix, name: str) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=256)
 def hand_overlay(
-    item: str, is_block: bool, swing: float, width: int, height: int, tan_x: float, tan_y: float
+    item: str, is_block: bool, swing: float, sampling: Sampling, tan_x: float, tan_y: float
 ) -> Overlay:
-    """The hand as it lies over a frame, in full light.
+    """The hand as it lies over what is drawn, in full light.
 
     Args:
         item: Name of the item in hand; empty for the bare arm.
         is_block: Whether that is a block.
         swing: Progress of the arm's swing, 0..1.
-        width: Pixels per row of the frame.
-        height: Rows.
+        sampling: What is drawn.
         tan_x: Half the width of the view one block ahead.
         tan_y: Half its height.
     """
     pose = _item_pose(swing, is_block) if item else _arm_pose(swing)
-    left, right, top, bottom = _bounds(pose, width, height, tan_x, tan_y)
-    per_pixel = SMALL_FRAME_RAYS if height < SMALL_FRAME else 1
-    rays = _rays(width * per_pixel, height * per_pixel, tan_x, tan_y)
-    rays = rays[top * per_pixel : bottom * per_pixel, left * per_pixel : right * per_pixel]
-    rays = rays.reshape(-1, 3)
+    part = left, right, top, bottom = _bounds(pose, sampling, tan_x, tan_y)
+    per_pixel = SMALL_FRAME_RAYS if sampling.window[1] < SMALL_FRAME else 1
+    rays = _rays(sampling, part, per_pixel, tan_x, tan_y).reshape(-1, 3)
     if item and not is_block:
         colours = _trace_sprite(pose, rays, item)
     else:
         colours = _trace_box(pose, rays, item)
     split = (bottom - top, per_pixel, right - left, per_pixel, 4)
-    return make_overlay(colours.reshape(split).mean((1, 3)), width, top, left)
+    return make_overlay(colours.reshape(split).mean((1, 3)), sampling.drawn[0], top, left)

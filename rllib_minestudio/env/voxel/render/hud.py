@@ -1,9 +1,9 @@
 """The heads-up display: hotbar, hearts and hunger, composed once and reused until they change.
 
 Everything is laid out as Minecraft does in a window 360 pixels high with GUI scale 1 (what
-MineStudio plays in) and then averaged down, or magnified, to the frame; so a small square frame
-shows the same squeezed display as a resized screenshot of the game. Only the crosshair is drawn in
-the frame's own pixels: averaged down it would vanish.
+MineStudio plays in) and then brought to the pixels that are drawn: averaged, or picked (see
+`sampling`). So a small square frame shows the same squeezed display as a resized screenshot of the
+game. Only the crosshair is not averaged, but drawn in a frame's own pixels: it would vanish.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.item_sprites import Sprite, block_icon, item_sprite
 from rllib_minestudio.env.voxel.render.overlay import Overlay, make_overlay
+from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT, Sampling
 
-WINDOW_HEIGHT = 360
 SLOTS = 9
 SLOT_STEP = 20
 BAR_WIDTH, BAR_HEIGHT = 182, 22
@@ -154,55 +154,33 @@ def _hotbar(
                 _quantity(canvas, x + ICON, top + 3 + ICON, quantity)
 
 
-def _averaging(size: int, window: int) -> NDArray[np.float64]:
-    """Matrix (size, window) that averages a line of `window` pixels into `size` pixels."""
-    edges = np.arange(size + 1) * window / size
-    pixels = np.arange(window)
-    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    return np.clip(overlap, 0, None) * size / window
-
-
 class Hud:
     """Composes the display for one frame size.
 
     Args:
-        width: Pixels per row of the frame.
-        height: Rows.
-        aspect: Width over height of the view.
+        sampling: What is drawn.
         names: Name of each item by id.
         block_items: Items with ids below this are blocks.
     """
 
-    def __init__(
-        self, width: int, height: int, aspect: float, names: Mapping[int, str], block_items: int
-    ) -> None:
+    def __init__(self, sampling: Sampling, names: Mapping[int, str], block_items: int) -> None:
         """Prepare icons lazily: most are never held."""
         self._names, self._block_items = names, block_items
-        self._size = width, height
-        self._window = round(WINDOW_HEIGHT * aspect)
-        rows = _averaging(height, WINDOW_HEIGHT)[:, -STRIP_HEIGHT:]
+        self._width = sampling.drawn[0]
+        display_width = sampling.display_columns.shape[1]
+        rows = sampling.display_rows[:, -STRIP_HEIGHT:]
         # A window narrower than the strip shows its middle.
         strip = BAR_WIDTH + 2 * STRIP_MARGIN
-        left = (self._window - BAR_WIDTH) // 2 - STRIP_MARGIN
-        shown = np.arange(max(left, 0), min(left + strip, self._window))
-        columns = np.zeros((width, strip))
-        columns[:, shown - left] = _averaging(width, self._window)[:, shown]
-        # Only the part of the frame that the strip reaches is worth averaging.
+        left = (display_width - BAR_WIDTH) // 2 - STRIP_MARGIN
+        shown = np.arange(max(left, 0), min(left + strip, display_width))
+        columns = np.zeros((self._width, strip))
+        columns[:, shown - left] = sampling.display_columns[:, shown]
+        # Only the part of the frame that the strip reaches is worth the work.
         self._first_row, self._first_column = (int(m.any(1).argmax()) for m in (rows, columns))
         self._rows, self._columns = rows[rows.any(1)], columns[columns.any(1)]
         self._icons: dict[int, Sprite] = {}
-        self.crosshair = self._crosshair(width, height)
-
-    def _crosshair(self, width: int, height: int) -> NDArray[np.uint32]:
-        """Pixel numbers of a cross of at least three pixels a side."""
-        mask = np.zeros((height, width), bool)
-        thick = max(1, height // WINDOW_HEIGHT)
-        reach_x = max(1, round(CROSSHAIR_REACH * width / self._window))
-        reach_y = max(1, round(CROSSHAIR_REACH * height / WINDOW_HEIGHT))
-        middle_x, middle_y = width // 2, height // 2
-        mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
-        mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
-        return np.flatnonzero(mask).astype(np.uint32)
+        cross = _crosshair(*sampling.window, display_width)[np.ix_(sampling.rows, sampling.columns)]
+        self.crosshair = np.flatnonzero(cross).astype(np.uint32)
 
     def compose(self, state: HudState) -> Overlay:
         """Draw a state of the display."""
@@ -218,4 +196,16 @@ class Hud:
         _hotbar(canvas, left, STRIP_HEIGHT - BAR_HEIGHT, state, self._icons)
         rows = np.tensordot(self._rows, canvas, (1, 0))  # [rows, strip W, 4]
         picture = np.tensordot(rows, self._columns, (1, 1)).swapaxes(1, 2)  # [rows, columns, 4]
-        return make_overlay(picture, self._size[0], self._first_row, self._first_column)
+        return make_overlay(picture, self._width, self._first_row, self._first_column)
+
+
+def _crosshair(width: int, height: int, display_width: int) -> NDArray[np.bool_]:
+    """Where the crosshair is in a picture, bool (height, width): at least three pixels a side."""
+    mask = np.zeros((height, width), bool)
+    thick = max(1, height // WINDOW_HEIGHT)
+    reach_x = max(1, round(CROSSHAIR_REACH * width / display_width))
+    reach_y = max(1, round(CROSSHAIR_REACH * height / WINDOW_HEIGHT))
+    middle_x, middle_y = width // 2, height // 2
+    mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
+    mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
+    return mask

@@ -22,14 +22,14 @@ from rllib_minestudio.env.voxel.render.camera import (
     Ints,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.world.addressing import column_index
+from rllib_minestudio.env.voxel.world.sky_light import level_at
 
 # Columns of an instance, float32.
 OFFSET = 0  # x, y, z of the feet relative to the eye, blocks
 AHEAD_X, AHEAD_Z = 3, 4  # where it looks, unit vector
 SWING_SIN, SWING_COS = 5, 6  # legs
 ROLL_SIN, ROLL_COS = 7, 8  # 0, 1 upright; 1, 0 fallen over
-BRIGHTNESS = 9  # 1 in the open, less under a roof
+LIGHT_LEVEL = 9  # of the sky's light, 0..15
 RED = 10  # how much of the picture the hurt flash takes
 INSTANCE_SIZE = 11
 
@@ -39,11 +39,12 @@ REACH = 2.0
 LEG_SWING = 1.4
 HURT_RED = 0.5
 DEATH_FALL_TICKS = 20.0
-UNDER_ROOF = 0.66
 # A dropped item turns once in about 6 s and bobs by a tenth of a block.
 ITEM_TURN = 1 / 20
 ITEM_BOB = 0.1
 ITEM_HOVER = 0.1
+# Where the light on something counts, in blocks.
+ABOVE_FEET = 0.2
 
 
 @render_kernel
@@ -65,9 +66,10 @@ def _in_view(
 
 
 @render_kernel
-def _brightness(top: Bytes, x: float, y: float, z: float) -> float:
-    column = column_index(int64(math.floor(x)), int64(math.floor(z)))
-    return UNDER_ROOF if top[column] > y else 1.0
+def _light_level(light: Bytes, x: float, y: float, z: float) -> int:
+    """Light a little above the feet, where no ground is even if something sinks in."""
+    layer = int64(math.floor(y + ABOVE_FEET))
+    return level_at(light, int64(math.floor(x)), layer, int64(math.floor(z)))
 
 
 @render_kernel
@@ -75,7 +77,7 @@ def place_mobs(
     mobs: NDArray[np.void],
     count: int,
     model_of: Ints,
-    top: Bytes,
+    light: Bytes,
     camera: Floats,
     eye: NDArray[np.float64],
     half_width: float,
@@ -90,7 +92,7 @@ def place_mobs(
         mobs: Records of `entities.MOB_DTYPE`.
         count: How many of them are in use.
         model_of: int32 by kind of mob.
-        top: Highest block of each column, uint8 (65536,).
+        light: uint8 (2**23,), see `sky_light`.
         camera: float32 (CAMERA_SIZE,).
         eye: float64 (3,), world position of the eye.
         half_width: Half the view's width one block ahead.
@@ -116,7 +118,7 @@ def place_mobs(
         # Minecraft's fall: quick at first, flat on the side when 5/8 of the time is over.
         fallen = min(math.sqrt(mob.death_ticks / DEATH_FALL_TICKS * 1.6), 1.0) * math.pi / 2
         row[ROLL_SIN], row[ROLL_COS] = math.sin(fallen), math.cos(fallen)
-        row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
+        row[LIGHT_LEVEL] = _light_level(light, position[0], position[1], position[2])
         row[RED] = HURT_RED if mob.hurt_ticks > 0 or mob.death_ticks > 0 else 0.0
         models[found] = model_of[mob.kind]
         found += 1
@@ -128,7 +130,7 @@ def place_items(
     items: NDArray[np.void],
     count: int,
     model_of: Ints,
-    top: Bytes,
+    light: Bytes,
     camera: Floats,
     eye: NDArray[np.float64],
     half_width: float,
@@ -153,7 +155,7 @@ def place_items(
         row[AHEAD_X], row[AHEAD_Z] = math.sin(turn), math.cos(turn)
         row[SWING_COS] = 1.0
         row[ROLL_COS] = 1.0
-        row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
+        row[LIGHT_LEVEL] = _light_level(light, position[0], position[1], position[2])
         models[found] = model_of[item.item]
         found += 1
     return found
@@ -164,7 +166,7 @@ def place_falling(
     falling: NDArray[np.void],
     count: int,
     model_of: Ints,
-    top: Bytes,
+    light: Bytes,
     camera: Floats,
     eye: NDArray[np.float64],
     half_width: float,
@@ -184,7 +186,7 @@ def place_falling(
         row[AHEAD_X] = row[SWING_SIN] = row[ROLL_SIN] = row[RED] = 0.0
         row[OFFSET], row[OFFSET + 1], row[OFFSET + 2] = x, y, z
         row[AHEAD_Z] = row[SWING_COS] = row[ROLL_COS] = 1.0
-        row[BRIGHTNESS] = _brightness(top, position[0], position[1], position[2])
+        row[LIGHT_LEVEL] = _light_level(light, position[0], position[1], position[2])
         models[found] = model_of[block.block]
         found += 1
     return found

@@ -20,18 +20,20 @@ LANES = TILE * TILE
     ORG_X, ORG_Y, ORG_Z,  # nudged origin
     CELL_X, CELL_Y, CELL_Z,  # block the ray is in
     T_NOW, T_MAX,  # ray parameter reached, and where the view ends
-    TILE_X, TILE_Y,  # pixel inside the tile
+    RAY_X, RAY_Y,  # where the ray passes on the plane one block ahead
     POINT_X, POINT_Y, POINT_Z,  # where in its block the ray ends, 0 to 1
     FOG, DEPTH, OPENNESS,  # of what the ray shows
-) = [LANES * row for row in range(22)]  # fmt: skip
-FLOAT_SCRATCH = 22 * LANES
+    LIGHT_R, LIGHT_G, LIGHT_B,  # that falls on it
+) = [LANES * row for row in range(25)]  # fmt: skip
+FLOAT_SCRATCH = 25 * LANES
 (
     BLOCK_INDEX, FIELD,  # block the ray is in, and its entry of the box field
     FACE, FRONT, TEXEL, COLUMN,  # side hit, the cell before it, its texel, that cell's column
+    LEVEL,  # of light in that cell
     BESIDE, BEYOND, CORNER,  # neighbours of the cell before it that may darken it
     RED, GREEN, BLUE,
-) = [LANES * row for row in range(12)]  # fmt: skip
-INT_SCRATCH = 12 * LANES
+) = [LANES * row for row in range(13)]  # fmt: skip
+INT_SCRATCH = 13 * LANES
 
 SKY_DEPTH = np.float32(1e9)
 NUDGE = np.float32(2e-4)
@@ -44,8 +46,4 @@ CENTRE = WINDOW // 2
 
 def new_scratch() -> tuple[Floats, Ints]:
     """Working memory for `render_terrain`; one pair per renderer."""
-    floats = np.zeros(FLOAT_SCRATCH, np.float32)
-    lanes = np.arange(LANES)
-    floats[TILE_X : TILE_X + LANES] = lanes % TILE
-    floats[TILE_Y : TILE_Y + LANES] = lanes // TILE
-    return floats, np.zeros(INT_SCRATCH, np.int32)
+    return np.zeros(FLOAT_SCRATCH, np.float32), np.zeros(INT_SCRATCH, np.int32)

@@ -32,6 +32,7 @@ from rllib_minestudio.env.voxel.render.hand import hand_overlay
 from rllib_minestudio.env.voxel.render.hud import SLOTS, Hud, HudState
 from rllib_minestudio.env.voxel.render.models import Models, build_models
 from rllib_minestudio.env.voxel.render.overlay import Overlay, blend, invert
+from rllib_minestudio.env.voxel.render.pixel_rays import pixel_rays
 from rllib_minestudio.env.voxel.render.placement import (
     INSTANCE_SIZE,
     place_falling,
@@ -39,11 +40,20 @@ from rllib_minestudio.env.voxel.render.placement import (
     place_mobs,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
+from rllib_minestudio.env.voxel.render.sampling import sampling_of
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
+from rllib_minestudio.env.voxel.view_options import (
+    AVERAGE,
+    HIGHEST_GAMMA,
+    LOWEST_GAMMA,
+    MINESTUDIO_GAMMA,
+    SAMPLINGS,
+)
 from rllib_minestudio.env.voxel.world.addressing import CHUNK
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.sky_light import level_at
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.errors import InvalidOptionsError
 
@@ -69,7 +79,12 @@ def _models() -> Models:
 
 
 def _problems(
-    frame_size: tuple[int, int], fov_degrees: float, aspect: float, view_distance: float
+    frame_size: tuple[int, int],
+    fov_degrees: float,
+    aspect: float,
+    view_distance: float,
+    sampling: str,
+    gamma: float,
 ) -> list[str]:
     problems = []
     if len(frame_size) != 2 or not all(8 <= side <= LARGEST_SIDE for side in frame_size):
@@ -86,6 +101,10 @@ def _problems(
             f"view_distance must be from {SHORTEST_VIEW} to {LONGEST_VIEW} blocks, as far as"
             f" terrain is always loaded, got {view_distance!r}."
         )
+    if sampling not in SAMPLINGS:
+        problems.append(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}.")
+    if not LOWEST_GAMMA <= gamma <= HIGHEST_GAMMA:
+        problems.append(f"gamma must be from {LOWEST_GAMMA:g} to {HIGHEST_GAMMA:g}, got {gamma!r}.")
     return problems
 
 
@@ -97,8 +116,9 @@ class Renderer:
 
     Attributes:
         camera: The camera of the last frame drawn.
-        depth: float32 (height * width,), planar depth in blocks of the last frame's pixels without
-            hand and display; `ray_tiles.SKY_DEPTH` where there is sky.
+        depth: float32 (h * w,), planar depth in blocks of the last pixels drawn (for a frame that
+            is mixed from samples, these are not the frame's), without hand and display;
+            `ray_tiles.SKY_DEPTH` where there is sky.
     """
 
     def __init__(
@@ -107,6 +127,8 @@ class Renderer:
         fov_degrees: float = 70.0,
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
+        sampling: str = AVERAGE,
+        gamma: float = MINESTUDIO_GAMMA,
     ) -> None:
         """Prepare for a frame size.
 
@@ -116,15 +138,22 @@ class Renderer:
             aspect: Width over height of the view, whatever the frame's: MineStudio renders 640x360
                 and squeezes it to the observation's size, so square frames show a 16:9 view.
             view_distance: Blocks.
+            sampling: Which pixels are drawn, see `sampling`.
+            gamma: How much light there is in the dark, see `light_map`.
 
         Raises:
             InvalidOptionsError: If an argument is out of range; names them all.
         """
-        if problems := _problems(frame_size, fov_degrees, aspect, view_distance):
+        if problems := _problems(frame_size, fov_degrees, aspect, view_distance, sampling, gamma):
             raise InvalidOptionsError(problems)
         self.width, self.height = frame_size
-        self.camera = Camera(self.width, self.height, fov_degrees, aspect, view_distance)
-        self.depth = np.zeros(self.width * self.height, np.float32)
+        self._sampling = sampling_of(sampling, (self.width, self.height), aspect)
+        self.camera = Camera(*self._sampling.window, fov_degrees, aspect, view_distance)
+        self._rays = pixel_rays(self._sampling, self.camera)
+        self._drawn = self._sampling.drawn
+        self._canvas = self._sampling.new_canvas()
+        self.depth = np.zeros(self._drawn[0] * self._drawn[1], np.float32)
+        self._gamma = gamma
         self._tan_y = math.tan(math.radians(fov_degrees) / 2)
         self._tan_x = self._tan_y * aspect
         self._atlas, self._models = _block_atlas(), _models()
@@ -134,12 +163,12 @@ class Renderer:
         self._instance_models = np.zeros(capacity, np.int32)
         self._eye = np.zeros(3)
         names = {identity: item.name for identity, item in ITEMS.items()}
-        self._hud = Hud(self.width, self.height, aspect, names, FIRST_PLAIN_ITEM)
+        self._hud = Hud(self._sampling, names, FIRST_PLAIN_ITEM)
         self._displays: dict[HudState, Overlay] = {}
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)
-        apply_sky(self.camera, self._sky)
+        apply_sky(self.camera, self._sky, gamma)
 
     def draw(
         self,
@@ -182,10 +211,12 @@ class Renderer:
                 f" got {out.dtype} {out.shape}."
             )
         frame = out.reshape(-1)
+        canvas = frame if self._canvas is None else self._canvas
         self._look(player, daytime)
-        self._draw_world(world, frame)
-        self._draw_entities(world, mobs, items, falling, frame)
-        self._draw_overlays(player, inventory, frame)
+        self._draw_world(world, canvas)
+        self._draw_entities(world, mobs, items, falling, canvas)
+        self._draw_overlays(world, player, inventory, canvas)
+        self._sampling.finish(canvas, frame)
         return out
 
     def _look(self, player: Player, daytime: float) -> None:
@@ -198,7 +229,7 @@ class Renderer:
         if step != self._sky_step:
             self._sky_step = step
             self._sky = sky_at(step * SKY_STEP_TICKS)
-            apply_sky(self.camera, self._sky)
+            apply_sky(self.camera, self._sky, self._gamma)
 
     def _draw_world(self, world: World, frame: Frame) -> None:
         """Draw terrain and sky."""
@@ -207,13 +238,14 @@ class Renderer:
             world.blocks,
             world.box,
             world.top,
+            world.light,
             world.ceiling,
             self._atlas,
             camera.vector,
+            self._rays,
             camera.column_x & 255,
             camera.column_z & 255,
-            self.width,
-            self.height,
+            *self._drawn,
             frame,
             self.depth,
             self._floats,
@@ -221,11 +253,10 @@ class Renderer:
         )
         render_celestial(
             camera.vector,
+            self._rays,
             self._sky.sun_angle,
             self._sky.stars,
             self._stars,
-            self.width,
-            self.height,
             frame,
             self.depth,
         )
@@ -241,7 +272,7 @@ class Renderer:
         """Draw mobs, dropped items and falling blocks."""
         models, vector = self._models, self.camera.vector
         instances, chosen = self._instances, self._instance_models
-        view = (world.top, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)
+        view = (world.light, vector, self._eye, self._tan_x, self._tan_y, instances, chosen)
         found = 0
         if mobs.count:
             found = place_mobs(mobs.records, mobs.count, models.mob, *view, found)
@@ -259,13 +290,14 @@ class Renderer:
                 models.first_box,
                 models.atlas,
                 vector,
-                self.width,
-                self.height,
+                self._rays,
                 frame,
                 self.depth,
             )
 
-    def _draw_overlays(self, player: Player, inventory: Inventory, frame: Frame) -> None:
+    def _draw_overlays(
+        self, world: World, player: Player, inventory: Inventory, frame: Frame
+    ) -> None:
         """Blend in crosshair, hand and display."""
         state = HudState(
             items=tuple(inventory.item[:SLOTS].tolist()),
@@ -286,12 +318,13 @@ class Renderer:
             ITEMS[held].name if held else "",
             0 < held < FIRST_PLAIN_ITEM,
             swing,
-            self.width,
-            self.height,
+            self._sampling,
             self._tan_x,
             self._tan_y,
         )
-        red, green, blue = self.camera.vector[LIGHT : LIGHT + 3]
+        eye_x, eye_y, eye_z = (math.floor(place) for place in self._eye.tolist())
+        light = LIGHT + 3 * level_at(world.light, eye_x, eye_y, eye_z)
+        red, green, blue = self.camera.vector[light : light + 3]
         invert(frame, self._hud.crosshair)
         blend(frame, *hand, red, green, blue)
         one = np.float32(1)

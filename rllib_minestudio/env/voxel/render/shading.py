@@ -1,4 +1,4 @@
-"""What a ray shows where it ends: face, texel, shadows, daylight, fog or sky."""
+"""What a ray shows where it ends: face, texel, light, fog or sky."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rllib_minestudio.env.voxel.render.camera import (
     EYE_Z,
     FOG_SCALE,
     FOG_START,
+    FULL_LIGHT,
     HORIZON,
+    LEVELS,
     LIGHT,
     MIP_DEPTH,
     VIEW,
@@ -45,6 +47,10 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     INV_Y,
     INV_Z,
     LANES,
+    LEVEL,
+    LIGHT_B,
+    LIGHT_G,
+    LIGHT_R,
     ONE,
     OPENNESS,
     POINT_X,
@@ -57,13 +63,16 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     TEXEL,
     ZERO,
 )
-from rllib_minestudio.env.voxel.world.addressing import column_of_block, neighbour_index
+from rllib_minestudio.env.voxel.world.addressing import (
+    HEIGHT,
+    column_of_block,
+    neighbour_index,
+)
 
-# What remains of the light under a tree or a roof.
-SHADOW = np.float32(0.66)
 # The sky reaches its zenith colour at about 30 degrees; below that it is mostly haze.
 SKY_GRADIENT = np.float32(2.0)
 ALMOST_ONE = np.float32(0.9999)
+TOP_LAYER = np.int32(HEIGHT - 1)
 
 
 @render_kernel
@@ -177,23 +186,62 @@ def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def shade_hits(camera: Floats, atlas: Words, top: Bytes, s: Floats, n: Ints) -> None:
-    """Texel, shadow, daylight, fog and sky of each ray, as three integer channels."""
+def light_hits(camera: Floats, top: Bytes, light: Bytes, is_even: bool, s: Floats, n: Ints) -> bool:
+    """Find the light that falls on each face: that of the cell before it.
+
+    Args:
+        camera: float32 (CAMERA_SIZE,).
+        top: uint8 (65536,), highest block of each column.
+        light: uint8 (2**23,), level of the sky's light.
+        is_even: Whether the scratch memory holds full light for all rays already.
+        s: Float scratch.
+        n: Integer scratch.
+
+    Returns:
+        Whether it does so now: most tiles are in the open, which is worth a short cut.
+    """
+    covered = int32(0)
+    for i in range(LANES):
+        n[COLUMN + i] = int32(top[uint32(n[COLUMN + i])])
+    for i in range(LANES):
+        covered |= int32(1) if n[COLUMN + i] > (n[FRONT + i] & TOP_LAYER) else int32(0)
+    if covered == int32(0):
+        if not is_even:
+            r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
+            for i in range(LANES):
+                s[LIGHT_R + i] = r
+                s[LIGHT_G + i] = g
+                s[LIGHT_B + i] = b
+        return True
+    for i in range(LANES):
+        n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
+    for i in range(LANES):
+        # The cell above the highest layer would be the lowest one.
+        is_above = (n[FACE + i] == int32(2)) & (int32(s[CELL_Y + i]) == TOP_LAYER)
+        level = int32(LEVELS - 1) if is_above else n[LEVEL + i]
+        colour = uint32(LIGHT + 3 * level)
+        s[LIGHT_R + i] = camera[colour]
+        s[LIGHT_G + i] = camera[colour + uint32(1)]
+        s[LIGHT_B + i] = camera[colour + uint32(2)]
+    return False
+
+
+@render_kernel
+def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
+    """Texel, light, fog and sky of each ray, as three integer channels."""
     hr, hg, hb = camera[HORIZON], camera[HORIZON + 1], camera[HORIZON + 2]
     zr, zg, zb = camera[ZENITH] - hr, camera[ZENITH + 1] - hg, camera[ZENITH + 2] - hb
-    lr, lg, lb = camera[LIGHT], camera[LIGHT + 1], camera[LIGHT + 2]
     per_view = SKY_GRADIENT / camera[VIEW]
     for i in range(LANES):
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
-        n[COLUMN + i] = int32(top[uint32(n[COLUMN + i])])
     for i in range(LANES):
         rgb = n[TEXEL + i]
         up = min(max(s[DIR_Y + i] * s[T_MAX + i] * per_view, ZERO), ONE)
         sky_r, sky_g, sky_b = hr + zr * up, hg + zg * up, hb + zb * up
-        lit = (SHADOW if float32(n[COLUMN + i]) > s[CELL_Y + i] else ONE) * s[OPENNESS + i]
-        r = float32(rgb & int32(255)) * lit * lr
-        g = float32((rgb >> int32(8)) & int32(255)) * lit * lg
-        b = float32((rgb >> int32(16)) & int32(255)) * lit * lb
+        lit = s[OPENNESS + i]
+        r = float32(rgb & int32(255)) * lit * s[LIGHT_R + i]
+        g = float32((rgb >> int32(8)) & int32(255)) * lit * s[LIGHT_G + i]
+        b = float32((rgb >> int32(16)) & int32(255)) * lit * s[LIGHT_B + i]
         fog = s[FOG + i]
         n[RED + i] = int32(r + (sky_r - r) * fog)
         n[GREEN + i] = int32(g + (sky_g - g) * fog)

@@ -1,4 +1,4 @@
-"""Colours of the hour: daylight, fog and sky from the time of day.
+"""Colours of the hour: fog and sky from the time of day.
 
 The formulas are Minecraft 1.16's (as documented on minecraft.wiki, "Daylight cycle" and "Light"):
 the sun's angle runs a little unevenly, and everything else follows from its cosine.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.render.camera import HORIZON, LIGHT, ZENITH, Camera
+from rllib_minestudio.env.voxel.render.camera import HORIZON, LEVELS, LIGHT, ZENITH, Camera
+from rllib_minestudio.env.voxel.render.light_map import light_map
 
 DAY_TICKS = 24000
 # Finest time step that changes colours; lets a renderer keep them for a while.
@@ -19,9 +20,6 @@ Colour = tuple[float, float, float]
 DAY_ZENITH: Colour = (110.0, 158.0, 255.0)
 DAY_HORIZON: Colour = (188.0, 212.0, 255.0)
 SUNSET: Colour = (232.0, 132.0, 62.0)
-# Moonlight is dim and bluish; enough to see a cow by.
-NIGHT_LIGHT: Colour = (0.24, 0.26, 0.36)
-DUSK_LIGHT: Colour = (1.0, 0.90, 0.80)
 
 
 class Sky(NamedTuple):
@@ -29,14 +27,12 @@ class Sky(NamedTuple):
 
     Attributes:
         sun_angle: Radians from the zenith, growing after noon; pi at midnight.
-        light: RGB factors on everything lit by the sky.
         horizon: RGB of fog and of the sky's lower rim.
         zenith: RGB of the sky overhead.
         stars: Brightness of the stars, 0..1.
     """
 
     sun_angle: float
-    light: Colour
     horizon: Colour
     zenith: Colour
     stars: float
@@ -75,21 +71,19 @@ def sky_at(daytime: float) -> Sky:
     day = _clamp(height * 2 + 0.5)
     # 1 while the sun touches the horizon, 0 at day and night.
     dusk = _clamp(1 - abs(height) / 0.35)
-    light_day = _mix((1.0, 1.0, 1.0), DUSK_LIGHT, dusk)
     fog = (day * 0.94 + 0.06, day * 0.94 + 0.06, day * 0.91 + 0.09)
     horizon = (DAY_HORIZON[0] * fog[0], DAY_HORIZON[1] * fog[1], DAY_HORIZON[2] * fog[2])
     zenith = _mix((3.0, 4.0, 9.0), DAY_ZENITH, day)
     return Sky(
         sun_angle=angle,
-        light=_mix(NIGHT_LIGHT, light_day, _clamp(height * 2 + 0.2)),
         horizon=_mix(horizon, SUNSET, 0.45 * dusk),
         zenith=zenith,
         stars=_clamp(0.25 - 2 * height) if height < 0.125 else 0.0,
     )
 
 
-def apply_sky(camera: Camera, sky: Sky) -> None:
-    """Write the colours into the camera vector."""
-    camera.vector[LIGHT : LIGHT + 3] = sky.light
+def apply_sky(camera: Camera, sky: Sky, gamma: float) -> None:
+    """Write the hour's colours and light into the camera vector."""
+    camera.vector[LIGHT : LIGHT + 3 * LEVELS] = light_map(sky.sun_angle, gamma).reshape(-1)
     camera.vector[HORIZON : HORIZON + 3] = sky.horizon
     camera.vector[ZENITH : ZENITH + 3] = sky.zenith

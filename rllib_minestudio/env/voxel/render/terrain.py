@@ -25,8 +25,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     EYE_Z,
     FORWARD,
     RIGHT,
-    STEP_X,
-    STEP_Y,
     UP,
     VIEW,
     Bytes,
@@ -37,6 +35,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.occlusion import occlude
+from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
@@ -60,18 +59,19 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     ORG_X,
     ORG_Y,
     ORG_Z,
+    RAY_X,
+    RAY_Y,
     RED,
     SMALLEST_SLOPE,
     T_MAX,
     T_NOW,
     TILE,
-    TILE_X,
-    TILE_Y,
     ZERO,
 )
 from rllib_minestudio.env.voxel.render.shading import (
     choose_texels,
     find_fronts,
+    light_hits,
     locate_hits,
     shade_hits,
 )
@@ -88,24 +88,35 @@ def _away_from_zero(value: float) -> float:
 
 
 @render_kernel
-def _start_rays(
-    camera: Floats, tile_x: int, tile_y: int, width: int, height: int, ceiling: float, s: Floats
-) -> None:
+def _aim_across(across: Floats, s: Floats) -> None:
+    """Note how far to the right the rays of a tile pass, given that of each of its columns."""
+    for row in range(TILE):
+        for column in range(TILE):
+            s[RAY_X + row * TILE + column] = across[column]
+
+
+@render_kernel
+def _aim_up(upward: Floats, s: Floats) -> None:
+    """Note how far up the rays of a tile pass, given that of each of its rows."""
+    for row in range(TILE):
+        for column in range(TILE):
+            s[RAY_Y + row * TILE + column] = upward[row]
+
+
+@render_kernel
+def _start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
     """Directions and origins of a tile; rays from outside begin at the ceiling or at y = 0."""
     x = camera[EYE_X] + float32(CENTRE)
     y = camera[EYE_Y]
     z = camera[EYE_Z] + float32(CENTRE)
-    left = float32(tile_x) + HALF - float32(width) * HALF
-    upper = float32(height) * HALF - HALF - float32(tile_y)
-    step_x, step_y, view = camera[STEP_X], camera[STEP_Y], camera[VIEW]
+    view = camera[VIEW]
     f0, f1, f2 = camera[FORWARD], camera[FORWARD + 1], camera[FORWARD + 2]
     r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
     u0, u1, u2 = camera[UP], camera[UP + 1], camera[UP + 2]
     outside = (y > ceiling) | (y < ZERO)
     border = ceiling if y > ceiling else ZERO
     for i in range(LANES):
-        sx = (left + s[TILE_X + i]) * step_x
-        sy = (upper - s[TILE_Y + i]) * step_y
+        sx, sy = s[RAY_X + i], s[RAY_Y + i]
         dx = _away_from_zero(f0 + sx * r0 + sy * u0)
         dy = _away_from_zero(f1 + sx * r1 + sy * u1)
         dz = _away_from_zero(f2 + sx * r2 + sy * u2)
@@ -203,9 +214,11 @@ def render_terrain(
     blocks: Shorts,
     box: Shorts,
     top: Bytes,
+    light: Bytes,
     ceiling: int,
     atlas: Words,
     camera: Floats,
+    rays: PixelRays,
     column_x: int,
     column_z: int,
     width: int,
@@ -221,22 +234,27 @@ def render_terrain(
         blocks: uint16 (2**23,), the world's block ids.
         box: uint16 (2**23,), the world's box field.
         top: uint8 (65536,), highest block of each column.
+        light: uint8 (2**23,), level of the sky's light.
         ceiling: No block is at or above this height.
         atlas: uint32, see `block_textures.build_block_atlas`.
         camera: float32 (CAMERA_SIZE,).
+        rays: Of the pixels drawn.
         column_x: Block column of the eye, modulo 256.
         column_z: Block column of the eye, modulo 256.
-        width: Pixels per row.
-        height: Rows.
+        width: Pixels drawn per row.
+        height: Rows drawn.
         frame: uint8 (height * width * 3,), overwritten.
         depth: float32 (height * width,), overwritten with planar depth, `SKY_DEPTH` for sky.
         s: Float scratch of `ray_tiles.new_scratch`.
         n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
+    is_even = False
     for tile_y in range(0, height, TILE):
+        _aim_up(rays.upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
-            _start_rays(camera, tile_x, tile_y, width, height, roof, s)
+            _aim_across(rays.across[tile_x : tile_x + TILE], s)
+            _start_rays(camera, roof, s)
             _enter_cells(box, column_x, column_z, s, n)
             for _ in range(MOST_LEAPS):
                 if not _leap(camera, roof, s, n):
@@ -246,5 +264,6 @@ def render_terrain(
             find_fronts(camera, box, s, n)
             choose_texels(camera, blocks, s, n)
             occlude(box, s, n)
-            shade_hits(camera, atlas, top, s, n)
+            is_even = light_hits(camera, top, light, is_even, s, n)
+            shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)

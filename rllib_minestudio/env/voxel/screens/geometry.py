@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 DATA = Path(__file__).parent / "data"
 """Folder of this layer's tables."""
 
@@ -37,6 +40,8 @@ class Layout(NamedTuple):
         width: Of the panel.
         height: Of the panel.
         slots: In the order of Minecraft's container of that kind.
+        cells: Number of the slot at each pixel plus one, 0 for none, uint8 [height + 1, width + 1]
+            of the window: a cursor pushed to the border is one beyond the last pixel.
     """
 
     left: int
@@ -44,13 +49,12 @@ class Layout(NamedTuple):
     width: int
     height: int
     slots: tuple[Place, ...]
+    cells: NDArray[np.uint8]
 
     def slot_at(self, x: float, y: float) -> int | None:
         """Index of the slot at a place of the window; None if there is none."""
-        for index, (_, left, top) in enumerate(self.slots):
-            if _covers(left, x) and _covers(top, y):
-                return index
-        return None
+        number = int(self.cells[int(y), int(x)])
+        return number - 1 if number else None
 
     def is_outside(self, x: float, y: float) -> bool:
         """Whether a place of the window is beside the panel."""
@@ -63,10 +67,6 @@ class Layout(NamedTuple):
         return range(members[0], members[-1] + 1)
 
 
-def _covers(edge: int, at: float) -> bool:
-    return edge - _MARGIN <= at < edge + SLOT_SIZE + _MARGIN
-
-
 def _layout(table: dict[str, Any]) -> Layout:
     pitch = _TABLE["pitch"]
     slots = tuple(
@@ -75,7 +75,10 @@ def _layout(table: dict[str, Any]) -> Layout:
         for row in range(group["rows"])
         for column in range(group["columns"])
     )
-    return Layout(table["left"], table["top"], table["width"], table["height"], slots)
+    cells = np.zeros((WINDOW[1] + 1, WINDOW[0] + 1), np.uint8)
+    for number, (_, x, y) in enumerate(slots, 1):
+        cells[y - _MARGIN : y + SLOT_SIZE + _MARGIN, x - _MARGIN : x + SLOT_SIZE + _MARGIN] = number
+    return Layout(table["left"], table["top"], table["width"], table["height"], slots, cells)
 
 
 LAYOUTS: dict[str, Layout] = {kind: _layout(table) for kind, table in _TABLE["screens"].items()}

@@ -61,16 +61,18 @@ class Menu:
             How many items were removed.
         """
         removed = 0
-        for slot in (*self.loose(), None):
-            stack = slot.stack if slot else self.carried
+
+        def rest(stack: Stack) -> Stack:
+            nonlocal removed
             wanted = stack.quantity if item in (None, stack.item) else 0
             if at_most is not None:
                 wanted = min(wanted, at_most - removed)
             removed += wanted
-            if slot:
-                slot.put(_without(stack, wanted))
-            else:
-                self.carried = _without(stack, wanted)
+            return _without(stack, wanted)
+
+        for slot in self.loose():
+            slot.put(rest(slot.stack))
+        self.carried = rest(self.carried)
         return removed
 
     def pick_up(self, index: int, half: bool) -> None:

@@ -50,6 +50,7 @@ class Screen:
         self.place = place
         self.menu = _menu(kind, owner, container)
         self.cursor = Cursor()
+        self._inventory = owner.inventory
         self._furnace = container if isinstance(container, Furnace) else None
         self._layout = LAYOUTS[kind]
         self._clicks = Clicks(self.menu, self._layout)
@@ -88,10 +89,14 @@ class Screen:
 
     def view(self) -> ScreenView:
         """What is seen of it."""
-        furnace = self._furnace
+        furnace, inventory = self._furnace, self._inventory
+        carried = inventory.stacks()
         return ScreenView(
             self.kind,
-            tuple(slot.stack for slot in self.menu.slots),
+            tuple(
+                carried[slot.index] if slot.container is inventory else slot.stack
+                for slot in self.menu.slots
+            ),
             self.cursor.pixel,
             self.menu.carried,
             furnace.burn if furnace else 0.0,

@@ -34,6 +34,7 @@ def column_index(x: int, z: int) -> int:
     return (x & _LAST_COLUMN) << 8 | z & _LAST_COLUMN
 
 
+@shared_with_kernels
 def place_in_window(index: int) -> tuple[int, int, int]:
     """The x, y and z that `block_index` made an index of, x and z within the window."""
     return index >> 15, index & _LAST_LAYER, index >> 7 & _LAST_COLUMN

@@ -8,7 +8,8 @@ multiple of 256 columns apart. It is in one of three states:
        +--overwritten-+  +-------------+ a chunk beside it was overwritten
 
 - *Made*: its blocks and tops are those of the world, as generated and then edited.
-- *Ready*: so are those of the eight chunks around it, and its layer radius and boxes are exact.
+- *Ready*: so are those of the eight chunks around it, and its layer radius, boxes and light are
+  exact.
 
 That is the invariant: fields depend on blocks at most `REACH` columns away, fewer than a chunk has,
 so those of a ready chunk depend on made chunks only, and on nothing that happens to lie in a slot.
@@ -17,7 +18,10 @@ Three things write to the window, and each keeps it:
 - Making a chunk changes no block that a ready chunk's fields depend on, as no chunk beside an
   absent one is ready; and before it overwrites another one, the chunks beside that one stop being
   ready.
-- Building a chunk's fields reads blocks alone, never fields, and writes to no other chunk.
+- The light of a chunk just made spreads over the made chunks around it and no others: it reaches no
+  farther. What an overwritten chunk gave to those beside it they get again when it returns, as
+  nothing can change it meanwhile.
+- Building a chunk's other fields reads blocks alone, never fields, and writes to no other chunk.
 - An edit refreshes the fields within `REACH` columns, for which it trusts those beyond: every chunk
   within `REACH` + 1 columns is made ready first.
 
@@ -30,7 +34,7 @@ from collections.abc import Collection, Iterator, Set
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import box_field, worldgen
+from rllib_minestudio.env.voxel.world import box_field, sky_light, worldgen
 from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
 
@@ -60,6 +64,7 @@ class Land:
             layer radius r (no block within r - 1 columns), bits 5-9 and 10-14 for how many layers
             up and down the radius is at least r too (at most 15).
         top: y of the highest block of a column, uint8 [256 * 256]; see `addressing`.
+        light: Level of the sky's light, uint8, indexed as `blocks`; see `sky_light`.
         edits: What was changed.
         seed: What the terrain is made from.
     """
@@ -70,6 +75,7 @@ class Land:
         self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)
+        self.light = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.edits = EditMemory()
         self.reset(0)
 
@@ -136,6 +142,9 @@ class Land:
         if lacking := self.lacking(set(_chunks_of(xs, zs, box_field.REACH + 1))):
             self.make_ready(lacking)
         box_field.refresh(self.blocks, self.layer_radius, self.box, *xs, *zs, *ys)
+        lows, highs = zip(*(self._layers[chunk] for chunk in _chunks_of(xs, zs, 0)), strict=True)
+        layers = min(lows), max(highs)
+        sky_light.refresh(self.light, self.blocks, self.top, *xs, *layers, *zs)
 
     def _make(self, chunk: Chunk) -> None:
         slot = (chunk[0] % CHUNKS, chunk[1] % CHUNKS)
@@ -149,6 +158,17 @@ class Land:
             low, high = min(low, edited[0]), max(high, edited[1])
         self._slots[slot] = chunk
         self._layers[chunk] = low, high + 1
+        self._let_light_in(chunk)
+
+    def _let_light_in(self, chunk: Chunk) -> None:
+        """Brings a chunk just made into the field of light."""
+        around = [near for near in square(chunk, 1) if near in self._layers]
+        slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
+        for x, z in around:
+            slots[x % CHUNKS, z % CHUNKS] = True
+        low = min(self._layers[near][0] for near in around)
+        x, z = chunk
+        sky_light.enter_chunk(self.light, self.blocks, self.top, slots, x * CHUNK, z * CHUNK, low)
 
     def _build(self, strip: list[Chunk]) -> None:
         """Makes fields of chunks that lie side by side along z; all around them must be made."""

@@ -36,10 +36,11 @@ class World:
     """Blocks around the player.
 
     Attributes:
-        blocks: Block ids; see `Land`, as for the next three.
+        blocks: Block ids; see `Land`, as for the next four.
         layer_radius: Distance to the nearest block of the layer.
         box: The box field.
         top: Highest block of each column.
+        light: Level of the sky's light.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         seed: What the terrain is made from.
         changes: Grows whenever blocks change, so that others can tell that they have not.
@@ -50,7 +51,7 @@ class World:
     def __init__(self) -> None:
         """Makes the world of seed 0, without land."""
         self._land = Land()
-        self.blocks, self.top = self._land.blocks, self._land.top
+        self.blocks, self.top, self.light = self._land.blocks, self._land.top, self._land.light
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
         self.reset(0)
 

@@ -198,14 +198,18 @@ def test_a_screen_stays_open_within_reach():
 
 
 def test_death_in_a_tick_closes_the_screen_and_drops_everything():
-    hands = facing("crafting_table", "oak_log 3")
-    hands.press(use=1)
+    hands = Hands(arena())
+    hands.engine.execute("/give @p oak_log 3")
+    hands.engine.execute(f"/tp @p 0 {FLOOR + 60} 0")
+    hands.press(inventory=1)
     hands.click("hotbar 0")
     hands.right("craft 0")
-    hands.engine.player.position[1] = -100.0
-    for _ in range(30):
+    assert hands.screen.view().carried.quantity == 2
+    while not hands.engine.player_dead:
+        assert hands.screen is not None
         hands.tick()
-    assert hands.engine.player_dead and hands.screen is None
+    assert hands.screen is None
+    assert sum(state(hands.engine).items.records["quantity"]) == 3
     ticks(hands.engine, 3, inventory=1)
     assert hands.screen is None
 

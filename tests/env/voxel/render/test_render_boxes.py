@@ -5,6 +5,7 @@ import pytest
 
 from rllib_minestudio.env.voxel.render import boxes
 from rllib_minestudio.env.voxel.render.models import BOX_SIZE
+from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.texels import TEXTURE_WORDS
 
 FACES = 6
@@ -42,7 +43,12 @@ def test_a_box_covers_the_pixels_whose_rays_meet_it(size):
     textures = np.arange(FACES, dtype=np.int32) * TEXTURE_WORDS
     atlas = np.repeat(np.arange(1, FACES + 1, dtype=np.uint32), TEXTURE_WORDS) | (255 << 24)
     lanes = np.empty(boxes.BOX_SCRATCH, np.float32)
-    boxes.lay_out_tile(lanes)
+    of_pixels = PixelRays(
+        across=((np.arange(width + 7) + 0.5 - width / 2) * step).astype(np.float32),
+        upward=((height / 2 - np.arange(height + 7) - 0.5) * step).astype(np.float32),
+        columns_before=np.arange(width + 1, dtype=np.int32),
+        rows_before=np.arange(height + 1, dtype=np.int32),
+    )
     covered, wrong_sides = 0, 0
     for _ in range(60):
         axes, eye = turned(rng)
@@ -54,7 +60,7 @@ def test_a_box_covers_the_pixels_whose_rays_meet_it(size):
         depth, image = there.copy().reshape(-1), np.zeros(height * width * 3, np.uint8)
         boxes.draw_box(
             *(box, textures, atlas, frame, LIGHT, np.float32(step), np.float32(step)),
-            *(np.float32(1), width, height, image, depth, lanes, np.empty(64, np.int32)),
+            *(np.float32(1), of_pixels, image, depth, lanes, np.empty(64, np.int32)),
         )
         expected, side = cut(low, high, eye, rays(axes, width, height, step))
         hit = expected < there

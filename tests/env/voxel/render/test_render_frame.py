@@ -127,11 +127,38 @@ def test_night_is_darker_and_the_hour_returns(renderer: Renderer, stage: Stage) 
     np.testing.assert_array_equal(stage.draw(renderer, NOON + 24000), noon)
 
 
-def test_a_roof_casts_a_shadow(renderer: Renderer, stage: Stage) -> None:
+def test_a_roof_casts_a_shadow_by_night_and_hardly_one_by_day(
+    renderer: Renderer, stage: Stage
+) -> None:
     stage.stand(pitch=70)
-    open_sky = stage.draw(renderer)[:20].mean()
-    stage.fill((-8, 9), (6, 7), (-8, 9), "oak_leaves")
-    assert stage.draw(renderer)[:20].mean() < 0.8 * open_sky
+    under_the_sky = {hour: stage.draw(renderer, hour)[:20].mean() for hour in (NOON, MIDNIGHT)}
+    stage.fill((-4, 5), (6, 7), (-4, 5), "oak_planks")
+    shares = {
+        hour: stage.draw(renderer, hour)[:20].mean() / of for hour, of in under_the_sky.items()
+    }
+    assert shares[NOON] == pytest.approx(1, abs=0.01)  # five steps to the edge: level 10
+    assert shares[MIDNIGHT] < 0.75
+
+
+def test_a_lower_gamma_shows_the_shadow(stage: Stage) -> None:
+    stage.stand(pitch=70)
+    stage.fill((-4, 5), (6, 7), (-4, 5), "oak_planks")
+    bright, moody = (stage.draw(Renderer((SIZE, SIZE), gamma=g))[:20].mean() for g in (2.0, 0.0))
+    assert moody < 0.6 * bright
+
+
+def test_light_falls_from_the_side_and_not_through_walls(renderer: Renderer, stage: Stage) -> None:
+    """The floor at the feet, in a closed room, and with a window three blocks away."""
+    stage.stand(pitch=90)
+    middle = np.s_[SIZE // 2 - 6 : SIZE // 2 - 2, SIZE // 2 - 6 : SIZE // 2 - 2]
+    seen = [stage.draw(renderer)[middle].mean()]
+    stage.fill((-4, 5), (0, 5), (-4, 5), "stone")
+    stage.fill((-3, 4), (0, 4), (-3, 4), "air")
+    seen.append(stage.draw(renderer)[middle].mean())
+    stage.fill((4, 5), (0, 1), (0, 1), "air")
+    seen.append(stage.draw(renderer)[middle].mean())
+    assert seen[1] / seen[0] == pytest.approx(0.22, abs=0.02)
+    assert seen[2] / seen[0] == pytest.approx(1, abs=0.02)  # five steps to the window
 
 
 def test_a_wall_darkens_the_ground_at_its_foot(stage: Stage) -> None:
@@ -217,8 +244,8 @@ def test_out_is_reused_and_checked(renderer: Renderer, stage: Stage) -> None:
 
 def test_all_wrong_options_are_named_at_once() -> None:
     with pytest.raises(InvalidOptionsError) as error:
-        Renderer((0, 64), fov_degrees=200, aspect=9, view_distance=500)
-    assert len(error.value.problems) == 4
+        Renderer((0, 64), 200, aspect=9, view_distance=500, sampling="some", gamma=-1)
+    assert len(error.value.problems) == 6
     assert "view_distance must be from 16 to 80" in str(error.value)
 
 

@@ -5,7 +5,8 @@ from tests.env.voxel.arena import FLOOR, arena, state
 from tests.env.voxel.screens.player import Hands
 
 AHEAD = 0, FLOOR, 1
-"""What is mined there is picked up at once."""
+NICHE = [(x, y, z) for x, z in ((-1, 1), (1, 1), (0, 2)) for y in (FLOOR, FLOOR + 1)]
+"""Blocks around what is mined, which keep its drops within reach."""
 
 
 def mine(hands, block, times):
@@ -37,6 +38,8 @@ def place(hands, item, yaw):
 def test_from_logs_to_an_iron_pickaxe():
     hands = Hands(arena())
     engine = hands.engine
+    for cell in NICHE:
+        state(engine).world.set_block(*cell, BLOCK_ID["obsidian"])
     engine.execute("/give @p oak_log 4")
     hands.press(inventory=1)
     hands.click("hotbar 0")
@@ -70,10 +73,10 @@ def test_from_logs_to_an_iron_pickaxe():
     hands.put("cobblestone", "0 1 2")
     hands.put("stick", "4 7")
     hands.click("result 0")
-    hands.click("hotbar 1")
+    hands.click("hotbar 4")
     hands.put("cobblestone", "0 1 2 3 5 6 7 8")
     hands.click("result 0")
-    hands.click("hotbar 2")
+    hands.click("hotbar 5")
     hands.press(inventory=1)
     hold(hands, "stone_pickaxe")
     mine(hands, "iron_ore", 3)
@@ -94,7 +97,7 @@ def test_from_logs_to_an_iron_pickaxe():
     hands.put("iron_ingot", "0 1 2")
     hands.put("stick", "4 7")
     hands.click("result 0")
-    hands.click("hotbar 2")
+    hands.click("hotbar 6")
     hands.press(inventory=1)
     hold(hands, "iron_pickaxe")
     info = engine.info()

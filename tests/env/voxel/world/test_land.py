@@ -1,7 +1,7 @@
 """Land on the move: whatever was walked, teleported and built before, all is as if made anew.
 
-After every operation blocks, tops, layer radius and boxes of all that is ready, loaded or ahead,
-are compared with those of land that is made at the same place at once, with the same edits.
+After every operation blocks, tops, light, layer radius and boxes of all that is ready, loaded or
+ahead, are compared with those of land that is made at the same place at once, with the same edits.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class Walk:
         assert made <= set(land.made)
         assert len(land.made) == len({(x % 16, z % 16) for x, z in land.made})
         remake(sorted(land.made), ready, self.edits)
-        names = ("blocks", "top", "layer_radius", "box")
-        for name, chunks in zip(names, (land.made, land.made, ready, ready), strict=True):
+        names = ("blocks", "top", "layer_radius", "box", "light")
+        for name, chunks in zip(names, (land.made, land.made, *[ready] * 3), strict=True):
             for chunk in chunks:
                 kept, anew = part(getattr(land, name), chunk), part(getattr(FRESH, name), chunk)
                 assert np.array_equal(kept, anew), f"{name} of the chunk {chunk}"
@@ -155,6 +155,10 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
     for x, z in {(x, z) for x, _, z in edits if (x // CHUNK, z // CHUNK) in known}:
         solid = np.flatnonzero(FRESH.blocks[block_index(x, 0, z) : block_index(x, 0, z) + HEIGHT])
         FRESH.top[column_index(x, z)] = solid[-1] if len(solid) else 0
+    FRESH.light.fill(0)
+    FRESH._layers = dict.fromkeys(made, (0, HEIGHT))
+    for chunk in made:
+        FRESH._let_light_in(chunk)
     for x, z in ready:
         first_x, first_z = x * CHUNK, z * CHUNK
         box_field.build(

@@ -1,0 +1,231 @@
+"""The light of the sky in every cell, 0 to 15: a field over the window, as the box field is.
+
+A cell above its column's highest block has 15; every other that light can pass has one less for
+each step on the shortest way from such a cell, and the rest have none. So the light of a cell
+depends on the blocks at most `REACH` columns away, fewer than a chunk has.
+
+`enter_chunk` brings in a chunk whose blocks are new, `refresh` follows changes of blocks. Both keep
+the field exact in all cells that have only made chunks within reach. Others may be brighter or
+darker: they are in chunks that are not ready (see `land`), and become exact when what they lack is
+made, as a chunk that comes back is as it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int32, int64, uint8
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.world.addressing import (
+    CHUNK,
+    HEIGHT,
+    WINDOW,
+    block_index,
+    column_index,
+    place_in_window,
+)
+from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
+
+FULL = 15
+"""Light under the open sky."""
+REACH = FULL - 1
+"""How many columns light gets from where the sky is open."""
+
+Light = NDArray[np.uint8]
+Slots = NDArray[np.bool_]
+"""Which chunks of the window light may enter, bool [16, 16], by x and z of their slots."""
+Queue = NDArray[np.int32]
+
+_SIDES = 6
+_INDEX_BITS = 23
+_QUEUE = 1024
+"""Entries that a queue begins with; it grows."""
+
+
+@kernel()
+def level_at(light: Light, x: int, y: int, z: int) -> int:
+    """Light in a cell: full above the world, none below it."""
+    if y >= HEIGHT:
+        return FULL
+    return int64(light[block_index(x, y, z)]) if y >= 0 else 0
+
+
+@kernel(inline="always")
+def _beside(x: int, y: int, z: int, side: int) -> tuple[int, int, int]:
+    """The cell on one of the six sides of another, its x and z within the window."""
+    step = 1 - 2 * (side & 1)
+    axis = side >> 1
+    return (
+        (x + (step if axis == 0 else 0)) & (WINDOW - 1),
+        y + (step if axis == 1 else 0),
+        (z + (step if axis == 2 else 0)) & (WINDOW - 1),
+    )
+
+
+@kernel()
+def _push(queue: Queue, end: int, entry: int) -> Queue:
+    """Append to a queue; returns it, or a larger copy if it was full."""
+    if end == len(queue):
+        larger = np.empty(2 * end, np.int32)
+        larger[:end] = queue
+        queue = larger
+    queue[end] = entry
+    return queue
+
+
+@kernel(inline="always")
+def _is_open(slots: Slots, x: int, z: int) -> bool:
+    return slots[(x & (WINDOW - 1)) // CHUNK, (z & (WINDOW - 1)) // CHUNK]
+
+
+@kernel()
+def _from_beside(light: Light, slots: Slots, x: int, y: int, z: int) -> int:
+    """What a cell gets from those on its sides."""
+    best = 1
+    for side in range(_SIDES):
+        i, j, k = _beside(x, y, z, side)
+        if _is_open(slots, i, k):
+            best = max(best, level_at(light, i, j, k))
+    return best - 1
+
+
+@kernel()
+def _brighten(
+    light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
+    x0: int, x1: int, y0: int, z0: int, z1: int, queue: Queue, end: int,
+) -> None:  # fmt: skip
+    """Let light into the columns [x0, x1) and [z0, z1) from layer y0 on, and on from there.
+
+    The first `end` entries of the queue are cells whose light has to spread besides.
+    """
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            if not _is_open(slots, x, z):
+                continue
+            for y in range(y0, int64(top[column_index(x, z)]) + 1):
+                index = block_index(x, y, z)
+                if not LETS_LIGHT_PASS[blocks[index]]:
+                    continue
+                level = _from_beside(light, slots, x, y, z)
+                if level > int64(light[index]):
+                    light[index] = uint8(level)
+                    queue = _push(queue, end, int32(index))
+                    end += 1
+    begin = 0
+    while begin < end:
+        index = int64(queue[begin])
+        begin += 1
+        level = int64(light[index]) - 1
+        x, y, z = place_in_window(index)
+        for side in range(_SIDES):
+            i, j, k = _beside(x, y, z, side)
+            if j < 0 or j >= HEIGHT or not _is_open(slots, i, k):
+                continue
+            near = block_index(i, j, k)
+            if int64(light[near]) < level and LETS_LIGHT_PASS[blocks[near]]:
+                light[near] = uint8(level)
+                queue = _push(queue, end, int32(near))
+                end += 1
+
+
+@kernel()
+def enter_chunk(
+    light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
+    x0: int, z0: int, low: int,
+) -> None:  # fmt: skip
+    """Bring a chunk into the field whose blocks have just been made.
+
+    Args:
+        light: uint8 [2**23].
+        blocks: The window's block ids, [2**23].
+        top: The window's column tops, uint8 [2**16].
+        slots: Where the chunk is, and those around it that are made.
+        x0: First column of the chunk.
+        z0: First column of the chunk.
+        low: All is solid below this layer, in the chunk and those around.
+    """
+    for x in range(x0, x0 + CHUNK):
+        for z in range(z0, z0 + CHUNK):
+            highest, first = int64(top[column_index(x, z)]), block_index(x, 0, z)
+            light[first : first + highest + 1] = uint8(0)
+            light[first + highest + 1 : first + HEIGHT] = uint8(FULL)
+    # The cells beside the chunk may get light from it.
+    x1, z1 = x0 + CHUNK + 1, z0 + CHUNK + 1
+    queue = np.empty(_QUEUE, np.int32)
+    _brighten(light, blocks, top, slots, x0 - 1, x1, low, z0 - 1, z1, queue, 0)
+
+
+@kernel()
+def refresh(
+    light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8],
+    x0: int, x1: int, y0: int, y1: int, z0: int, z1: int,
+) -> None:  # fmt: skip
+    """Follow changes of blocks in the columns [x0, x1) and [z0, z1).
+
+    Args:
+        light: uint8 [2**23], exact before the change within `REACH` columns of it.
+        blocks: The window's block ids, [2**23].
+        top: The window's column tops, uint8 [2**16].
+        x0: First column.
+        x1: Column after the last.
+        y0: All is solid below this layer, and was before.
+        y1: No block is at or above this layer, nor was one before.
+        z0: First column.
+        z1: Column after the last.
+    """
+    gone, count = np.empty(_QUEUE, np.int32), 0
+    queue, end = np.empty(_QUEUE, np.int32), 0
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            highest = int64(top[column_index(x, z)])
+            for y in range(y0, y1):
+                index = block_index(x, y, z)
+                old = int64(light[index])
+                if y > highest and old < FULL:
+                    light[index] = uint8(FULL)
+                    queue = _push(queue, end, int32(index))
+                    end += 1
+                elif y <= highest and old > 0:
+                    light[index] = uint8(0)
+                    gone = _push(gone, count, int32(index | old << _INDEX_BITS))
+                    count += 1
+    queue, end = _dim(light, gone, count, queue, end)
+    slots = np.ones((WINDOW // CHUNK, WINDOW // CHUNK), np.bool_)
+    _brighten(light, blocks, top, slots, x0, x1, y0, z0, z1, queue, end)
+
+
+@kernel()
+def _dim(light: Light, gone: Queue, count: int, queue: Queue, end: int) -> tuple[Queue, int]:
+    """Take the light from cells that may have had it from others that lost theirs.
+
+    Args:
+        light: uint8 [2**23].
+        gone: Cells that have lost their light; the bits above the index are what it was.
+        count: How many they are.
+        queue: Receives the cells beside them whose light came from elsewhere.
+        end: How many it has already.
+
+    Returns:
+        The queue, and how many it has now.
+    """
+    begin = 0
+    while begin < count:
+        entry = int64(gone[begin])
+        begin += 1
+        old = entry >> _INDEX_BITS
+        x, y, z = place_in_window(entry & ((1 << _INDEX_BITS) - 1))
+        for side in range(_SIDES):
+            i, j, k = _beside(x, y, z, side)
+            if j < 0 or j >= HEIGHT:
+                continue
+            near = block_index(i, j, k)
+            level = int64(light[near])
+            if 0 < level < old:
+                light[near] = uint8(0)
+                gone = _push(gone, count, int32(near | level << _INDEX_BITS))
+                count += 1
+            elif level >= old:
+                queue = _push(queue, end, int32(near))
+                end += 1
+    return queue, end
