@@ -54,6 +54,15 @@ def test_light_under_a_roof_comes_from_its_edge(engine):
     assert (walled["light_level"], walled["sky_light_level"]) == (0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("block", "light"), [("glass", 10), ("torch", 10), ("ice", 10), ("bricks", 0), ("furnace", 0)]
+)
+def test_light_falls_through_what_it_passes_in_minecraft(engine, block, light):
+    shaft = ("/fill ~-1 ~ ~-1 ~1 ~3 ~1 stone", "/fill ~ ~ ~ ~ ~3 ~ air")
+    roofed = stats(engine, "/time set 6000", *shaft, f"/setblock ~ ~4 ~ {block}")
+    assert roofed["light_level"] == light  # five steps to the open air
+
+
 def test_light_falls_through_leaves_and_fades_in_a_tunnel(engine):
     assert stats(engine, "/time set 6000", "/setblock ~ ~4 ~ oak_leaves")["light_level"] == 14
     tunnel = ("/fill ~-1 ~-1 ~-1 ~1 ~2 ~20 stone", "/fill ~ ~ ~ ~ ~1 ~20 air")
