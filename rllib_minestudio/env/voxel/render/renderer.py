@@ -21,16 +21,15 @@ from rllib_minestudio.env.voxel.entities.records import (
     FallingBlocks,
     Mobs,
 )
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, Stack
+from rllib_minestudio.env.voxel.items.inventory import Inventory
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
-from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
+from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
-from rllib_minestudio.env.voxel.render.camera import LIGHT, Camera
+from rllib_minestudio.env.voxel.render.camera import LIGHT, Camera, Floats
 from rllib_minestudio.env.voxel.render.celestial import render_celestial, star_directions
 from rllib_minestudio.env.voxel.render.entities import render_instances
-from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand
-from rllib_minestudio.env.voxel.render.hud import Hud, HudState, invert
 from rllib_minestudio.env.voxel.render.models import Models, build_models
+from rllib_minestudio.env.voxel.render.overlays import Overlays
 from rllib_minestudio.env.voxel.render.pixel_rays import pixel_rays
 from rllib_minestudio.env.voxel.render.placement import (
     INSTANCE_SIZE,
@@ -40,13 +39,10 @@ from rllib_minestudio.env.voxel.render.placement import (
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.sampling import sampling_of
-from rllib_minestudio.env.voxel.render.screen import Screen
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
-from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.render.window import reduction
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 from rllib_minestudio.env.voxel.view_options import (
     AVERAGE,
@@ -167,20 +163,13 @@ class Renderer:
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
         self._eye = np.zeros(3)
-        self._prepare_overlays(resource_pack)
+        self._overlays = Overlays(
+            self._sampling, self._tan_x, self._tan_y, textures_of(resource_pack)
+        )
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)
         apply_sky(self.camera, self._sky, gamma)
-
-    def _prepare_overlays(self, resource_pack: str | None) -> None:
-        """Prepare what is glued to the window."""
-        sampling, textures = self._sampling, textures_of(resource_pack)
-        lines = reduction(sampling.display_rows), reduction(sampling.display_columns)
-        stacks = StackPictures(textures)
-        self._hud = Hud(sampling, *lines, textures, stacks)
-        self._screen = Screen(sampling.display_columns.shape[1], *lines, textures, stacks)
-        self._hands = Hands(sampling, self._tan_x, self._tan_y, textures)
 
     def draw(
         self,
@@ -229,11 +218,7 @@ class Renderer:
         self._look(player, daytime)
         self._draw_world(world, canvas)
         self._draw_entities(world, mobs, items, falling, canvas)
-        rows = canvas.reshape(self._drawn[1], -1)
-        self._draw_overlays(world, player, inventory, rows)
-        if screen is not None:
-            self._screen.show(screen)
-            self._screen.layer.blend(rows)
+        self._overlays.draw(canvas, player, inventory, self._light_at_eyes(world), screen)
         self._sampling.finish(canvas, frame)
         return out
 
@@ -313,22 +298,8 @@ class Renderer:
                 self.depth,
             )
 
-    def _draw_overlays(
-        self, world: World, player: Player, inventory: Inventory, rows: Frame
-    ) -> None:
-        """Blend crosshair, hand and display into what is drawn, uint8 (h, w * 3)."""
-        columns = (inventory.item, inventory.quantity, inventory.damage)
-        hotbar = (column[:HOTBAR_SLOTS].tolist() for column in columns)
-        stacks = tuple(map(Stack._make, zip(*hotbar, strict=True)))
-        health = math.ceil(player.health)
-        self._hud.show(HudState(stacks, player.selected, health, player.food))
-        held = stacks[player.selected].item
-        # Rounded to whole ticks, so that there are few poses to keep.
-        swing = round(player.swing_progress * SWING_TICKS) / SWING_TICKS
-        hand = self._hands.of(ITEMS[held].name if held else "", swing)
-        eye_x, eye_y, eye_z = (math.floor(place) for place in self._eye.tolist())
-        light = LIGHT + 3 * level_at(world.light, eye_x, eye_y, eye_z)
-        red, green, blue = self.camera.vector[light : light + 3]
-        invert(rows.reshape(-1), self._hud.crosshair)
-        blend_hand(rows, *hand, red, green, blue)
-        self._hud.layer.blend(rows)
+    def _light_at_eyes(self, world: World) -> Floats:
+        """Light on what the player holds, float32 (3,)."""
+        x, y, z = (math.floor(place) for place in self._eye.tolist())
+        first = LIGHT + 3 * level_at(world.light, x, y, z)
+        return self.camera.vector[first : first + 3]

@@ -9,6 +9,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, DroppedItem
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.screens.view import ScreenView
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.world import World
 
@@ -70,6 +71,7 @@ class Stage:
         renderer: Renderer,
         daytime: float = NOON,
         out: NDArray[np.uint8] | None = None,
+        screen: ScreenView | None = None,
     ) -> NDArray[np.uint8]:
         """Draw a frame."""
         return renderer.draw(
@@ -80,4 +82,5 @@ class Stage:
             self.player.inventory,
             daytime,
             out,
+            screen=screen,
         )

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.items.inventory import Stack
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sampling import mixture, sampling_of
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
+from rllib_minestudio.env.voxel.screens.view import ScreenView
 from rllib_minestudio.env.voxel.view_options import AVERAGE, SAMPLES
 from tests.env.voxel.render.render_stage import MIDNIGHT, NOON, Stage
 
@@ -98,6 +101,19 @@ def test_vpts_frame_is_the_window_scaled_down(
     expected = interpolated(window, VPT)
     assert np.abs(frame - expected).max() < 0.6, "half a grey level, and what 11 bits round"
     assert frame.std() > 10, "something is seen"
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_vpts_frame_of_a_screen_is_the_window_scaled_down(whole: Renderer, kind: str) -> None:
+    stage = Stage()
+    hour = outdoors(stage)
+    planks = Stack(ITEM_ID["oak_planks"], 7, 0)
+    axe = Stack(ITEM_ID["stone_axe"], 1, 40)
+    stacks = [planks if index % 3 else axe for index in range(len(LAYOUTS[kind].slots))]
+    view = ScreenView(kind, tuple(stacks), (301, 203), planks, burn=0.4, progress=0.7)
+    window = stage.draw(whole, hour, screen=view)
+    frame = stage.draw(Renderer(VPT, sampling=SAMPLES), hour, screen=view)
+    assert np.abs(frame - interpolated(window, VPT)).max() < 0.6
 
 
 @pytest.mark.parametrize("size", [(64, 64), (100, 77), (320, 180), (227, 128), (800, 450), WINDOW])
