@@ -17,7 +17,7 @@ ENGINE_LAYERS = (
     *("data", "world", "items", "entities", "player", "screens", "render", "game"),
     *("commands", "engine", "server"),
 )
-"""Upwards, in `env/voxel`."""
+"""Upwards, in `env/voxel`; nothing but a person's call knows `painting`, beside them."""
 
 LAYERS = (
     *("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli", "reference"),
@@ -32,6 +32,7 @@ def from_layer(lowest):
 
 FORBIDDEN = {
     "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", *from_layer("models")],
+    "env/voxel/painting": [f"{ENGINE}.{above}" for above in ("game", "commands", "engine")],
     **{
         f"env/voxel/{layer}": [f"{ENGINE}.{above}" for above in ENGINE_LAYERS[i + 1 :]]
         for i, layer in enumerate(ENGINE_LAYERS)

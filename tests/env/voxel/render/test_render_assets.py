@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from painting.__main__ import paint
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.painting.__main__ import paint
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models

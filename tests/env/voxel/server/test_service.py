@@ -145,7 +145,9 @@ def test_blocks_and_mobs_come_on_request(client):
 
 
 def test_what_the_engine_does_not_know_is_left_out_with_a_warning(service, client):
-    client.begin(mission(biome="mushroom_fields", inventory={0: ("copper_ingot", 1), 99: ("dirt", 1)}))
+    client.begin(
+        mission(biome="mushroom_fields", inventory={0: ("copper_ingot", 1), 99: ("dirt", 1)})
+    )
     stacks = [stack for stack in client.peek().info["inventory"] if stack["type"] != "none"]
     assert stacks == []
     client.step("chat /locate village")

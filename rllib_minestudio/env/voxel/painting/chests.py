@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from painting.art import RGB, Rgba, fill
-from painting.grounds import planks
+from rllib_minestudio.env.voxel.painting.art import RGB, Rgba, fill
+from rllib_minestudio.env.voxel.painting.grounds import planks
 from rllib_minestudio.env.voxel.render.texels import name_seed
 
 WOODS: dict[str, tuple[RGB, RGB, RGB]] = {

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from painting.art import Rgba, colour, draw, put, read_art
-from painting.families import colours_of, expanded
-from painting.grounds import GROUNDS, SIZE
-from painting.items import palette
+from rllib_minestudio.env.voxel.painting.art import Rgba, colour, draw, put, read_art
+from rllib_minestudio.env.voxel.painting.families import colours_of, expanded
+from rllib_minestudio.env.voxel.painting.grounds import GROUNDS, SIZE
+from rllib_minestudio.env.voxel.painting.items import palette
 from rllib_minestudio.env.voxel.render.texels import name_seed
 
 SHAPE_GRAIN = 6

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from painting.art import Rgba
-from painting.grounds import noise
+from rllib_minestudio.env.voxel.painting.art import Rgba
+from rllib_minestudio.env.voxel.painting.grounds import noise
 from rllib_minestudio.env.voxel.render.mob_textures import (
     PARTS,
     SHEEP_SLEEVE,

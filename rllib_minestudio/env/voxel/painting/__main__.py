@@ -1,4 +1,4 @@
-"""`python -m painting [FOLDER]` paints all pictures into a resource pack, ours by default."""
+"""Paints all pictures into a resource pack: ours, or that of the folder given."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from PIL import Image
 
-from painting.art import Rgba
-from painting.blocks import paint_blocks
-from painting.chests import paint_chests
-from painting.font import paint_font
-from painting.gui import paint_gui
-from painting.items import paint_items
-from painting.mobs import paint_mobs
-from painting.player import paint_player
+from rllib_minestudio.env.voxel.painting.art import Rgba
+from rllib_minestudio.env.voxel.painting.blocks import paint_blocks
+from rllib_minestudio.env.voxel.painting.chests import paint_chests
+from rllib_minestudio.env.voxel.painting.font import paint_font
+from rllib_minestudio.env.voxel.painting.gui import paint_gui
+from rllib_minestudio.env.voxel.painting.items import paint_items
+from rllib_minestudio.env.voxel.painting.mobs import paint_mobs
+from rllib_minestudio.env.voxel.painting.player import paint_player
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.textures import OUR_PACK
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from painting.art import RGB, SEE_THROUGH, Rgba, draw, fill, put, read_art
+from rllib_minestudio.env.voxel.painting.art import (
+    RGB,
+    SEE_THROUGH,
+    Rgba,
+    draw,
+    fill,
+    put,
+    read_art,
+)
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, Layout
 
 SHEET = 256

@@ -6,12 +6,12 @@ floats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from painting.art import RGB
+from rllib_minestudio.env.voxel.painting.art import RGB
 
 Picture = NDArray[np.float64]
 Ground = Callable[..., Picture]
@@ -21,7 +21,7 @@ SIZE = 16
 DARK: RGB = (78, 78, 78)
 
 
-def noise(rng: Random, colour: RGB, grain: float = 9) -> Picture:
+def noise(rng: Random, colour: Sequence[float], grain: float = 9) -> Picture:
     """One colour with grey noise of the given amplitude."""
     tones = rng.uniform(-grain, grain, (SIZE, SIZE, 1))
     return np.clip(np.asarray(colour, np.float64) + tones, 0, 255)

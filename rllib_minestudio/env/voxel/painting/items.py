@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from painting.art import RGB, Rgba, draw, read_art
-from painting.families import colours_of, expanded
+from rllib_minestudio.env.voxel.painting.art import RGB, Rgba, draw, read_art
+from rllib_minestudio.env.voxel.painting.families import colours_of, expanded
 
 # Letters that a row does not give; wood is that of handles.
 USUAL: dict[str, RGB] = {
