@@ -10,6 +10,7 @@ from rllib_minestudio.env.voxel.game.game_state import GameState
 _OLD = 5990
 """Ticks after which dropped items may soon vanish."""
 _DEEP = -50.0
+"""The height below which what is thrown soon vanishes."""
 
 
 def count_items(state: GameState) -> Counter[int]:
@@ -34,7 +35,8 @@ def can_lose_items(state: GameState) -> bool:
     """Whether items may vanish in the next tick, mobs leave some, or furnaces change them."""
     dropped = state.items.records[: state.items.count]
     crowded = len(dropped) > ITEM_CAPACITY - 64
-    gone = (dropped["age"] > _OLD).any() or (dropped["position"][:, 1] < _DEEP).any()
+    deep = state.player.position[1] < _DEEP or (dropped["position"][:, 1] < _DEEP).any()
+    gone = deep or (dropped["age"] > _OLD).any()
     dying = (state.mobs.records["death_ticks"][: state.mobs.count] == 1).any()  # and leaves loot
     busy = any(not getattr(container, "is_idle", True) for container in state.block_entities)
     return crowded or bool(gone) or bool(dying) or busy
