@@ -1,6 +1,7 @@
 """Agents that need no network: scripted hunters and the random policy."""
 
-from rllib_minestudio.env.agents.humanlike import HumanlikeHunter, HumanLimits
+from rllib_minestudio.env.agents.human_limits import HumanLimits
+from rllib_minestudio.env.agents.humanlike import HumanlikeHunter
 from rllib_minestudio.env.agents.hunter import ScriptedHunter
 from rllib_minestudio.env.agents.random_agent import RandomAgent
 

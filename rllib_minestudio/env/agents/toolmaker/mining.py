@@ -1,0 +1,62 @@
+"""Mining a block."""
+
+from __future__ import annotations
+
+import math
+
+from rllib_minestudio.env.agents.toolmaker.body import REACH, Body, Skill
+from rllib_minestudio.env.agents.toolmaker.hands import TOOLS, hold_one_of, hold_slot
+from rllib_minestudio.env.agents.toolmaker.sight import Cell, middle
+
+STATIONS = ("crafting_table", "furnace")
+"""Blocks that are left alone when they are in the way."""
+
+_AIM_DEGREES = 3.0
+_HOLD_DEGREES = 5.0  # while mining the hand keeps still unless the aim is off by more
+_JITTER = 0.25  # blocks beside a block's middle that one aims at
+_LONGEST = 320  # ticks: a block without its tool, and what is in front of it
+_HAND = ("log", "leaves", "dirt", "planks", "block", "sand", "gravel", "table")
+"""Last words of the names of blocks for which a pickaxe is no help."""
+
+
+def tools_for(block: str) -> tuple[str, ...]:
+    """The tools to mine a block with, the best first; none where the hand does."""
+    return () if block.rpartition("_")[2] in _HAND else TOOLS["pickaxe"]
+
+
+def _equip(body: Body, block: str) -> Skill:
+    tools = tools_for(block)
+    if tools:
+        return (yield from hold_one_of(body, tools))
+    every_tool = {name for kind in TOOLS.values() for name in kind}
+    if body.slots[body.selected].name in every_tool:  # spare it
+        free = (slot for slot in range(9) if body.slots[slot].name not in every_tool)
+        yield from hold_slot(body, next(free, body.selected))
+    return True
+
+
+def mine(body: Body, cell: Cell) -> Skill:
+    """Look at a block in reach and hold attack until it is seen to be gone, and what hides it."""
+    x, y, z = middle(cell)
+    shift = body.random.uniform(-_JITTER, _JITTER, 3)
+    aim = (x + float(shift[0]), y + float(shift[1]), z + float(shift[2]))
+    attacking = False
+    for _ in range(_LONGEST):
+        name = body.memory.name_of(cell)
+        if name == "air":
+            return True
+        if body.distance_to(cell) > REACH + 0.5:
+            return False
+        error = body.error_to(aim)
+        off = math.hypot(*error)
+        attacking = off < (_HOLD_DEGREES if attacking else _AIM_DEGREES)
+        if not attacking:
+            yield {"camera": error}
+            continue
+        hidden_by = body.memory.obstacles(body.eye, aim)
+        in_front = body.memory.name_of(hidden_by[0]) if hidden_by else name
+        if in_front in STATIONS and hidden_by[0] != cell:
+            return False
+        yield from _equip(body, in_front or "air")
+        yield {"attack": 1}
+    return False
