@@ -23,11 +23,13 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def _sources() -> list[Path]:
     engine = Path(__file__).parent
-    return [
+    sources = [
         source
         for source in engine.rglob("*.py")
         if _WITHOUT_KERNELS not in source.relative_to(engine).parts
     ]
+    # Kernels hold columns of the tables, such as hardness, as constants.
+    return [*sources, *(engine / "data").glob("*.csv")]
 
 
 CACHE_FOLDER = compilation_cache.base_folder() / compilation_cache.fingerprint(

@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
 )
 from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
@@ -51,12 +51,12 @@ def setblock(source: Source, arguments: list[str]) -> CommandResult:
     """`/setblock <x y z> <block> [destroy|keep|replace]`."""
     need(arguments, 4, "/setblock <pos> <block> [destroy|keep|replace]")
     x, y, z = read_block_position(arguments, source)
-    block = BLOCK_ID[read_name(arguments[3], BLOCK_ID, "block type")]
+    block, lacking = _read_block(arguments[3])
     mode, only = _read_mode(arguments[4:], _SET_MODES)
     _require_room(source, 1)
     if not _put(source, ((x, x + 1), (y, y + 1), (z, z + 1)), block, mode, only):
         raise CommandError("Could not set the block")
-    return CommandResult(True, f"Changed the block at {x}, {y}, {z}")
+    return CommandResult(True, f"Changed the block at {x}, {y}, {z}", lacking)
 
 
 def fill(source: Source, arguments: list[str]) -> CommandResult:
@@ -64,7 +64,7 @@ def fill(source: Source, arguments: list[str]) -> CommandResult:
     need(arguments, 7, "/fill <from> <to> <block> [destroy|hollow|keep|outline|replace [<filter>]]")
     start = read_block_position(arguments, source)
     end = read_block_position(arguments[3:], source)
-    block = BLOCK_ID[read_name(arguments[6], BLOCK_ID, "block type")]
+    block, lacking = _read_block(arguments[6])
     mode, only = _read_mode(arguments[7:], _FILL_MODES)
     xs, ys, zs = ((min(a, b), max(a, b) + 1) for a, b in zip(start, end, strict=True))
     volume = (xs[1] - xs[0]) * (ys[1] - ys[0]) * (zs[1] - zs[0])
@@ -77,7 +77,20 @@ def fill(source: Source, arguments: list[str]) -> CommandResult:
     changed = _put(source, (xs, ys, zs), block, mode, only)
     if not changed:
         raise CommandError("No blocks were filled")
-    return CommandResult(True, f"Successfully filled {changed} blocks")
+    return CommandResult(True, f"Successfully filled {changed} blocks", lacking)
+
+
+def _read_block(word: str) -> tuple[int, str]:
+    """The id of a block to put, and what is amiss with it; empty for nothing.
+
+    Raises:
+        CommandError: If there is no such block, or none can be put here.
+    """
+    block = BLOCK_ID[read_name(word, BLOCK_ID, "block type")]
+    name, shape = BLOCKS[block].name, BLOCKS[block].shape
+    if shape is Shape.REFUSED:
+        raise CommandError(f"Unable to put {name}: this engine has only solid blocks")
+    return block, f"{name} is a full cube here" if shape is Shape.STAND_IN else ""
 
 
 def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | None]:

@@ -35,7 +35,7 @@ _REACH_ABOVE = 1.8 + 0.5
 
 
 @kernel()
-def _slide(blocks: NDArray[np.uint8], item: np.void) -> None:
+def _slide(blocks: NDArray[np.uint16], item: np.void) -> None:
     velocity = item.velocity
     velocity[1] -= _GRAVITY
     was_on_ground = item.on_ground != 0
@@ -91,7 +91,7 @@ def _is_merge_due(item: np.void, x: float, y: float, z: float) -> bool:
 
 @kernel()
 def tick_items(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     items: NDArray[np.void],
     count: int,
     players: NDArray[np.void],

@@ -106,7 +106,7 @@ def _pursue_goal(mob: np.void, player: np.void) -> float:
 
 
 @kernel()
-def _can_jump_over(blocks: NDArray[np.uint8], mob: np.void) -> bool:
+def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
     """Whether the obstacle ahead is one block high with room above it."""
     half = float(_HALF[mob.kind])
     height = float(_HEIGHT[mob.kind])
@@ -116,7 +116,7 @@ def _can_jump_over(blocks: NDArray[np.uint8], mob: np.void) -> bool:
 
 
 @kernel()
-def _walk(blocks: NDArray[np.uint8], mob: np.void, speed: float) -> float:
+def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
     """Moves a mob for one tick; returns the damage of a landing.
 
     A walking mob's input is its speed and so is its acceleration, hence the square.
@@ -194,7 +194,7 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
 
 @kernel()
 def _tick_mob(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     mobs: NDArray[np.void],
     row: int,
     player: np.void,
@@ -223,7 +223,7 @@ def _tick_mob(
 
 @kernel()
 def tick_mobs(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     mobs: NDArray[np.void],
     count: int,
     players: NDArray[np.void],

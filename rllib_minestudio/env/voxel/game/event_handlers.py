@@ -17,8 +17,8 @@ from rllib_minestudio.env.voxel.entities.events import (
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import drop_loot
-from rllib_minestudio.env.voxel.items.items import FOOD, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.items.tools import counts_as_use, is_right_tool
+from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.items.tools import counts_as_use, is_right_tool, mining_wear
 from rllib_minestudio.env.voxel.player.effects import feed, give_effect
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
 
@@ -85,7 +85,7 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
     if held is not None and held.mining_wear:
         if counts_as_use(held, block):
             state.statistics.add("use_item", held.name)
-        wear(state, held.mining_wear)
+        wear(state, mining_wear(held, block))
 
 
 def _eat(state: GameState) -> None:
@@ -95,9 +95,22 @@ def _eat(state: GameState) -> None:
         return
     feed(player, food.nutrition, food.saturation)
     for effect in food.effects:
-        give_effect(player, *effect)
+        if effect.chance >= 1.0 or state.random() < effect.chance:
+            give_effect(player, effect.name, effect.amplifier, effect.ticks)
     state.statistics.add("use_item", ITEMS[player.held_item].name)
     player.inventory.take(player.selected)
+    if food.leaves:
+        _keep_rest(state, ITEM_ID[food.leaves])
+
+
+def _keep_rest(state: GameState, item: int) -> None:
+    """What a meal leaves stays in the hand if that is empty, and is dropped if there is no room."""
+    player = state.player
+    if player.held_item == EMPTY:
+        player.inventory.set(player.selected, item, 1)
+    elif player.inventory.add(item, 1):
+        x, y, z = player.position.tolist()
+        state.scatter_item(item, 1, (x, y + 1.3, z), DROP_DELAY)
 
 
 def wear(state: GameState, uses: int) -> None:

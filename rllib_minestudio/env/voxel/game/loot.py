@@ -1,63 +1,82 @@
-"""What a mined block drops: Minecraft Java 1.16's loot tables, without enchantments."""
+"""What a mined block drops: Minecraft Java 1.16.5's loot tables, without enchantments.
+
+A block drops `Block.drop`, or what its table in `data/block_loot.json` gives. Where a table asks
+for the state of a block, it is taken in its default state, and a bed or a tall plant as a whole,
+because here it is one block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.entities.drops import DROP_DELAY
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, Item
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS
 
 
-class Pool(NamedTuple):
-    """A part of a loot table that is rolled for by itself.
+class Entry(NamedTuple):
+    """One of the things that a pool may yield.
 
     Attributes:
         item: What drops.
-        chance: How likely it is to.
-        low: Least quantity.
-        high: Largest quantity, all from the least on being equally likely.
-        otherwise: One of this drops instead; None for nothing.
+        tool: "shears" or "not shears" if it depends on the tool; empty if it does not.
+        chance: How likely it is, for that tool.
+        count: Least and largest quantity; all from the one to the other are equally likely.
+        trials: How often one more is tried for.
+        success: How likely each trial is to succeed.
+        at_least: What a smaller quantity is raised to.
     """
 
     item: str
+    tool: str = ""
     chance: float = 1.0
-    low: int = 1
-    high: int = 1
-    otherwise: str | None = None
+    count: tuple[int, int] = (1, 1)
+    trials: int = 0
+    success: float = 0.0
+    at_least: int = 0
 
 
-_STICKS = Pool("stick", 0.02, 1, 2)
+Pool = tuple[Entry, ...]
+"""The first of its entries whose tool and chance are met is what it yields."""
+
+
+def _entry(fields: dict[str, Any]) -> Entry:
+    return Entry(**{**fields, "count": tuple(fields.get("count", (1, 1)))})
+
+
 TABLES: dict[str, tuple[Pool, ...]] = {
-    "oak_leaves": (Pool("oak_sapling", 0.05), _STICKS, Pool("apple", 0.005)),
-    "birch_leaves": (Pool("birch_sapling", 0.05), _STICKS),
-    "gravel": (Pool("flint", 0.1, otherwise="gravel"),),
-    "snow_block": (Pool("snowball", low=4, high=4),),
+    name: tuple(tuple(map(_entry, pool)) for pool in pools)
+    for name, pools in read_json("block_loot.json").items()
 }
-"""Tables of the blocks that do not simply drop one of `Block.drop`."""
-_SHEARED = "leaves"
-"""Last word of the names of blocks that shears take whole."""
+"""Pools of the blocks that do not simply drop one of `Block.drop`; each is rolled for by itself."""
+
+
+def _quantity(state: GameState, entry: Entry) -> int:
+    low, high = entry.count
+    quantity = low if low == high else state.random_between(low, high)
+    quantity += sum(state.random() < entry.success for _ in range(entry.trials))
+    return max(quantity, entry.at_least)
 
 
 def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str, int]]:
-    name = BLOCKS[block].name
-    if tool is not None and tool.tool == SHEARS and name.endswith(_SHEARED):
-        yield name, 1
-        return
-    for pool in TABLES.get(name, ()):
-        if pool.chance >= 1.0 or state.random() < pool.chance:
-            steady = pool.low == pool.high
-            yield pool.item, pool.low if steady else state.random_between(pool.low, pool.high)
-        elif pool.otherwise is not None:
-            yield pool.otherwise, 1
+    """What block id `block` drops this time: names of items, and how many of each."""
     if (drop := BLOCKS[block].drop) is not None:
         yield drop, 1
+        return
+    unfit = "not shears" if tool is not None and tool.tool == SHEARS else "shears"
+    for pool in TABLES.get(BLOCKS[block].name, ()):
+        for entry in pool:
+            if entry.tool != unfit and (entry.chance >= 1.0 or state.random() < entry.chance):
+                yield entry.item, _quantity(state, entry)
+                break
 
 
 def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]) -> None:
     """Drops what block id `block` at `cell` yields to `tool` (None: the hand, or no one)."""
     x, y, z = cell
     for name, quantity in _roll(state, block, tool):
-        state.scatter_item(ITEM_ID[name], quantity, (x + 0.5, y + 0.25, z + 0.5), DROP_DELAY)
+        if quantity:
+            state.scatter_item(ITEM_ID[name], quantity, (x + 0.5, y + 0.25, z + 0.5), DROP_DELAY)

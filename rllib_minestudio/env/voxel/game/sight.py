@@ -56,7 +56,7 @@ class VisibleBlocks(NamedTuple):
 
 @kernel()
 def _cast_grid(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     mobs: NDArray[np.void],
     count: int,
     eye: NDArray[np.float64],

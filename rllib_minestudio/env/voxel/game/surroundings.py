@@ -95,13 +95,13 @@ def _lets_light_pass(block: int) -> bool:
 
 
 @kernel()
-def sky_light(blocks: NDArray[np.uint8], top: NDArray[np.uint8], x: int, y: int, z: int) -> int:
+def sky_light(blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, y: int, z: int) -> int:
     """Light of the sky at a block by day, 0 to 15.
 
     It is 15 under the open sky, and one less for each block on the shortest way from there.
 
     Args:
-        blocks: The world's block ids, uint8 [2**23].
+        blocks: The world's block ids, uint16 [2**23].
         top: The world's column tops, uint8 [2**16].
         x: Column.
         y: Layer.

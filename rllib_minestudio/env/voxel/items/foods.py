@@ -1,18 +1,26 @@
-"""What can be eaten and what it gives, after Minecraft Java 1.16."""
+"""What can be eaten and what it gives; the facts are in `data/foods.csv`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-_EATING_TICKS, _QUICK_EATING_TICKS = 32, 16
+from rllib_minestudio.env.voxel.data import read_csv
 
 
 class FoodEffect(NamedTuple):
-    """A status effect that eating gives: its name, its level minus one, and its length in ticks."""
+    """A status effect that eating gives.
+
+    Attributes:
+        name: Which effect.
+        amplifier: Its level minus one.
+        ticks: How long it lasts.
+        chance: How likely it is.
+    """
 
     name: str
     amplifier: int
     ticks: int
+    chance: float = 1.0
 
 
 class Food(NamedTuple):
@@ -23,43 +31,33 @@ class Food(NamedTuple):
         saturation: Points of saturation, which never exceeds the food level.
         ticks: How long the use key is held for it.
         when_full: Whether one can eat it with a full food level.
+        leaves: Name of the item that is left of it; empty for none.
         effects: What else it does.
     """
 
     nutrition: int
     saturation: float
-    ticks: int = _EATING_TICKS
+    ticks: int
     when_full: bool = False
+    leaves: str = ""
     effects: tuple[FoodEffect, ...] = ()
 
 
+def _effect(text: str) -> FoodEffect:
+    """Reads "poison 0 100 0.6": name, amplifier, ticks and, if it is not sure, the chance."""
+    name, amplifier, ticks, *chance = text.split()
+    return FoodEffect(name, int(amplifier), int(ticks), *map(float, chance))
+
+
 FOODS: dict[str, Food] = {
-    "apple": Food(4, 2.4),
-    "beef": Food(3, 1.8),
-    "bread": Food(5, 6.0),
-    "carrot": Food(3, 3.6),
-    "cooked_beef": Food(8, 12.8),
-    "cooked_mutton": Food(6, 9.6),
-    "cooked_porkchop": Food(8, 12.8),
-    "dried_kelp": Food(1, 0.6, _QUICK_EATING_TICKS),
-    "enchanted_golden_apple": Food(
-        4,
-        9.6,
-        when_full=True,
-        effects=(
-            FoodEffect("regeneration", 1, 400),
-            FoodEffect("resistance", 0, 6000),
-            FoodEffect("fire_resistance", 0, 6000),
-            FoodEffect("absorption", 3, 2400),
-        ),
-    ),
-    "golden_apple": Food(
-        4,
-        9.6,
-        when_full=True,
-        effects=(FoodEffect("regeneration", 1, 100), FoodEffect("absorption", 0, 2400)),
-    ),
-    "mutton": Food(2, 1.2),
-    "porkchop": Food(3, 1.8),
+    row["item"]: Food(
+        nutrition=int(row["nutrition"]),
+        saturation=float(row["saturation"]),
+        ticks=int(row["ticks"]),
+        when_full=row["when_full"] == "yes",
+        leaves=row["leaves"],
+        effects=tuple(_effect(text) for text in filter(None, row["effects"].split(";"))),
+    )
+    for row in read_csv("foods.csv")
 }
 """Food by the name of its item (minecraft.wiki/w/Food)."""

@@ -114,7 +114,7 @@ def _accelerate(player: np.void, ahead: float, left: float) -> None:
 
 
 @kernel()
-def _is_above_ground(blocks: NDArray[np.uint8], player: np.void, height: float) -> bool:
+def _is_above_ground(blocks: NDArray[np.uint16], player: np.void, height: float) -> bool:
     """Whether there is ground less than a step below where the player left it (1.16.2 on)."""
     if player.on_ground:
         return True
@@ -134,7 +134,7 @@ def _shorten(distance: float) -> float:
 
 @kernel()
 def _stay_on_edge(
-    blocks: NDArray[np.uint8], player: np.void, height: float, dx: float, dz: float
+    blocks: NDArray[np.uint16], player: np.void, height: float, dx: float, dz: float
 ) -> tuple[float, float]:
     """Shortens a sneaking step in steps of 0.05 until there is ground under it."""
     x = player.position[0]
@@ -166,7 +166,7 @@ def _record_step(player: np.void, dx: float, dz: float) -> None:
 
 
 @kernel()
-def _update_pose(blocks: NDArray[np.uint8], player: np.void, keys: int) -> None:
+def _update_pose(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None:
     """The pose for the next tick: low while the key is held or there is no room to stand up."""
     position = player.position
     cramped = player.sneaking and not physics.is_free(
@@ -176,7 +176,7 @@ def _update_pose(blocks: NDArray[np.uint8], player: np.void, keys: int) -> None:
 
 
 @kernel()
-def move_player(blocks: NDArray[np.uint8], player: np.void, keys: int) -> float:
+def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float:
     """Moves the player for one tick.
 
     Args:

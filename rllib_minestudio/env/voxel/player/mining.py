@@ -42,11 +42,11 @@ def _break(
 
 
 @kernel()
-def _rate(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> tuple[int, float]:
+def _rate(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> tuple[int, float]:
     """Id of the target block, and the share of it that a tick mines (a float32)."""
     block = int(blocks[block_index(target.x, target.y, target.z)])
-    if HARDNESS[block] < 0.0:
-        return block, np.float32(0.0)
+    if HARDNESS[block] <= 0.0:  # unbreakable, or broken by a touch
+        return block, np.float32(0.0 if HARDNESS[block] < 0.0 else 1.0)
     speed = player.mining_speed[block]
     if not player.on_ground:
         speed /= _FLYING_PENALTY
@@ -55,7 +55,7 @@ def _rate(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> tuple[
 
 @kernel()
 def start_mining(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     player: np.void,
     target: np.void,
     events: NDArray[np.void],
@@ -75,7 +75,7 @@ def start_mining(
 
 @kernel()
 def hold_attack(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     player: np.void,
     target: np.void,
     events: NDArray[np.void],

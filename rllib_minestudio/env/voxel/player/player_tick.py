@@ -41,7 +41,7 @@ def _count_down(player: np.void) -> None:
 
 @kernel()
 def tick_player(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     players: NDArray[np.void],
     mobs: NDArray[np.void],
     mob_count: int,

@@ -65,7 +65,7 @@ def _crossings(offset: float, slope: float) -> tuple[float, float]:
 
 @kernel()
 def cast_block(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     origin: tuple[float, float, float],
     direction: tuple[float, float, float],
     reach: float,
@@ -154,7 +154,7 @@ def cast_mob(
 
 @kernel()
 def find_target(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     player: np.void,
     mobs: NDArray[np.void],
     count: int,

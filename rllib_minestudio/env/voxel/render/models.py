@@ -6,13 +6,12 @@ follow the proportions of Minecraft's models. `build_models` turns them into blo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.render.block_textures import block_pictures
 from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
 from rllib_minestudio.env.voxel.render.mob_textures import paint_mob_face
 from rllib_minestudio.env.voxel.render.texels import (
@@ -114,23 +113,37 @@ class Models:
     block: NDArray[np.int32]
 
 
-@dataclass
 class _Builder:
-    boxes: list[list[float]] = field(default_factory=list)
-    textures: list[list[int]] = field(default_factory=list)
-    first_box: list[int] = field(default_factory=lambda: [0])
-    pages: list[Texture] = field(default_factory=list)
+    """Collects models; its atlas begins with that of the blocks."""
 
-    def add_box(self, box: Box, faces: Sequence[Texture]) -> None:
+    def __init__(self, block_atlas: Texture) -> None:
+        self.boxes: list[list[float]] = []
+        self.textures: list[Sequence[int]] = []
+        self.first_box = [0]
+        self.pages = [block_atlas]
+        self._words = len(block_atlas)
+
+    def add_page(self, page: Texture) -> int:
+        """Adds a texture and returns where it starts."""
+        self.pages.append(page)
+        self._words += len(page)
+        return self._words - len(page)
+
+    def add_box(self, box: Box, faces: Sequence[int]) -> None:
+        """Adds a box, whose six textures start at `faces`."""
         pivot_y, pivot_z = box.high[1], (box.low[2] + box.high[2]) / 2
         lengths = [value * PIXEL for value in (*box.low, *box.high)]
         self.boxes.append([*lengths, box.swing, pivot_y * PIXEL, pivot_z * PIXEL])
-        self.textures.append([(len(self.pages) + face) * TEXTURE_WORDS for face in range(FACES)])
-        self.pages.extend(faces)
+        self.textures.append(faces)
 
     def end_model(self) -> int:
         self.first_box.append(len(self.boxes))
         return len(self.first_box) - 2
+
+
+def _block_faces(block: int) -> list[int]:
+    """Where the textures of a block start in the blocks' atlas."""
+    return [(block * FACES + face) * TEXTURE_WORDS for face in range(FACES)]
 
 
 def _mob_shade(face: int) -> float:
@@ -138,25 +151,12 @@ def _mob_shade(face: int) -> float:
     return 0.45 + 0.55 * FACE_SHADE[face]
 
 
-def _block_faces(name: str) -> list[Texture]:
-    pictures = block_pictures(name)
-    return [texture(pictures[face], FACE_SHADE[face]) for face in range(FACES)]
-
-
-def _item_faces(name: str, is_block: bool) -> tuple[Box, list[Texture]]:
-    if is_block:
-        return BLOCK_ITEM, _block_faces(name)
-    hidden = np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32)
-    faces = [hidden] * FACES
-    faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite_texture(item_sprite(name))
-    return FLAT_ITEM, faces
-
-
 def build_models(
     mobs: Sequence[str],
     items: Mapping[int, str],
     block_items: int,
-    falling: Mapping[int, str] | None = None,
+    block_atlas: Texture,
+    falling: Collection[int] = (),
 ) -> Models:
     """Build every model the renderer may need.
 
@@ -164,27 +164,33 @@ def build_models(
         mobs: Names of mobs in the order of their kinds.
         items: Name of each item by id.
         block_items: Items with ids below this are blocks and are shown as small cubes.
-        falling: Name of each block that falls, by id; none by default.
+        block_atlas: `block_textures.build_block_atlas` of all blocks.
+        falling: Ids of the blocks that fall.
     """
-    builder = _Builder()
+    builder = _Builder(block_atlas)
     mob = np.zeros(len(mobs), np.int32)
     for kind, name in enumerate(mobs):
         for box in MOB_MODELS.get(name, UNKNOWN_MOB):
             faces = [
-                texture(paint_mob_face(name, box.part, face), _mob_shade(face))
+                builder.add_page(texture(paint_mob_face(name, box.part, face), _mob_shade(face)))
                 for face in range(FACES)
             ]
             builder.add_box(box, faces)
         mob[kind] = builder.end_model()
     item = np.zeros(max(items, default=0) + 1, np.int32)
+    hidden = builder.add_page(np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32))
     for identity, name in items.items():
-        box, faces = _item_faces(name, identity < block_items)
-        builder.add_box(box, faces)
+        if identity < block_items:
+            builder.add_box(BLOCK_ITEM, _block_faces(identity))
+        else:
+            faces = [hidden] * FACES
+            sprite = builder.add_page(sprite_texture(item_sprite(name)))
+            faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite
+            builder.add_box(FLAT_ITEM, faces)
         item[identity] = builder.end_model()
-    falling = falling or {}
     block = np.zeros(max(falling, default=0) + 1, np.int32)
-    for identity, name in falling.items():
-        builder.add_box(FULL_BLOCK, _block_faces(name))
+    for identity in falling:
+        builder.add_box(FULL_BLOCK, _block_faces(identity))
         block[identity] = builder.end_model()
     return Models(
         boxes=np.array(builder.boxes, np.float32),

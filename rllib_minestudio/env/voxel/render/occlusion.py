@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int32, uint32
 
-from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
+from rllib_minestudio.env.voxel.render.camera import BlockIds, Floats, Ints, render_kernel
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BESIDE,
     BEYOND,
@@ -59,7 +59,7 @@ def _find_neighbours(s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def occlude(blocks: Bytes, s: Floats, n: Ints) -> None:
+def occlude(blocks: BlockIds, s: Floats, n: Ints) -> None:
     """Write how open the air before each hit is, 1 where no block is near."""
     nearest = REACH
     for i in range(LANES):

@@ -63,8 +63,9 @@ def _block_atlas() -> Texture:
 @lru_cache(maxsize=1)
 def _models() -> Models:
     names = {identity: item.name for identity, item in ITEMS.items()}
-    falling = {identity: block.name for identity, block in enumerate(BLOCKS) if block.falls}
-    return build_models([kind.name for kind in MOB_KINDS], names, FIRST_PLAIN_ITEM, falling)
+    falling = [identity for identity, block in enumerate(BLOCKS) if block.falls]
+    mobs = [kind.name for kind in MOB_KINDS]
+    return build_models(mobs, names, FIRST_PLAIN_ITEM, _block_atlas(), falling)
 
 
 def _problems(

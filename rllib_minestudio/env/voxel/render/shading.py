@@ -16,6 +16,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     MIP_DEPTH,
     VIEW,
     ZENITH,
+    BlockIds,
     Bytes,
     Floats,
     Ints,
@@ -125,7 +126,7 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 
 
 @render_kernel
-def find_fronts(camera: Floats, blocks: Bytes, s: Floats, n: Ints) -> None:
+def find_fronts(camera: Floats, blocks: BlockIds, s: Floats, n: Ints) -> None:
     """Find the cell before each face, which is where its light comes from.
 
     A ray that passes within the nudge of an edge may enter the block behind the edge by a face
@@ -155,7 +156,7 @@ def _mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: Bytes, s: Floats, n: Ints) -> None:
+def choose_texels(camera: Floats, blocks: BlockIds, s: Floats, n: Ints) -> None:
     """Find the texel of each hit, and the column of the cell before it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):

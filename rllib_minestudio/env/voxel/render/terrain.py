@@ -30,6 +30,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     STEP_Y,
     UP,
     VIEW,
+    BlockIds,
     Bytes,
     Floats,
     Ints,
@@ -200,7 +201,7 @@ def _store(
 
 @render_kernel
 def render_terrain(
-    blocks: Bytes,
+    blocks: BlockIds,
     box: NDArray[np.uint16],
     top: Bytes,
     ceiling: int,
@@ -218,7 +219,7 @@ def render_terrain(
     """Draw blocks and sky.
 
     Args:
-        blocks: uint8 (2**23,), the world's block ids.
+        blocks: uint16 (2**23,), the world's block ids.
         box: uint16 (2**23,), the world's box field.
         top: uint8 (65536,), highest block of each column.
         ceiling: No block is at or above this height.

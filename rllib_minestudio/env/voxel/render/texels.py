@@ -52,7 +52,7 @@ def pack(picture: NDArray[np.floating]) -> NDArray[np.uint32]:
 
 
 def texture(picture: Picture, shade: float = 1.0) -> Texture:
-    """A picture as a mip-mapped texture, each level the mean of 2 x 2 texels of the one before.
+    """A picture as a mip-mapped texture.
 
     Args:
         picture: (16, 16, 3).
@@ -61,13 +61,27 @@ def texture(picture: Picture, shade: float = 1.0) -> Texture:
     Returns:
         uint32 (TEXTURE_WORDS,).
     """
-    words = np.zeros(TEXTURE_WORDS, np.uint32)
-    level = picture * shade
+    return textures(picture[None], np.array([shade]))[0]
+
+
+def textures(pictures: NDArray[np.float64], shades: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Pictures as mip-mapped textures, each level the mean of 2 x 2 texels of the one before.
+
+    Args:
+        pictures: (n, 16, 16, 3).
+        shades: Factor on the colours of each, (n,).
+
+    Returns:
+        uint32 (n, TEXTURE_WORDS).
+    """
+    count = len(pictures)
+    words = np.zeros((count, TEXTURE_WORDS), np.uint32)
+    level = pictures * shades[:, None, None, None]
     for offset in MIP_OFFSET:
-        size = len(level)
-        words[offset : offset + size * size] = pack(level).ravel()
+        size = level.shape[1]
+        words[:, offset : offset + size * size] = pack(level).reshape(count, -1)
         if size > 1:
-            level = level.reshape(size // 2, 2, size // 2, 2, 3).mean((1, 3))
+            level = level.reshape(count, size // 2, 2, size // 2, 2, 3).mean((2, 4))
     return words
 
 

@@ -1,18 +1,38 @@
-"""Block types of the embedded engine: one table, plus arrays by block id for the kernels.
+"""Block types of the embedded engine, and arrays by block id for the kernels.
 
-Hardness, tools and drops follow Minecraft Java 1.16. Every block but air is an opaque full cube.
+The facts are in `data/blocks.csv`. In the world every block but air is an opaque full cube: what
+is not one in Minecraft stands in for it (`Block.shape`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
+
+from rllib_minestudio.env.voxel.data import read_csv
 
 UNBREAKABLE = -1.0
 """Hardness of a block that no tool can mine."""
 
 PICKAXE, SHOVEL, AXE, SWORD, HOE, SHEARS = "pickaxe", "shovel", "axe", "sword", "hoe", "shears"
+
+LARGEST_KIND = 1023
+"""Block ids are 16 bits wide: these ten tell kinds apart, those above have room for states."""
+
+
+class Shape(Enum):
+    """How a block looks in Minecraft, next to the full cube that it is here."""
+
+    NONE = "none"
+    """Air."""
+    CUBE = "cube"
+    """A full cube there as well."""
+    STAND_IN = "stand-in"
+    """Something else: the cube stands in for it."""
+    REFUSED = "refused"
+    """A fluid, fire, portal or technical block; a cube would be wrong, so none can be put."""
 
 
 @dataclass(frozen=True)
@@ -21,50 +41,46 @@ class Block:
 
     Attributes:
         name: Minecraft's identifier without the namespace.
-        hardness: Minecraft's hardness; `UNBREAKABLE` for bedrock.
+        material: What it is made of, such as "stone", "wood" or "plant".
+        hardness: Minecraft's hardness; `UNBREAKABLE` for bedrock and the like.
         tool: Class of tool that mines it faster, or None.
         harvest_tier: Lowest tier of that tool that yields drops (0 = bare hands do, 1 wood,
             2 stone, 3 iron, 4 diamond).
-        drop: Name of the item that mining yields; None where `loot` has a table for it.
+        drop: Name of the one item that mining yields; None for nothing, or where `loot` has a
+            table for it.
         falls: Whether it falls when nothing is below it.
+        shape: How it looks in Minecraft.
     """
 
     name: str
-    hardness: float = 0.0
-    tool: str | None = None
-    harvest_tier: int = 0
-    drop: str | None = None
-    falls: bool = False
+    material: str
+    hardness: float
+    tool: str | None
+    harvest_tier: int
+    drop: str | None
+    falls: bool
+    shape: Shape
 
 
-BLOCKS: tuple[Block, ...] = (
-    Block("air"),
-    Block("stone", 1.5, PICKAXE, 1, "cobblestone"),
-    Block("grass_block", 0.6, SHOVEL, 0, "dirt"),
-    Block("dirt", 0.5, SHOVEL, 0, "dirt"),
-    Block("cobblestone", 2.0, PICKAXE, 1, "cobblestone"),
-    Block("oak_planks", 2.0, AXE, 0, "oak_planks"),
-    Block("bedrock", UNBREAKABLE),
-    Block("sand", 0.5, SHOVEL, 0, "sand", falls=True),
-    Block("gravel", 0.6, SHOVEL, falls=True),
-    Block("coal_ore", 3.0, PICKAXE, 1, "coal"),
-    Block("iron_ore", 3.0, PICKAXE, 2, "iron_ore"),
-    Block("diamond_ore", 3.0, PICKAXE, 3, "diamond"),
-    Block("oak_log", 2.0, AXE, 0, "oak_log"),
-    Block("oak_leaves", 0.2, HOE),
-    Block("birch_log", 2.0, AXE, 0, "birch_log"),
-    Block("birch_leaves", 0.2, HOE),
-    Block("sandstone", 0.8, PICKAXE, 1, "sandstone"),
-    Block("cactus", 0.4, None, 0, "cactus"),
-    Block("white_wool", 0.8, None, 0, "white_wool"),
-    Block("bricks", 2.0, PICKAXE, 1, "bricks"),
-    Block("obsidian", 50.0, PICKAXE, 4, "obsidian"),
-    Block("crafting_table", 2.5, AXE, 0, "crafting_table"),
-    Block("furnace", 3.5, PICKAXE, 1, "furnace"),
-    Block("snow_block", 0.2, SHOVEL, 1),
-    Block("hay_block", 0.5, HOE, 0, "hay_block"),
-)
-"""All block types; a block's id is its index here, and air is 0."""
+BY_TABLE = "table"
+"""Written for the drop of a block that `block_loot.json` has a table for."""
+
+
+def _block(row: dict[str, str]) -> Block:
+    return Block(
+        name=row["block"],
+        material=row["material"],
+        hardness=float(row["hardness"]),
+        tool=row["tool"] or None,
+        harvest_tier=int(row["tier"]),
+        drop=None if row["drop"] in ("", BY_TABLE) else row["drop"],
+        falls=row["falls"] == "yes",
+        shape=Shape(row["shape"]),
+    )
+
+
+BLOCKS: tuple[Block, ...] = tuple(map(_block, read_csv("blocks.csv")))
+"""All block types of Minecraft Java 1.16.5; a block's id is its index here, and air is 0."""
 
 BLOCK_ID: dict[str, int] = {block.name: index for index, block in enumerate(BLOCKS)}
 """Block id by name."""

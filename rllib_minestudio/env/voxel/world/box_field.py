@@ -48,7 +48,7 @@ _SCRATCH = 192
 
 @kernel()
 def build(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -63,7 +63,7 @@ def build(
     Reads the blocks within `REACH` columns of them and nothing else, whatever the fields held.
 
     Args:
-        blocks: The window's block ids, uint8 [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         layer_radius: Overwritten in these columns, uint8 [2**23].
         box: Overwritten in these columns, uint16 [2**23].
         x0: First column.
@@ -93,7 +93,7 @@ def build(
 
 @kernel()
 def refresh(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
     x0: int,
@@ -109,7 +109,7 @@ def refresh(
     change does not reach any more stand for all blocks beyond them.
 
     Args:
-        blocks: The window's block ids, uint8 [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         layer_radius: uint8 [2**23].
         box: uint16 [2**23].
         x0: First column.
@@ -154,7 +154,7 @@ def _surround(
 
 @kernel()
 def _spread(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     distances: NDArray[np.uint8],
     x0: int,
     x1: int,

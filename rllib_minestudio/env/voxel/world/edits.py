@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numba import int64, uint8, uint32
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from rllib_minestudio.env.voxel.world.addressing import (
 from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
 _BITS = 8
+_Id = TypeVar("_Id", np.uint8, np.uint16)
 
 
 class EditMemory:
@@ -40,9 +43,9 @@ class EditMemory:
         """Forgets everything."""
         self.bits.fill(0)
         self.count = 0
-        self._left: dict[tuple[int, int], tuple[NDArray[np.intp], NDArray[np.uint8]]] = {}
+        self._left: dict[tuple[int, int], tuple[NDArray[np.intp], NDArray[np.uint16]]] = {}
 
-    def leave(self, chunk: tuple[int, int], blocks: NDArray[np.uint8]) -> None:
+    def leave(self, chunk: tuple[int, int], blocks: NDArray[np.uint16]) -> None:
         """Remembers the changed blocks of a chunk that is about to be overwritten."""
         bits = _columns(self.bits, chunk)
         if not bits.any():
@@ -53,7 +56,7 @@ class EditMemory:
         bits[...] = 0
 
     def enter(
-        self, chunk: tuple[int, int], blocks: NDArray[np.uint8], top: NDArray[np.uint8]
+        self, chunk: tuple[int, int], blocks: NDArray[np.uint16], top: NDArray[np.uint8]
     ) -> tuple[int, int] | None:
         """Repeats the remembered changes in a chunk just generated, and corrects its tops.
 
@@ -76,7 +79,7 @@ class EditMemory:
         return int(y.min()), int(y.max())
 
 
-def _columns(flat: NDArray[np.uint8], chunk: tuple[int, int]) -> NDArray[np.uint8]:
+def _columns(flat: NDArray[_Id], chunk: tuple[int, int]) -> NDArray[_Id]:
     """A chunk's part of one of the window's arrays, as a view [16, 16, entries per column]."""
     x, z = (place * CHUNK % WINDOW for place in chunk)
     return flat.reshape(WINDOW, WINDOW, -1)[x : x + CHUNK, z : z + CHUNK]
@@ -84,7 +87,7 @@ def _columns(flat: NDArray[np.uint8], chunk: tuple[int, int]) -> NDArray[np.uint
 
 @kernel()
 def fill_columns(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
     bits: NDArray[np.uint8],
     x0: int,
@@ -99,7 +102,7 @@ def fill_columns(
     """Puts a block into [x0, x1) x [y0, y1) x [z0, z1), whose layers are within the height.
 
     Args:
-        blocks: The window's block ids, uint8 [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         bits: `EditMemory.bits`.
         x0: First column.
@@ -143,7 +146,7 @@ def fill_columns(
 
 @kernel()
 def _fill_column(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     bits: NDArray[np.uint8],
     x: int,
     z: int,
@@ -169,7 +172,9 @@ def _fill_column(
 
 
 @kernel()
-def _update_top(blocks: NDArray[np.uint8], top: NDArray[np.uint8], x: int, z: int, y1: int) -> None:
+def _update_top(
+    blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int, y1: int
+) -> None:
     """Corrects a column's top after changes below layer y1."""
     y = max(int64(top[column_index(x, z)]), y1 - 1)
     while y > 0 and blocks[block_index(x, y, z)] == AIR:
@@ -178,7 +183,7 @@ def _update_top(blocks: NDArray[np.uint8], top: NDArray[np.uint8], x: int, z: in
 
 
 @kernel()
-def _is_loose(blocks: NDArray[np.uint8], x: int, y: int, z: int) -> bool:
+def _is_loose(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
     """Whether a block falls and has nothing to rest on."""
     here = block_index(x, y, z)
     return FALLS[blocks[here]] and (y == 0 or blocks[here - 1] == AIR)

@@ -53,7 +53,7 @@ class Land:
     """The chunks in the window.
 
     Attributes:
-        blocks: Block ids, uint8 [256 * 256 * 128]; see `addressing`.
+        blocks: Block ids, uint16 [256 * 256 * 128]; see `addressing`.
         layer_radius: Horizontal Chebyshev distance to the nearest block in the same layer, at
             most 15; 0 in a block. uint8, indexed as `blocks`.
         box: The box field, uint16, indexed as `blocks`. 0 in a block, otherwise bits 0-4 hold the
@@ -66,7 +66,7 @@ class Land:
 
     def __init__(self) -> None:
         """Makes the land of seed 0, without chunks."""
-        self.blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
+        self.blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.top = np.zeros(WINDOW * WINDOW, np.uint8)

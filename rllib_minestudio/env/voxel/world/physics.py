@@ -49,7 +49,7 @@ _EDGE = 1e-7
 
 
 @kernel(inline="always")
-def is_solid(blocks: NDArray[np.uint8], x: int, y: int, z: int) -> bool:
+def is_solid(blocks: NDArray[np.uint16], x: int, y: int, z: int) -> bool:
     """Whether there is a block at (x, y, z); there is none above or below the world."""
     inside = uint32(y) < uint32(HEIGHT)
     return inside and blocks[uint32(narrow_block_index(x, y, z))] != 0
@@ -68,7 +68,7 @@ def random(state: NDArray[np.uint64]) -> float:
 
 @kernel()
 def _plane_is_solid(
-    blocks: NDArray[np.uint8], axis: int, at: int, a0: int, a1: int, b0: int, b1: int
+    blocks: NDArray[np.uint16], axis: int, at: int, a0: int, a1: int, b0: int, b1: int
 ) -> bool:
     """Whether a plane of cells across `axis` holds a block; the other axes keep x, y, z order."""
     for a in range(a0, a1 + 1):
@@ -86,7 +86,7 @@ def _plane_is_solid(
 
 @kernel()
 def _clip_axis(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     axis: int,
     low: float,
     high: float,
@@ -119,7 +119,7 @@ def _clip_axis(
 
 @kernel()
 def clip_motion(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     x: float,
     y: float,
     z: float,
@@ -134,7 +134,7 @@ def clip_motion(
     Vertical first, then the larger of the horizontal components, as Minecraft 1.16.
 
     Args:
-        blocks: The window's block ids, uint8 [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         x: Position of the feet.
         y: Position of the feet.
         z: Position of the feet.
@@ -162,7 +162,7 @@ def clip_motion(
 
 @kernel()
 def _step_up(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     x: float,
     y: float,
     z: float,
@@ -195,7 +195,7 @@ def _step_up(
 
 @kernel()
 def is_free(
-    blocks: NDArray[np.uint8], x: float, y: float, z: float, half: float, height: float
+    blocks: NDArray[np.uint16], x: float, y: float, z: float, half: float, height: float
 ) -> bool:
     """Whether a box with its feet at (x, y, z) touches no block."""
     y0 = int64(np.floor(y + _EDGE))
@@ -216,7 +216,7 @@ def is_free(
 
 @kernel()
 def move(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     body: np.void,
     half: float,
     height: float,

@@ -124,12 +124,12 @@ def find_biome(biome: int, x: int, z: int, seed: int, out: NDArray[np.int64]) ->
 
 @kernel()
 def generate_chunk(
-    blocks: NDArray[np.uint8], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
+    blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
 ) -> tuple[int, int]:
     """Writes the 16 x 16 columns of a chunk, in all layers.
 
     Args:
-        blocks: The window's block ids, uint8 [2**23].
+        blocks: The window's block ids, uint16 [2**23].
         top: The window's column tops, uint8 [2**16].
         chunk_x: Chunk coordinate: column x // 16.
         chunk_z: Chunk coordinate: column z // 16.
@@ -160,7 +160,7 @@ def generate_chunk(
 
 
 @kernel()
-def _fill_column(column: NDArray[np.uint8], x: int, z: int, height: int, seed: int) -> None:
+def _fill_column(column: NDArray[np.uint16], x: int, z: int, height: int, seed: int) -> None:
     sandy = biome_at(x, z, seed) == DESERT
     column[0] = b.BEDROCK
     column[1 : height - _SOIL_DEPTH] = b.STONE
@@ -181,7 +181,7 @@ def _fill_column(column: NDArray[np.uint8], x: int, z: int, height: int, seed: i
 
 @kernel()
 def _grow_plant(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
     chunk_x: int,
     chunk_z: int,
@@ -219,7 +219,7 @@ def _grow_plant(
 
 @kernel()
 def _grow_tree_column(
-    blocks: NDArray[np.uint8],
+    blocks: NDArray[np.uint16],
     top: NDArray[np.uint8],
     i: int,
     k: int,
