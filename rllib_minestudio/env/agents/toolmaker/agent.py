@@ -108,7 +108,7 @@ class Toolmaker:
         body = self._body
         if self._skill is None:
             self._skill = Career(body, self.goal).pursue()
-        action: EnvAction = {} if body.hand.rests() else dict(next(self._skill, {}))
+        action: EnvAction = {} if body.hand.rests() else dict(next(self._skill))
         action["camera"] = body.move_mouse(action.get("camera", (0.0, 0.0)))
         return action
 

@@ -161,7 +161,7 @@ class Body:
 
     def react(self) -> Skill:
         """Wait until what is seen now is known, and a moment longer."""
-        return (yield from self.wait(self.reaction + 1 + int(self.random.integers(3))))
+        return (yield from self.wait(self.reaction + 2 + int(self.random.integers(3))))
 
     def look_at(self, point: Point, tolerance: float = 1.5, patience: int = 60) -> Skill:
         """Turn until the crosshair is within `tolerance` degrees of `point`."""

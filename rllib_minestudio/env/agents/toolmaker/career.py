@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 
+from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
 from rllib_minestudio.env.agents.toolmaker.crafting import craft, most_sets
 from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, gather, stroll
@@ -43,17 +44,17 @@ class Career:
         self._failures = 0
 
     def pursue(self) -> Skill:
-        """Do what has to be done to make the goal; the plan is made anew after every step."""
+        """Make the goal, and then another, for ever; the plan is made anew after every step."""
         body = self._body
-        while not body.counts()[self.goal]:
+        while True:
             steps = make_plan(self.goal, body.counts(), self._stations(), self._order)
             done = yield from self._do(steps[0])
             self._failures = 0 if done else self._failures + 1
             if not done:
                 yield from self._leave_screen()
+                yield from body.wait(1)  # time passes, whatever failed
             if self._failures >= 2:  # the place may be at fault
                 yield from stroll(body)
-        return (yield from self._leave_screen())
 
     def _do(self, step: Step) -> Skill:
         body, known = self._body, knowledge()
@@ -62,16 +63,18 @@ class Career:
             yield from self._leave_screen()
             if mined.tools and not (yield from self._have_in_hotbar(mined.tools)):
                 return False
-            return (yield from gather(body, mined, known.members(step.item), step.count))
-        if step.verb == "craft":
-            made = known.crafts[step.item]
-            if not (yield from self._be_at(made.screen)):
+            return (yield from gather(body, mined, known.members(step.item), step.quantity))
+        if step.verb == "smelt":
+            screen = yield from self._open(FURNACE)
+            if screen is None:
                 return False
-            sets = most_sets(made, body.slots, step.count)
-            return sets > 0 and (yield from craft(body, self._screen, step.item, sets))
-        if not (yield from self._be_at(FURNACE)):
+            return (yield from smelt(body, screen, step.item, step.quantity))
+        made = known.crafts[step.item]
+        screen = yield from self._open(made.screen)
+        sets = most_sets(made, body.slots, step.quantity)
+        if screen is None or not sets:
             return False
-        return (yield from smelt(body, self._screen, step.item, step.count))
+        return (yield from craft(body, screen, step.item, sets))
 
     def _stations(self) -> list[str]:
         return [name for name in (CRAFTING_TABLE, FURNACE) if self._near(name) is not None]
@@ -85,25 +88,24 @@ class Career:
             return None
         return nearest
 
-    def _be_at(self, kind: str) -> Skill:
-        """Have the screen of a kind open."""
+    def _open(self, kind: str) -> Generator[EnvAction, None, Screen | None]:
+        """Have the screen of a kind open; None if that fails."""
         body = self._body
         if self._screen is not None and self._screen.kind == kind and body.screen_open:
-            return True
+            return self._screen
         yield from self._leave_screen()
         if kind == INVENTORY:
             opened = yield from toggle_inventory(body)
         else:
-            opened = yield from self._go_and_open(kind)
-        if opened:
-            self._screen = Screen(body, kind)
-        return opened
+            opened = yield from self._go_and_use(kind)
+        self._screen = Screen(body, kind) if opened else None
+        return self._screen
 
     def _leave_screen(self) -> Skill:
         self._screen = None
         return (yield from close_screen(self._body))
 
-    def _go_and_open(self, station: str) -> Skill:
+    def _go_and_use(self, station: str) -> Skill:
         """Walk to a station that is known, or put one down, and open it."""
         body = self._body
         cell = self._near(station)
@@ -125,9 +127,10 @@ class Career:
         if any(stack.name in names for stack in body.slots[:HOTBAR]):
             return True
         slot = next((i for i, stack in enumerate(body.slots) if stack.name in names), None)
-        if slot is None or not (yield from self._be_at(INVENTORY)) or self._screen is None:
+        screen = yield from self._open(INVENTORY)
+        if slot is None or screen is None:
             return False
         empty = (i for i in range(HOTBAR) if not body.slots[i].quantity)
-        yield from self._screen.swap(self._screen.of_inventory(slot), next(empty, HOTBAR - 1))
+        yield from screen.swap(screen.of_inventory(slot), next(empty, HOTBAR - 1))
         yield from self._leave_screen()
         return any(stack.name in names for stack in body.slots[:HOTBAR])

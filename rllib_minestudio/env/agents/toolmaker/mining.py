@@ -9,7 +9,7 @@ from rllib_minestudio.env.agents.toolmaker.hands import TOOLS, hold_one_of, hold
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, middle
 
 STATIONS = ("crafting_table", "furnace")
-"""Blocks that are left alone when they are in the way."""
+_ORE = "_ore"
 
 _AIM_DEGREES = 3.0
 _HOLD_DEGREES = 5.0  # while mining the hand keeps still unless the aim is off by more
@@ -17,6 +17,11 @@ _JITTER = 0.25  # blocks beside a block's middle that one aims at
 _LONGEST = 320  # ticks: a block without its tool, and what is in front of it
 _HAND = ("log", "leaves", "dirt", "planks", "block", "sand", "gravel", "table")
 """Last words of the names of blocks for which a pickaxe is no help."""
+
+
+def is_precious(name: str) -> bool:
+    """Whether a block is left alone where it is only in the way."""
+    return name in STATIONS or name.endswith(_ORE)
 
 
 def tools_for(block: str) -> tuple[str, ...]:
@@ -55,7 +60,7 @@ def mine(body: Body, cell: Cell) -> Skill:
             continue
         hidden_by = body.memory.obstacles(body.eye, aim)
         in_front = body.memory.name_of(hidden_by[0]) if hidden_by else name
-        if in_front in STATIONS and hidden_by[0] != cell:
+        if in_front and hidden_by[0] != cell and is_precious(in_front):
             return False
         yield from _equip(body, in_front or "air")
         yield {"attack": 1}

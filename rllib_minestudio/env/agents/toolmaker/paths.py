@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 
+from rllib_minestudio.env.agents.toolmaker.mining import is_precious
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Memory
 
 DEEPEST_DROP = 3
@@ -21,17 +22,17 @@ _JUMP_COST, _UNSEEN_COST = 1.5, 0.7
 _MOST_NODES = 1200
 _DIGGING_COSTS = {"leaves": 1.5, "dirt": 4.0, "grass_block": 4.0, "sand": 4.0, "gravel": 4.0}
 _WITH_PICKAXE, _SLOWLY = 7.0, 60.0
-_NEEDS_PICKAXE = ("stone", "cobblestone", "iron_ore", "coal_ore", "andesite", "diorite", "granite")
+_NEEDS_PICKAXE = ("stone", "cobblestone", "andesite", "diorite", "granite")
 
 Costs = Callable[[str], float]
 """Price of digging through a block of a name, in blocks of walking; infinite for never."""
 
 
 def digging_costs(has_pickaxe: bool) -> Costs:
-    """Prices for a player with or without a pickaxe; stations are never dug away."""
+    """Prices for a player with or without a pickaxe; stations and ores are never dug away."""
 
     def cost(name: str) -> float:
-        if name in ("crafting_table", "furnace", "bedrock"):
+        if is_precious(name) or name == "bedrock":
             return math.inf
         if name in _NEEDS_PICKAXE:
             return _WITH_PICKAXE if has_pickaxe else math.inf

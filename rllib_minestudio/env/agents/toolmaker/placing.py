@@ -74,11 +74,15 @@ def _has_room(body: Body, cell: Cell) -> bool:
 
 def _is_open(body: Body, cell: Cell, support: Cell, aim: Point) -> bool:
     """Whether a line from the eyes to `aim` comes through `cell` and meets `support` first."""
-    eye = body.eye
-    inside = tuple(a + 0.1 * (b - a) for a, b in zip(aim, middle(support), strict=True))
-    first = body.memory.obstacles(eye, inside)[:1]
-    outside = tuple(a + 0.1 * (b - a) for a, b in zip(aim, middle(cell), strict=True))
-    return first == [support] and not body.memory.obstacles(eye, outside)
+    first = body.memory.obstacles(body.eye, _between(aim, middle(support)))[:1]
+    before = body.memory.obstacles(body.eye, _between(aim, middle(cell)))
+    return first == [support] and not before
+
+
+def _between(start: Point, end: Point) -> Point:
+    """The point a tenth of the way from one to the other."""
+    x, y, z = (a + 0.1 * (b - a) for a, b in zip(start, end, strict=True))
+    return x, y, z
 
 
 def _look_around(body: Body) -> Skill:

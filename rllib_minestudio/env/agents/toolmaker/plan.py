@@ -117,12 +117,12 @@ class Step(NamedTuple):
     Attributes:
         verb: "gather", "craft" or "smelt".
         item: What is to be had afterwards; a group's name for wood.
-        count: How many more of it to gather or smelt, or how many sets to craft.
+        quantity: How many more of it to gather or smelt, or how many sets to craft.
     """
 
     verb: str
     item: str
-    count: int
+    quantity: int
 
 
 class _Planner:
@@ -166,6 +166,10 @@ class _Planner:
             self._use_tool(known.mined[item].tools)
             self._gather(item, count)
 
+    def make(self, goal: str) -> None:
+        """Provide for one more of the goal than there is."""
+        self.need(goal, self._spare[goal] + 1)
+
     def _shuffled(self, needs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         needs = sorted(needs)
         return [needs[i] for i in self._random.permutation(len(needs))]
@@ -184,7 +188,7 @@ class _Planner:
         """Gather all that is needed of an item when the first of it is needed."""
         for index, step in enumerate(self.steps):
             if step.verb == "gather" and step.item == item:
-                self.steps[index] = step._replace(count=step.count + count)
+                self.steps[index] = step._replace(quantity=step.quantity + count)
                 return
         self.steps.append(Step("gather", item, count))
 
@@ -195,7 +199,7 @@ def make_plan(
     stations: Collection[str],
     order: int = 0,
 ) -> list[Step]:
-    """What to do, in this order, to have a tool.
+    """What to do, in this order, to make one more of something.
 
     Args:
         goal: What is wanted, one of the crafts.
@@ -204,6 +208,5 @@ def make_plan(
         order: Seed of the order in which ingredients are got.
     """
     planner = _Planner(held, stations, np.random.default_rng(order))
-    if not held.get(goal):
-        planner.need(goal, 1)
+    planner.make(goal)
     return planner.steps

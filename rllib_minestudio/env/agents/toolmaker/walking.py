@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import TOOLS
 from rllib_minestudio.env.agents.toolmaker.mining import mine
@@ -73,7 +74,7 @@ def _step(body: Body, to: Cell) -> Skill:
             return True
         yaw_error = body.error_to((x, feet_y, z))[1] if gap > 0.1 else 0.0
         level = _gaze_pitch(to[1] - feet_y) - body.pitch
-        action = {"camera": (level, yaw_error)}
+        action: EnvAction = {"camera": (level, yaw_error)}
         moved = math.dist((feet_x, feet_z), (before[0], before[2]))
         stuck = was_walking and moved < _STILL
         before = body.position

@@ -100,7 +100,8 @@ def _eye(state: GameState) -> NDArray[np.float64]:
 
 def _axes(state: GameState, camera: Camera) -> NDArray[np.float64]:
     """Forward, right and up of the player's view, float64 [3, 3]."""
-    camera.place(*_eye(state).tolist(), state.player.yaw, state.player.pitch)
+    x, y, z = _eye(state).tolist()
+    camera.place(x, y, z, state.player.yaw, state.player.pitch)
     return np.stack(
         [camera.vector[first : first + 3].astype(np.float64) for first in (FORWARD, RIGHT, UP)]
     )
@@ -150,7 +151,8 @@ def visible_items(state: GameState, camera: Camera) -> list[dict[str, Any]]:
     items = state.items
     places = items.records["position"][: items.count].astype(np.float64)
     eye = _eye(state)
-    offset = places + (0.0, _MIDDLE_OF_ITEM, 0.0) - eye
+    offset = places - eye
+    offset[:, 1] += _MIDDLE_OF_ITEM
     ahead, across, upward = _axes(state, camera) @ offset.T  # [n] each
     distance = np.linalg.norm(offset, axis=1)
     half_width = camera.width / 2 * float(camera.vector[STEP_X])
