@@ -141,8 +141,8 @@ class VoxelEngine:
             **self._statistics(),
             "location_stats": location,
             "player_pos": {name: location[key] for name, key in _PLACE},
-            "isGuiOpen": state.gui_open,
-            "is_gui_open": state.gui_open,
+            "isGuiOpen": state.screen is not None,
+            "is_gui_open": state.screen is not None,
             "health": player.health,
             "food_level": player.food,
         }

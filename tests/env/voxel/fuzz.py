@@ -151,7 +151,7 @@ class Episode:
             self._command(random_command(random))
         self._find_a_way_out()
         was_free, before = self._is_free(), self._blocks_around()
-        engine.tick(self._hands.action(self._state.gui_open, engine.player.pitch))
+        engine.tick(self._hands.action(self._state.screen is not None, engine.player.pitch))
         self._check_numbers()
         if was_free:
             self._check_free(before)

@@ -96,3 +96,5 @@ def execute(state: GameState, text: str) -> CommandResult:
         return CommandResult(False, str(error)[:_LONGEST_MESSAGE])
     except RecursionError:
         return CommandResult(False, "The command is nested too deeply")
+    finally:
+        state.block_entities.forget_replaced(state.world)

@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
 )
 from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
+from rllib_minestudio.env.voxel.game.screens import spill
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.errors import did_you_mean
 
@@ -138,6 +139,7 @@ def _destroy(source: Source, box: _Box) -> int:
         for y in range(*box[1]):
             for z in range(*box[2]):
                 if block := state.world.block_at(x, y, z):
+                    spill(state, (x, y, z))
                     drop_loot(state, block, None, (x, y, z))
     return state.world.fill(*box, AIR)
 

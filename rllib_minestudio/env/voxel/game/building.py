@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.entities.drops import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.game import screens
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEMS, is_block_item
 from rllib_minestudio.env.voxel.player import combat
@@ -13,11 +13,9 @@ from rllib_minestudio.env.voxel.player.player import (
     USE_DELAY,
     WIDTH,
 )
-from rllib_minestudio.env.voxel.player.raycast import BLOCK, look_direction
+from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.env.voxel.world.blocks import AIR
-
-_THROW_SPEED = 0.3
 
 
 def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:
@@ -48,13 +46,19 @@ def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
 
 
 def use_item(state: GameState) -> None:
-    """Places the block in hand against the face under the crosshair, if it fits there.
+    """Opens the screen of the block under the crosshair, or places the block in hand against it.
 
     Food is eaten instead (`eating`), and nothing is used while a block is being mined.
     """
     player, target = state.player, state.target[0]
     item = player.held_item
-    if item in FOOD or player.records["is_mining"][0]:
+    if player.records["is_mining"][0]:
+        return
+    if screens.use_block(state):
+        player.records["use_delay"] = USE_DELAY
+        combat.swing(player.records[0])
+        return
+    if item in FOOD:
         return
     player.records["use_delay"] = USE_DELAY
     if not is_block_item(item) or target["kind"] != BLOCK or not target["face"].any():
@@ -74,13 +78,9 @@ def use_item(state: GameState) -> None:
 def drop_held_item(state: GameState) -> None:
     """Throws one item of the stack in hand forward."""
     player = state.player
-    item, quantity, damage = player.inventory.take(player.selected)
-    if item == EMPTY:
+    stack = player.inventory.take(player.selected)
+    if stack.item == EMPTY:
         return
-    dx, dy, dz = look_direction(player.yaw, player.pitch)
-    x, y, z = player.position.tolist()
-    velocity = (dx * _THROW_SPEED, dy * _THROW_SPEED + 0.1, dz * _THROW_SPEED)
-    place = (x, y + player.eye_height - 0.3, z)
-    state.drop_item(item, quantity, place, velocity, THROW_DELAY, damage)
+    state.throw_item(stack)
     state.statistics.add("custom", "drop")
     combat.swing(player.records[0])

@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.entities.events import (
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import drop_loot
+from rllib_minestudio.env.voxel.game.screens import spill
 from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.items.tools import counts_as_use, is_right_tool, mining_wear
 from rllib_minestudio.env.voxel.player.effects import feed, give_effect
@@ -78,6 +79,7 @@ def break_block(state: GameState, x: int, y: int, z: int) -> None:
     block = state.world.block_at(x, y, z)
     if not state.world.set_block(x, y, z, AIR):
         return
+    spill(state, (x, y, z))
     held = ITEMS.get(state.player.held_item)
     if is_right_tool(held, block):
         state.statistics.add("mine_block", BLOCKS[block].name)

@@ -10,7 +10,7 @@ import numpy as np
 from rllib_minestudio.env.voxel.entities.drops import tick_items
 from rllib_minestudio.env.voxel.entities.events import EVENT_CAPACITY, EVENT_DTYPE
 from rllib_minestudio.env.voxel.entities.mobs import tick_mobs
-from rllib_minestudio.env.voxel.game import spawning
+from rllib_minestudio.env.voxel.game import screens, spawning
 from rllib_minestudio.env.voxel.game.building import drop_held_item, use_item
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.falling import Falling
@@ -63,16 +63,20 @@ class Game:
         state = self.state
         pitch, yaw = controls.read_camera(action)
         keys = controls.read_keys(action)
-        pressed = keys & ~state.held_keys
-        state.held_keys = keys
-        if pressed & controls.OPEN_INVENTORY:
-            state.gui_open = not state.gui_open
-        if state.gui_open or state.player_dead:
+        before, state.held_keys = state.held_keys, keys
+        slot = controls.read_hotbar(action)
+        if slot == state.held_slot:
+            slot = controls.NO_SLOT
+        else:
+            state.held_slot = slot
+        pressed = keys & ~before
+        if state.player_dead:
+            keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
+        elif state.screen is not None and not pressed & controls.OPEN_INVENTORY:
+            screens.play_screen(state.screen, keys, before, slot, pitch, yaw)
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
         else:
-            slot = controls.read_hotbar(action)
-            if slot != controls.NO_SLOT:
-                state.player.selected = slot
+            keys, pressed = self._play_world(keys, pressed, slot)
         self._simulate(keys, pressed, pitch, yaw)
         if state.player.effects:
             tick_effects(state.player)
@@ -81,6 +85,25 @@ class Game:
         if state.player.health <= 0.0 and not state.player_dead:
             state.player_dead = True
             spawning.die(state)
+
+    def _play_world(self, keys: int, pressed: int, slot: int) -> tuple[int, int]:
+        """Lets a tick's keys select a hotbar slot, and open or close the inventory.
+
+        Returns:
+            Bits of the keys that are held and were pressed, as far as they act on the world.
+        """
+        state = self.state
+        if slot != controls.NO_SLOT:
+            state.player.selected = slot
+        if pressed & controls.OPEN_INVENTORY:
+            if state.screen is None:
+                # The camera has turned the head by now, but all keys count as released.
+                screens.open_inventory(state)
+                return 0, 0
+            screens.close(state)
+            state.dead_keys &= ~pressed
+        state.dead_keys &= keys
+        return keys & ~state.dead_keys, pressed
 
     def _simulate(self, keys: int, pressed: int, pitch: float, yaw: float) -> None:
         state = self.state
@@ -119,3 +142,7 @@ class Game:
         for index in range(int(self._event_count[0])):
             resolve(state, events[index])
         self._falling.tick(state)
+        if state.block_entities:
+            state.block_entities.tick(state.world)
+        if state.screen is not None:
+            screens.close_if_out_of_reach(state, state.screen)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.entities.drops import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
 from rllib_minestudio.env.voxel.game.statistics import Statistics
+from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.player.controls import NO_SLOT
 from rllib_minestudio.env.voxel.player.player import Player
-from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE
+from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction
+from rllib_minestudio.env.voxel.screens.block_entities import BlockEntities
+from rllib_minestudio.env.voxel.screens.screen import Screen
 from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
@@ -23,6 +30,9 @@ MOST_LIFTS = HEIGHT + 2
 That is from a body's height below the world, the lowest place where a block can be in the way, to
 above the highest."""
 
+THROW_SPEED = 0.3
+"""Of what the player throws away, in blocks per tick."""
+_THROW_LIFT, _BELOW_EYES = 0.1, 0.3
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
@@ -49,7 +59,11 @@ class GameState:
         daytime: Ticks since sunrise, 0 to 23999 (6000 is noon).
         raining: Whether it rains; kept for commands and info, without effect on the game.
         rules: Game rules by name.
-        gui_open: Whether the inventory screen is open; keys then do nothing but close it.
+        block_entities: What lies in furnaces and chests.
+        screen: The open screen, which keys and mouse then work; None for none.
+        held_keys: Bits of the keys held in the last tick.
+        held_slot: The hotbar key held in the last tick, or `NO_SLOT`.
+        dead_keys: Bits of the keys that were down when a screen closed, and still are.
         player_dead: Whether the player died in a tick.
         rng: State of the only source of randomness, uint64 [1].
     """
@@ -61,6 +75,7 @@ class GameState:
         self.mobs = Mobs()
         self.items = DroppedItems()
         self.falling = FallingBlocks()
+        self.block_entities = BlockEntities()
         self.statistics = Statistics()
         self.target: NDArray[np.void] = np.zeros(1, TARGET_DTYPE)
         self.rng = np.ones(1, np.uint64)
@@ -75,14 +90,16 @@ class GameState:
         self.mobs.clear()
         self.items.clear()
         self.falling.clear()
+        self.block_entities.clear()
         self.statistics.clear()
         self.target[0] = np.zeros((), TARGET_DTYPE)
         self.daytime = 0
         self.raining = False
         self.rules = dict(GAME_RULES)
-        self.gui_open = False
+        self.screen: Screen | None = None
         self.player_dead = False
-        self.held_keys = 0
+        self.held_keys = self.dead_keys = 0
+        self.held_slot = NO_SLOT
 
     def random(self) -> float:
         """Next random number in [0, 1)."""
@@ -91,6 +108,11 @@ class GameState:
     def random_between(self, low: int, high: int) -> int:
         """Random whole number, both ends included."""
         return low + int(self.random() * (high - low + 1))
+
+    def random_normal(self) -> float:
+        """Next random number of mean 0 and standard deviation 1 (Box and Muller's method)."""
+        radius = math.sqrt(-2.0 * math.log(1.0 - self.random()))
+        return radius * math.cos(2.0 * math.pi * self.random())
 
     def spawn_mob(self, kind: int, x: float, y: float, z: float) -> None:
         """Adds a mob of `MOB_KINDS[kind]` with its feet at (x, y, z), looking anywhere.
@@ -137,6 +159,15 @@ class GameState:
         row["velocity"] = velocity
         row["pickup_delay"] = delay
         row["damage"] = damage
+
+    def throw_item(self, stack: Stack) -> None:
+        """Throws a stack forward, from a little below the player's eyes."""
+        player = self.player
+        dx, dy, dz = look_direction(player.yaw, player.pitch)
+        x, y, z = player.position.tolist()
+        velocity = (dx * THROW_SPEED, dy * THROW_SPEED + _THROW_LIFT, dz * THROW_SPEED)
+        place = (x, y + player.eye_height - _BELOW_EYES, z)
+        self.drop_item(stack.item, stack.quantity, place, velocity, THROW_DELAY, stack.damage)
 
     def scatter_item(
         self, item: int, quantity: int, position: tuple[float, float, float], delay: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.entities.drops import THROW_DELAY
+from rllib_minestudio.env.voxel.game import screens
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import SLOTS
 from rllib_minestudio.env.voxel.world import worldgen
@@ -69,8 +70,10 @@ def drop_everything(state: GameState) -> None:
 def die(state: GameState) -> None:
     """What every death of the player does: the count, and the loss of the inventory."""
     state.statistics.add("custom", "deaths")
+    screens.close(state, alive=False)
+    if state.rules["keepInventory"] != "true":
+        state.player.experience = 0
     drop_everything(state)
-    state.gui_open = False
 
 
 def kill_player(state: GameState) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.items.inventory import Inventory
+from rllib_minestudio.env.voxel.items.inventory import OFFHAND_SLOT, Inventory
 from rllib_minestudio.env.voxel.items.items import FIST_DAMAGE, FIST_SPEED, FOOD, ITEMS
 from rllib_minestudio.env.voxel.items.tools import mining_speeds, mining_ticks
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SWORD
@@ -90,6 +90,7 @@ class Player:
         inventory: What the player carries.
         effects: Potion effects by name: (amplifier, ticks left).
         selected: Hotbar slot in the main hand, 0 to 8.
+        experience: Points that were earned; nothing spends them.
         damage_bonus: What effects add to the damage of an attack.
         attack_haste: Factor of effects on the attacks per second.
         mining_haste: Level of the effects that quicken mining.
@@ -102,6 +103,7 @@ class Player:
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}
         self.selected = 0
+        self.experience = 0
         self._forget_effects()
         self._equipped: int | None = None
         self.revive()
@@ -205,6 +207,11 @@ class Player:
     def held_item(self) -> int:
         """Item id in the main hand, 0 for none."""
         return int(self.inventory.item[self.selected])
+
+    @property
+    def has_empty_hands(self) -> bool:
+        """Whether there is nothing in the main hand and the off hand."""
+        return not self.held_item and not self.inventory.item[OFFHAND_SLOT]
 
     @property
     def on_ground(self) -> bool:

@@ -14,6 +14,8 @@ from rllib_minestudio.env.voxel.player.locomotion import move_player
 from rllib_minestudio.env.voxel.player.mining import hold_attack, release_attack, start_mining
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
+from rllib_minestudio.env.voxel.screens.block_entities import OPENS_SCREEN
+from rllib_minestudio.env.voxel.world.addressing import block_index
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
 
 
@@ -37,6 +39,14 @@ def _count_down(player: np.void) -> None:
         player.swing_ticks += 1
         if player.swing_ticks > SWING_TICKS:
             player.swing_ticks = 0
+
+
+@kernel()
+def _opens_screen(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> bool:
+    """Whether the use key opens the screen of the block under the crosshair instead of eating."""
+    if target.kind != BLOCK or player.sneaking:
+        return False
+    return bool(OPENS_SCREEN[blocks[block_index(target.x, target.y, target.z)]])
 
 
 @kernel()
@@ -80,7 +90,8 @@ def tick_player(
             press_attack(player, mobs, mob_count, target, events, event_count)
             if target.kind == BLOCK:
                 start_mining(blocks, player, target, events, event_count)
-        begin_meal(player, keys)
+        if not _opens_screen(blocks, player, target):
+            begin_meal(player, keys)
     if not keys & ATTACK:
         release_attack(player)
     elif player.eating_ticks == 0:

@@ -42,6 +42,7 @@ class World:
         top: Highest block of each column.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         seed: What the terrain is made from.
+        changes: Grows whenever blocks change, so that others can tell that they have not.
         unsupported: Places (x, y, z) where a change left sand or gravel above air; `Falling` lets
             them fall and empties the list.
     """
@@ -57,7 +58,7 @@ class World:
         """Forgets everything and makes the world of `seed`; `load_around` then fills it."""
         self.seed = seed & 0x3FFFFFFF
         self._land.reset(self.seed)
-        self.ceiling = 0
+        self.ceiling = self.changes = 0
         self._centre: Chunk | None = None
         self._loaded: set[Chunk] = set()
         self._ahead: list[Chunk] | None = None
@@ -174,6 +175,7 @@ class World:
             self.blocks, self.top, edits.bits, *xs, *ys, *zs, block, only
         )
         edits.count += new
+        self.changes += changed
         if len(loose):
             self.unsupported.extend(map(tuple, loose.tolist()))
         return changed

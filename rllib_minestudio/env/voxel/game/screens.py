@@ -1,0 +1,159 @@
+"""Screens in the course of a game: opening, working and closing them, and what lies in blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.items.inventory import Inventory, Stack
+from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.player import controls
+from rllib_minestudio.env.voxel.player.raycast import BLOCK
+from rllib_minestudio.env.voxel.screens.block_entities import SCREEN_BLOCKS, Place
+from rllib_minestudio.env.voxel.screens.screen import Screen
+from rllib_minestudio.env.voxel.screens.smelting import Furnace
+from rllib_minestudio.env.voxel.world.blocks import AIR
+
+REACH = 8.0
+"""Blocks from the player's feet to a block's centre beyond which its screen closes."""
+_IGNORED_ATTACK = 10_000
+"""Ticks for which the attack key does nothing after a screen, unless it is released before."""
+_SPILL_LEAST, _SPILL_MOST = 10, 30
+"""Items of each stack that a broken container drops."""
+_SPILL_SPEED, _SPILL_LIFT = 0.05, 0.2
+_ITEM_WIDTH = 0.25
+
+_COUNTERS = {
+    "crafting_table": "interact_with_crafting_table",
+    "furnace": "interact_with_furnace",
+    "chest": "open_chest",
+}
+"""Minecraft's statistic of using a block, by the kind of screen."""
+
+
+class _PlayerOwner:
+    """The player of a game as the owner of a menu."""
+
+    def __init__(self, state: GameState) -> None:
+        self._state = state
+        self.inventory: Inventory = state.player.inventory
+
+    def throw(self, stack: Stack, counted: bool) -> None:
+        """Throws a stack forward, and counts it if the player meant to."""
+        self._state.throw_item(stack)
+        if counted:
+            self._state.statistics.add("custom", "drop")
+
+    def count_crafted(self, item: int, quantity: int) -> None:
+        """Counts what was made."""
+        self._state.statistics.add("craft_item", ITEMS[item].name, quantity)
+
+    def earn(self, furnace: Furnace) -> None:
+        """Gives the player a furnace's experience."""
+        self._state.player.experience += furnace.take_experience(self._state.random)
+
+
+def open_inventory(state: GameState) -> None:
+    """Opens the inventory's screen."""
+    state.screen = Screen("inventory", _PlayerOwner(state))
+
+
+def use_block(state: GameState) -> bool:
+    """Uses the block under the crosshair, if it is one that opens a screen.
+
+    A player who sneaks with something in either hand uses that instead.
+
+    Returns:
+        Whether there was such a block.
+    """
+    target, player = state.target[0], state.player
+    if target["kind"] != BLOCK:
+        return False
+    place = int(target["x"]), int(target["y"]), int(target["z"])
+    block = state.world.block_at(*place)
+    kind = SCREEN_BLOCKS.get(block)
+    if kind is None or (player.sneaking and not player.has_empty_hands):
+        return False
+    if kind == "chest" and not _can_lift_lid(state, place, block):
+        return True
+    container = state.block_entities.at(place, block)
+    state.screen = Screen(kind, _PlayerOwner(state), place, container)
+    state.statistics.add("custom", _COUNTERS[kind])
+    return True
+
+
+def _can_lift_lid(state: GameState, place: Place, chest: int) -> bool:
+    """Whether no block lies on a chest; another chest does not matter."""
+    x, y, z = place
+    return state.world.block_at(x, y + 1, z) in (AIR, chest)
+
+
+def play_screen(
+    screen: Screen, keys: int, before: int, slot: int, pitch: float, yaw: float
+) -> None:
+    """Passes a tick's input to the open screen: keys, then the mouse's way, then its buttons.
+
+    Args:
+        screen: The screen.
+        keys: Bits of the keys that are held.
+        before: Those that were held a tick ago.
+        slot: The hotbar slot whose key was pressed, or `controls.NO_SLOT`.
+        pitch: Turn of the camera, in degrees.
+        yaw: Turn of the camera, in degrees.
+    """
+    if slot != controls.NO_SLOT:
+        screen.press_hotbar(slot)
+    screen.move_cursor(pitch, yaw)
+    pressed, released = keys & ~before, before & ~keys
+    screen.use_buttons(
+        (bool(pressed & controls.ATTACK), bool(pressed & controls.USE)),
+        (bool(released & controls.ATTACK), bool(released & controls.USE)),
+        bool(keys & controls.SNEAK),
+    )
+
+
+def close(state: GameState, alive: bool = True) -> None:
+    """Closes the open screen, if there is one.
+
+    Keys that are down then act only after they were released: MineRL's Minecraft asks the real
+    keyboard, where nothing is pressed.
+
+    Args:
+        state: The game.
+        alive: Whether the player lives, and so can take back what lies in a grid.
+    """
+    if state.screen is None:
+        return
+    screen, state.screen = state.screen, None
+    screen.menu.close(alive)
+    state.dead_keys = state.held_keys
+    state.player.records["miss_ticks"] = _IGNORED_ATTACK
+
+
+def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
+    """Closes the screen of a block that is gone, or too far from the player."""
+    place = screen.place
+    if place is None:
+        return
+    offset = state.player.position - (np.asarray(place) + 0.5)
+    kind = SCREEN_BLOCKS.get(state.world.block_at(*place))
+    if kind != screen.kind or offset @ offset > REACH * REACH:
+        close(state)
+
+
+def spill(state: GameState, place: Place) -> None:
+    """Scatters what lies in the block at `place`, which is about to break."""
+    stacks, furnace = state.block_entities.remove(place)
+    if furnace is not None:
+        state.player.experience += furnace.take_experience(state.random)
+    for stack in stacks:
+        within = 1.0 - _ITEM_WIDTH
+        x, y, z = (edge + state.random() * within for edge in place)
+        at = x + _ITEM_WIDTH / 2, y, z + _ITEM_WIDTH / 2
+        left = stack.quantity
+        while left > 0:
+            quantity = min(state.random_between(_SPILL_LEAST, _SPILL_MOST), left)
+            left -= quantity
+            east, up, south = (state.random_normal() * _SPILL_SPEED for _ in range(3))
+            velocity = (east, up + _SPILL_LIFT, south)
+            state.drop_item(stack.item, quantity, at, velocity, 0, stack.damage)

@@ -1,0 +1,228 @@
+"""The kinds of slots: what each accepts, how much of it, and what taking from it does besides."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rllib_minestudio.env.voxel.items.inventory import Inventory, Stack
+from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.screens.containers import Container, is_same
+from rllib_minestudio.env.voxel.screens.crafting import REMAINDERS, craft
+from rllib_minestudio.env.voxel.screens.ingredients import rows
+from rllib_minestudio.env.voxel.screens.smelting import BURN_TICKS, FUEL, OUTPUT, Furnace
+
+WORN_AT: dict[int, str] = {
+    ITEM_ID[row["item"]]: row["place"] for row in rows("worn.csv") if row["item"] in ITEM_ID
+}
+"""Where an item is worn or held by itself: "head", "chest", "legs", "feet" or "offhand"."""
+
+_BUCKET = ITEM_ID["bucket"]
+
+
+class Owner(Protocol):
+    """The player to whom a menu belongs.
+
+    Attributes:
+        inventory: What the player carries.
+    """
+
+    inventory: Inventory
+
+    def throw(self, stack: Stack, counted: bool) -> None:
+        """Throws a stack into the world; `counted` if the player meant to."""
+
+    def count_crafted(self, item: int, quantity: int) -> None:
+        """Counts what was crafted or smelted, when it is taken."""
+
+    def earn(self, furnace: Furnace) -> None:
+        """Receives the experience that a furnace has collected."""
+
+
+class Slot:
+    """A place of a menu, which shows one slot of a container.
+
+    Attributes:
+        container: Whose slot it is.
+        is_collected: Whether a double click elsewhere takes from it.
+    """
+
+    is_collected = True
+
+    def __init__(self, container: Container | Inventory, index: int) -> None:
+        """Shows slot `index` of `container`."""
+        self.container = container
+        self.index = index
+
+    @property
+    def stack(self) -> Stack:
+        """What lies in it."""
+        return self.container[self.index]
+
+    def put(self, stack: Stack) -> None:
+        """Replaces what lies in it."""
+        self.container.set(self.index, *stack)
+
+    def accepts(self, stack: Stack) -> bool:
+        """Whether a stack may be put into it."""
+        return True
+
+    def limit(self, stack: Stack) -> int:
+        """The most of a stack that may lie in it."""
+        return ITEMS[stack.item].max_stack
+
+    def take(self, quantity: int) -> Stack:
+        """Takes up to `quantity` out of it, which `taken` must follow."""
+        stack = self.stack
+        moved = min(quantity, stack.quantity)
+        self.put(stack._replace(quantity=stack.quantity - moved))
+        return stack._replace(quantity=moved)
+
+    def note(self, quantity: int, by_swap: bool = False) -> None:
+        """Notes that `quantity` leave it by another way than `take`."""
+
+    def taken(self, owner: Owner, stack: Stack) -> None:
+        """What taking `stack` out of it does besides."""
+
+
+class WornSlot(Slot):
+    """A slot for one piece of armour."""
+
+    def __init__(self, inventory: Inventory, index: int, place: str) -> None:
+        """Shows slot `index`, for what is worn at `place`."""
+        super().__init__(inventory, index)
+        self._place = place
+
+    def accepts(self, stack: Stack) -> bool:
+        """Whether it is worn here."""
+        return WORN_AT.get(stack.item) == self._place
+
+    def limit(self, stack: Stack) -> int:
+        """One piece."""
+        return 1
+
+
+class FuelSlot(Slot):
+    """A furnace's slot for fuel, and for the bucket that is filled from a wet sponge."""
+
+    def __init__(self, furnace: Furnace) -> None:
+        """Shows the furnace's slot."""
+        super().__init__(furnace, FUEL)
+
+    def accepts(self, stack: Stack) -> bool:
+        """Whether it burns, or is a bucket."""
+        return stack.item in BURN_TICKS or stack.item == _BUCKET
+
+    def limit(self, stack: Stack) -> int:
+        """One bucket, or a stack."""
+        return 1 if stack.item == _BUCKET else super().limit(stack)
+
+
+class _OutputSlot(Slot):
+    """A slot that is only taken from; what is taken counts as crafted."""
+
+    def __init__(self, container: Container, index: int) -> None:
+        super().__init__(container, index)
+        self._leaving = 0
+
+    def accepts(self, stack: Stack) -> bool:
+        """Nothing can be put into it."""
+        return False
+
+    def take(self, quantity: int) -> Stack:
+        """Takes up to `quantity` out of it."""
+        self._leaving += min(quantity, self.stack.quantity)
+        return super().take(quantity)
+
+    def note(self, quantity: int, by_swap: bool = False) -> None:
+        """Counts what leaves it."""
+        self._leaving += quantity
+
+    def taken(self, owner: Owner, stack: Stack) -> None:
+        """Tells the owner what was made."""
+        if self._leaving:
+            owner.count_crafted(stack.item, self._leaving)
+        self._leaving = 0
+
+
+class SmeltedSlot(_OutputSlot):
+    """A furnace's output. As in Minecraft, what a hotbar key takes out of it does not count."""
+
+    def __init__(self, furnace: Furnace) -> None:
+        """Shows the furnace's slot."""
+        super().__init__(furnace, OUTPUT)
+        self._furnace = furnace
+
+    def note(self, quantity: int, by_swap: bool = False) -> None:
+        """Counts what leaves it."""
+        if not by_swap:
+            super().note(quantity)
+
+    def taken(self, owner: Owner, stack: Stack) -> None:
+        """Tells the owner what was made, and gives the experience for it."""
+        super().taken(owner, stack)
+        owner.earn(self._furnace)
+
+
+class Grid(Container):
+    """A crafting grid.
+
+    Attributes:
+        width: Columns.
+    """
+
+    def __init__(self, width: int) -> None:
+        """Makes an empty grid with as many rows as columns."""
+        super().__init__(width * width)
+        self.width = width
+
+    @property
+    def result(self) -> Stack:
+        """What can be made of what lies in it."""
+        return craft(self.stacks, self.width)
+
+    def use_up(self, owner: Owner) -> None:
+        """Takes one item out of each cell; what remains of them stays, or goes to the owner."""
+        for cell, stack in enumerate(self.stacks):
+            if stack.item == EMPTY:
+                continue
+            self.set(cell, stack.item, stack.quantity - 1, stack.damage)
+            if stack.item in REMAINDERS:
+                self._leave(owner, cell, Stack(REMAINDERS[stack.item], 1, 0))
+
+    def _leave(self, owner: Owner, cell: int, remainder: Stack) -> None:
+        here = self[cell]
+        if here.item == EMPTY:
+            self.set(cell, *remainder)
+        elif is_same(here, remainder):
+            self.set(cell, here.item, here.quantity + 1)
+        elif owner.inventory.add(*remainder):
+            owner.throw(remainder, counted=False)
+
+
+class ResultSlot(_OutputSlot):
+    """The result of a grid. Taking it uses the ingredients up, and is always taking all of it."""
+
+    is_collected = False
+
+    def __init__(self, grid: Grid) -> None:
+        """Shows what `grid` gives."""
+        super().__init__(grid, 0)
+        self._grid = grid
+
+    @property
+    def stack(self) -> Stack:
+        """What can be taken."""
+        return self._grid.result
+
+    def put(self, stack: Stack) -> None:
+        """Does nothing: the grid alone decides what lies here."""
+
+    def take(self, quantity: int) -> Stack:
+        """Takes the result; as in Minecraft, half of it counts when half was asked for."""
+        self._leaving += min(quantity, self.stack.quantity)
+        return self.stack
+
+    def taken(self, owner: Owner, stack: Stack) -> None:
+        """Tells the owner what was made, and uses the ingredients up."""
+        super().taken(owner, stack)
+        self._grid.use_up(owner)
