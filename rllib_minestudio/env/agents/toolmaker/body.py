@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 Skill = Generator[EnvAction, None, bool]
 """Keys tick by tick; returns whether it succeeded."""
 
+_SMALLEST_TURN = 0.6  # degrees; the bins of VPT's camera are 0 and 0.615
 REACH = 4.5
 """How far the player reaches blocks from its eyes, in blocks."""
+_TO_SIDE = 0.4  # blocks from a block's middle
 
 
 class Stack(NamedTuple):
@@ -116,7 +118,11 @@ class Body:
 
     def move_mouse(self, wanted: tuple[float, float]) -> tuple[float, float]:
         """Turn towards where a skill wants to look, by (pitch, yaw) degrees, as far as one can."""
-        return self.hand.turn(np.asarray(wanted, np.float64) * self.limits.turn_gain)
+        error = np.asarray(wanted, np.float64)
+        far = np.abs(error)
+        # A share of a small angle would fall short of the smallest turn that a token expresses.
+        speed = np.maximum(far * self.limits.turn_gain, np.minimum(far, _SMALLEST_TURN))
+        return self.hand.turn(np.copysign(speed, error))
 
     @property
     def eye(self) -> Point:
@@ -152,6 +158,17 @@ class Body:
     def slot_of(self, name: str) -> int | None:
         """The first slot that holds an item, the hotbar's before the others."""
         return next((i for i, stack in enumerate(self.slots) if stack.name == name), None)
+
+    def visible_point(self, cell: Cell) -> Point:
+        """A point of a block that nothing known hides: its middle, or else that of a side."""
+        x, y, z = middle(cell)
+        points = [(x, y, z)]
+        for shift in (-_TO_SIDE, _TO_SIDE):
+            points += [(x, y + shift, z), (x + shift, y, z), (x, y, z + shift)]
+        for point in points:
+            if all(block == cell for block in self.memory.obstacles(self.eye, point)):
+                return point
+        return points[0]
 
     def wait(self, ticks: int) -> Skill:
         """Do nothing for a while."""

@@ -61,6 +61,9 @@ def _lay_out(body: Body, screen: Screen, made: Craft, name: str, sets: int) -> S
         held = screen.of_inventory(slot)
         yield from screen.left_click(held)
         for cell in cells:
+            if quantities[slot] == sets:  # all of it
+                yield from screen.left_click(screen.own("craft", cell))
+                continue
             for _ in range(sets):
                 yield from screen.right_click(screen.own("craft", cell))
         if quantities[slot] > len(cells) * sets:

@@ -18,7 +18,7 @@ _SOFT = "leaves"
 _LOWER_COST, _HIGHER_COST = 2.0, 0.7
 """Blocks of walking that a block below the feet, or above the eyes, is worth per block."""
 _DROP_RANGE = 10.0
-_MOST_DROPS = 6
+_MOST_DROPS, _MOST_IN_VAIN = 6, 12
 _FALLING_TICKS = 10
 """For something to fall from a tree's crown to the ground."""
 _SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
@@ -67,7 +67,8 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
         counts = body.counts()
         return sum(counts[name] for name in drops)
 
-    enough = held() + count
+    start, enough = held(), held() + count
+    mined_so_far, last = 0, body.cell
     in_vain: set[Cell] = set()
     while held() < enough:
         found = [cell for cell in body.memory.find(mined.blocks) if cell not in in_vain]
@@ -82,13 +83,19 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
                 return False
             continue
         cell = min(found, key=lambda cell: (_cost(body, cell), cell))
-        if not (yield from mine_at(body, cell)):
-            in_vain.add(cell)
-        else:
+        lying = mined_so_far - (held() - start)
+        if lying and (held() + lying >= enough or not can_mine_from(body, cell)(body.cell)):
+            yield from collect(body, drops, last)
+            mined_so_far = held() - start  # what has not been found is lost
+            continue
+        if (yield from mine_at(body, cell)):
+            last = cell
+            mined_so_far += 1
             yield from _look_above(body, cell)
-        if len(in_vain) > 12:
-            return False
-        yield from collect(body, drops, last=cell)
+        else:
+            in_vain.add(cell)
+            if len(in_vain) > _MOST_IN_VAIN:
+                return False
     return True
 
 

@@ -6,14 +6,14 @@ import math
 
 from rllib_minestudio.env.agents.toolmaker.body import REACH, Body, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import TOOLS, hold_one_of, hold_slot
-from rllib_minestudio.env.agents.toolmaker.sight import Cell, middle
+from rllib_minestudio.env.agents.toolmaker.sight import Cell
 
 STATIONS = ("crafting_table", "furnace")
 _ORE = "_ore"
 
 _AIM_DEGREES = 3.0
 _HOLD_DEGREES = 5.0  # while mining the hand keeps still unless the aim is off by more
-_JITTER = 0.25  # blocks beside a block's middle that one aims at
+_JITTER = 0.1  # blocks beside where one means to aim
 _LONGEST = 320  # ticks: a block without its tool, and what is in front of it
 _HAND = ("log", "leaves", "dirt", "planks", "block", "sand", "gravel", "table")
 """Last words of the names of blocks for which a pickaxe is no help."""
@@ -41,8 +41,8 @@ def _equip(body: Body, block: str) -> Skill:
 
 
 def mine(body: Body, cell: Cell) -> Skill:
-    """Look at a block in reach and hold attack until it is seen to be gone, and what hides it."""
-    x, y, z = middle(cell)
+    """Look at a block in reach, and hold attack until it and what hides it are seen to be gone."""
+    x, y, z = body.visible_point(cell)
     shift = body.random.uniform(-_JITTER, _JITTER, 3)
     aim = (x + float(shift[0]), y + float(shift[1]), z + float(shift[2]))
     attacking = False

@@ -97,11 +97,10 @@ def _look_around(body: Body) -> Skill:
 def open_station(body: Body, cell: Cell) -> Skill:
     """Look at a station in reach and use it, until its screen is open."""
     for _ in range(3):
-        aim = middle(cell)
-        if not (yield from body.look_at(aim, tolerance=4.0)):
+        aim = body.visible_point(cell)
+        if not (yield from body.look_at(aim, tolerance=2.0)):
             return False
-        between = [block for block in body.memory.obstacles(body.eye, aim) if block != cell]
-        if between:
+        if any(block != cell for block in body.memory.obstacles(body.eye, aim)):
             return False
         yield {"use": 1}
         yield from body.react()

@@ -154,17 +154,17 @@ class _Planner:
             self._use_station(craft.screen)
             for name, quantity in self._shuffled(craft.needs.items()):
                 self.need(name, quantity * sets)
-            self.steps.append(Step("craft", item, sets))
+            self._add("craft", item, sets)
             self._spare[item] += sets * craft.makes - count
         elif item in known.smelts:
             smelt = known.smelts[item]
             self._use_station(FURNACE)
             self.need(smelt.source, count)
             self.need(smelt.fuel, math.ceil(count / smelt.per_fuel))
-            self.steps.append(Step("smelt", item, count))
+            self._add("smelt", item, count)
         else:
             self._use_tool(known.mined[item].tools)
-            self._gather(item, count)
+            self._add("gather", item, count)
 
     def make(self, goal: str) -> None:
         """Provide for one more of the goal than there is."""
@@ -184,13 +184,13 @@ class _Planner:
             self._tools.add(tools[0])
             self.need(tools[0], 1)
 
-    def _gather(self, item: str, count: int) -> None:
-        """Gather all that is needed of an item when the first of it is needed."""
+    def _add(self, verb: str, item: str, quantity: int) -> None:
+        """Do a thing when the first of it is needed, for everything that it is needed for."""
         for index, step in enumerate(self.steps):
-            if step.verb == "gather" and step.item == item:
-                self.steps[index] = step._replace(quantity=step.quantity + count)
+            if (step.verb, step.item) == (verb, item):
+                self.steps[index] = step._replace(quantity=step.quantity + quantity)
                 return
-        self.steps.append(Step("gather", item, count))
+        self.steps.append(Step(verb, item, quantity))
 
 
 def make_plan(
