@@ -45,7 +45,8 @@ def craft(body: Body, screen: Screen, item: str, sets: int) -> Skill:
     for name in made.needs:
         if not (yield from _lay_out(body, screen, made, name, sets)):
             return False
-    yield from screen.shift_click(screen.own("result"))
+    if not (yield from screen.shift_click(screen.own("result"))):
+        return False
     yield from body.react()
     after = sum(body.counts()[name] for name in members)
     return after - before >= made.makes * sets
@@ -59,13 +60,11 @@ def _lay_out(body: Body, screen: Screen, made: Craft, name: str, sets: int) -> S
     quantities = [stack.quantity for stack in body.slots]
     for slot, cells in shares:
         held = screen.of_inventory(slot)
-        yield from screen.left_click(held)
+        if not (yield from screen.left_click(held)):
+            return False
         for cell in cells:
-            if quantities[slot] == sets:  # all of it
-                yield from screen.left_click(screen.own("craft", cell))
-                continue
-            for _ in range(sets):
-                yield from screen.right_click(screen.own("craft", cell))
-        if quantities[slot] > len(cells) * sets:
-            yield from screen.left_click(held)
+            if not (yield from screen.put(screen.own("craft", cell), sets, quantities[slot])):
+                return False
+        if quantities[slot] > len(cells) * sets and not (yield from screen.left_click(held)):
+            return False
     return True

@@ -117,29 +117,42 @@ def _look_above(body: Body, cell: Cell) -> Skill:
 
 
 def collect(body: Body, names: Collection[str], last: Cell) -> Skill:
-    """Pick up the dropped items of these names in view, beginning where a block was mined."""
+    """Pick up the dropped items of these names in view.
+
+    Args:
+        body: The body.
+        names: Which items.
+        last: Where a block was mined: if nothing is in view, it must be there.
+    """
     yield from body.react()
-    x, y, z = middle(last)
-    if not any(drop.name in names for drop in body.drops):
-        yield from body.look_at((x, min(y, body.position[1] + 0.5), z), tolerance=15.0, patience=15)
+    if not _wanted(body, names):
+        x, y, z = middle(last)
+        floor = min(y, body.position[1] + 0.3)
+        yield from body.look_at((x, floor, z), tolerance=10.0)
         yield from body.react()
+        if not _wanted(body, names):
+            yield from walk_near(body, (x, floor, z), radius=1.2)
+            yield from body.react()
     for _ in range(_MOST_DROPS):
-        if any(
-            drop.name in names and drop.place[1] > body.position[1] + 1.0 for drop in body.drops
-        ):
+        if any(place[1] > body.position[1] + 1.0 for place in _wanted(body, names)):
             yield from body.wait(_FALLING_TICKS)
-        wanted: list[Point] = [
-            drop.place
-            for drop in body.drops
-            if drop.name in names and math.dist(drop.place, body.position) < _DROP_RANGE
-        ]
-        if not wanted:
+        places = _wanted(body, names)
+        if not places:
             return True
-        place = min(wanted, key=lambda place: math.dist(place, body.position))
+        place = min(places, key=lambda place: math.dist(place, body.position))
         if not (yield from walk_near(body, place)):
             return False
         yield from body.react()
     return False
+
+
+def _wanted(body: Body, names: Collection[str]) -> list[Point]:
+    """Where items of these names lie in view."""
+    return [
+        drop.place
+        for drop in body.drops
+        if drop.name in names and math.dist(drop.place, body.position) < _DROP_RANGE
+    ]
 
 
 def look_around(body: Body, blocks: Collection[str]) -> Skill:

@@ -40,6 +40,8 @@ def close_screen(body: Body) -> Skill:
 class Screen:
     """The screen that is open, as the player knows its layout.
 
+    Clicks return whether they went where they were meant to.
+
     Attributes:
         kind: "inventory", "crafting_table" or "furnace".
     """
@@ -63,31 +65,43 @@ class Screen:
 
     def left_click(self, slot: int) -> Skill:
         """Pick up or put down a stack."""
-        yield from self._move_to(slot)
+        hit = yield from self._move_to(slot)
         last, tick = self._last_left
         if slot == last and self._body.tick - tick < _DOUBLE_CLICK_TICKS:
             yield from self._body.wait(_DOUBLE_CLICK_TICKS)
         self._last_left = (slot, self._body.tick)
-        return (yield from self._press({"attack": 1}))
+        yield from self._press({"attack": 1})
+        return hit
 
     def right_click(self, slot: int) -> Skill:
         """Put down one of a stack."""
-        yield from self._move_to(slot)
-        return (yield from self._press({"use": 1}))
+        hit = yield from self._move_to(slot)
+        yield from self._press({"use": 1})
+        return hit
+
+    def put(self, slot: int, count: int, carried: int) -> Skill:
+        """Put `count` of the `carried` items on the cursor into a slot."""
+        if count == carried:
+            return (yield from self.left_click(slot))
+        for _ in range(count):
+            if not (yield from self.right_click(slot)):
+                return False
+        return True
 
     def shift_click(self, slot: int) -> Skill:
         """Send a stack across; from a grid's result, make as many as there is enough for."""
-        yield from self._move_to(slot)
+        hit = yield from self._move_to(slot)
         yield {"sneak": 1}
         yield {"sneak": 1, "attack": 1}
         yield {"sneak": 1}
         yield {}
-        return True
+        return hit
 
     def swap(self, slot: int, hotbar_slot: int) -> Skill:
         """Exchange what is in a slot with a slot of the hotbar."""
-        yield from self._move_to(slot)
-        return (yield from self._press({f"hotbar.{hotbar_slot + 1}": 1}))
+        hit = yield from self._move_to(slot)
+        yield from self._press({f"hotbar.{hotbar_slot + 1}": 1})
+        return hit
 
     def _press(self, keys: dict[str, int]) -> Skill:
         yield dict(keys)
@@ -95,7 +109,10 @@ class Screen:
         return (yield from self._body.wait(int(self._body.random.integers(*_CLICK_GAP))))
 
     def _move_to(self, slot: int) -> Skill:
-        """Bring the cursor into a slot; now and then one believes too soon that it is there."""
+        """Bring the cursor into a slot; now and then one believes too soon that it is there.
+
+        Returns whether it is, which one sees when it is too late.
+        """
         body, cursor = self._body, self._body.cursor
         place = self._layout.slots[slot]
         shift = body.random.normal(0.0, _AIM_PIXELS, 2).clip(-2 * _AIM_PIXELS, 2 * _AIM_PIXELS)
@@ -107,6 +124,6 @@ class Screen:
                 return False
             if math.hypot(x - cursor.x, y - cursor.y) <= near:
                 yield {}  # the hand comes to rest
-                return True
+                return self._layout.slot_at(cursor.x, cursor.y) == slot
             yield {"camera": cursor.error_to(x, y)}
         return False

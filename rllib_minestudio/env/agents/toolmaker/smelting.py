@@ -20,8 +20,10 @@ def smelt(body: Body, screen: Screen, item: str, count: int) -> Skill:
     process = known.smelts[item]
     pieces = math.ceil(count / process.per_fuel)
     before = body.counts()[item]
-    yield from _fill(body, screen, "fuel", known.members(process.fuel), pieces)
-    yield from _fill(body, screen, "input", (process.source,), count)
+    if not (yield from _fill(body, screen, "fuel", known.members(process.fuel), pieces)):
+        return False
+    if not (yield from _fill(body, screen, "input", (process.source,), count)):
+        return False
     yield from body.wait(count * process.ticks + _SPARE_TICKS)
     for _ in range(_LOOKS):
         yield from screen.shift_click(screen.own("output"))
@@ -37,10 +39,9 @@ def _fill(body: Body, screen: Screen, group: str, names: tuple[str, ...], count:
     for slot, stack in enumerate(body.slots):
         if stack.name in names and stack.quantity >= count:
             held = screen.of_inventory(slot)
-            yield from screen.left_click(held)
-            for _ in range(count):
-                yield from screen.right_click(screen.own(group))
-            if stack.quantity > count:
-                yield from screen.left_click(held)
-            return True
+            if not (yield from screen.left_click(held)):
+                return False
+            if not (yield from screen.put(screen.own(group), count, stack.quantity)):
+                return False
+            return stack.quantity == count or (yield from screen.left_click(held))
     return False
