@@ -64,6 +64,7 @@ class Body:
         reaction: Ticks from seeing to knowing.
         memory: The blocks seen so far.
         drops: Dropped items in view.
+        crosshair: The block that the crosshair was on when last seen, if it was on one.
         position: Feet, in blocks.
         yaw: Degrees.
         pitch: Degrees, positive downwards.
@@ -83,6 +84,7 @@ class Body:
         self.hand = HumanHand(self.limits, self.random)
         self.cursor = Cursor()
         self.drops: tuple[Drop, ...] = ()
+        self.crosshair: Cell = (0, 0, 0)
         self.position: Point = (0.0, 0.0, 0.0)
         self.yaw = self.pitch = 0.0
         self.slots: tuple[Stack, ...] = ()
@@ -115,6 +117,12 @@ class Body:
             known = self._glances.popleft()
             self.memory.note(known.blocks)
             self.drops = known.drops
+            rows, columns = known.blocks.kind.shape
+            x, y, z = known.blocks.cell[rows // 2, columns // 2].tolist()
+            self.crosshair = (x, y, z)
+        x, y, z = self.cell
+        self.memory.note_air(self.cell)
+        self.memory.note_air((x, y + 1, z))
 
     def move_mouse(self, wanted: tuple[float, float]) -> tuple[float, float]:
         """Turn towards where a skill wants to look, by (pitch, yaw) degrees, as far as one can."""

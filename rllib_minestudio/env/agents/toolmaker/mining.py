@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from rllib_minestudio.env.agents.toolmaker.body import REACH, Body, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import TOOLS, hold_one_of, hold_slot
@@ -29,8 +30,9 @@ def tools_for(block: str) -> tuple[str, ...]:
     return () if block.rpartition("_")[2] in _HAND else TOOLS["pickaxe"]
 
 
-def _equip(body: Body, block: str) -> Skill:
-    tools = tools_for(block)
+def _equip(body: Body, blocks: Collection[str]) -> Skill:
+    """Take what mines the hardest of these blocks into the hand."""
+    tools = max(map(tools_for, blocks), key=len)
     if tools:
         return (yield from hold_one_of(body, tools))
     every_tool = {name for kind in TOOLS.values() for name in kind}
@@ -58,10 +60,9 @@ def mine(body: Body, cell: Cell) -> Skill:
         if not attacking:
             yield {"camera": error}
             continue
-        hidden_by = body.memory.obstacles(body.eye, aim)
-        in_front = body.memory.name_of(hidden_by[0]) if hidden_by else name
-        if in_front and hidden_by[0] != cell and is_precious(in_front):
+        ahead = [cell, *body.memory.obstacles(body.eye, aim)]
+        if any(is_precious(str(body.memory.name_of(block))) for block in ahead if block != cell):
             return False
-        yield from _equip(body, in_front or "air")
+        yield from _equip(body, [str(body.memory.name_of(block)) for block in ahead])
         yield {"attack": 1}
     return False

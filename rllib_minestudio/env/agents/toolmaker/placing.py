@@ -100,8 +100,9 @@ def open_station(body: Body, cell: Cell) -> Skill:
         aim = body.visible_point(cell)
         if not (yield from body.look_at(aim, tolerance=2.0)):
             return False
-        if any(block != cell for block in body.memory.obstacles(body.eye, aim)):
-            return False
+        yield from body.react()
+        if body.crosshair != cell:
+            continue
         yield {"use": 1}
         yield from body.react()
         if body.screen_open:

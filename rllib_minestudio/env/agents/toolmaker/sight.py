@@ -54,6 +54,10 @@ class Memory:
         for cell, kind in zip(_unpack(packed), kinds, strict=True):
             self._put(cell, seen.names[kind])
 
+    def note_air(self, cell: Cell) -> None:
+        """Remember that a cell is empty."""
+        self._put(cell, AIR)
+
     def _put(self, cell: Cell, name: str) -> None:
         before = self._blocks.get(cell)
         if before == name:
