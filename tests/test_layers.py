@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "rllib_minestudio"
 OURS = "rllib_minestudio"
 ENGINE = f"{OURS}.env.voxel"
 ENGINE_LAYERS = (
-    *("world", "items", "screens", "entities", "player", "render", "game", "commands"),
+    *("world", "items", "entities", "player", "screens", "render", "game", "commands"),
     *("engine", "server"),
 )
 """Upwards, in `env/voxel`."""

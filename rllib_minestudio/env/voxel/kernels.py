@@ -15,8 +15,8 @@ from numba.extending import register_jitable
 from rllib_minestudio import compilation_cache
 from rllib_minestudio.compilation_cache import CACHE_VARIABLE as CACHE_VARIABLE
 
-_WITHOUT_KERNELS = "server"
-"""Folder below the engine's that has no kernels: a change there compiles nothing anew."""
+_WITHOUT_KERNELS = {"screens", "commands", "server"}
+"""Folders below the engine's that have no kernels: a change there compiles nothing anew."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -26,7 +26,7 @@ def _sources() -> list[Path]:
     sources = [
         source
         for source in engine.rglob("*.py")
-        if _WITHOUT_KERNELS not in source.relative_to(engine).parts
+        if _WITHOUT_KERNELS.isdisjoint(source.relative_to(engine).parts)
     ]
     # Kernels hold columns of the tables, such as hardness, as constants.
     return [*sources, *(engine / "data").glob("*.csv")]

@@ -84,6 +84,18 @@ def test_what_is_told_follows_the_world(backend, what, key, name):
     assert entry(everything(backend, what), key, name) != before
 
 
+def test_crafting_is_told(backend):
+    backend.seed(1)
+    backend.reset()
+    backend.execute_cmd("/give @p oak_log 2")
+    backend.step({"inventory": 1})
+    for camera in ((10.05, -10.8), (-18.6, 13.5), (1.5, 8.4)):
+        backend.step({"camera": camera})
+        backend.step({"attack": 1})
+        told = everything(backend, {})
+    assert told["craft_item"] == {"oak_planks": 4} and told["is_gui_open"]
+
+
 def test_blocks_mobs_and_commands_on_request(backend):
     backend.seed(1)
     backend.reset()

@@ -4,8 +4,9 @@
 
 prints a line for each episode with a hash of all that happened and was seen in it, and stops with
 the first thing that is wrong: an exception, a number that is not finite or out of its range, a
-player whom a tick moved into a block, something kept that is not what a rebuild makes of it, or ten
-seconds without progress. `--first N --episodes 1` plays episode N again.
+player whom a tick moved into a block, an item that a screen made or lost, something kept that is
+not what a rebuild makes of it, or ten seconds without progress. `--first N --episodes 1` plays
+episode N again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import faulthandler
 import hashlib
 import json
 import time
+from collections import Counter
 from functools import cache
 from itertools import product
 from random import Random
@@ -36,6 +38,8 @@ from rllib_minestudio.env.voxel.world.addressing import HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from tests.env.voxel.caches import check_caches
 from tests.env.voxel.fuzz_commands import random_command
+from tests.env.voxel.fuzz_hands import Hands
+from tests.env.voxel.ledger import can_lose_items, count_items
 
 DEADLINE = 10.0
 """Seconds without progress after which the program ends, telling where it hangs."""
@@ -43,64 +47,20 @@ _TICKS_PER_DEADLINE = 50
 _TICKS_PER_CHECK = 1000
 """Ticks between two rebuilds of everything that is kept; each takes as long as a thousand ticks."""
 
-_KEYS = ("forward", "back", "left", "right", "jump", "sneak", "sprint", "attack", "use", "drop")
-_TURNS = (0.0, 1.0, 15.0, 400.0, 1e6, 1e300)
-"""How fast the camera turns, in degrees per tick."""
 _SIZES = ((8, 8), (9, 33), (32, 32), (64, 64), (128, 128), (120, 67))
 _AROUND = 2
 """Columns around the player in which it is remembered where there were blocks before a tick."""
 
 
+_KIT = (
+    *("diamond_pickaxe", "iron_sword", "dirt 64", "sand 64", "iron_shovel", "crafting_table 9"),
+    *("furnace 9", "chest 9", "oak_log 64", "coal 9", "iron_ore 9", "stick 9", "cobblestone 64"),
+    *("iron_ingot 20", "iron_boots", "milk_bucket", "bucket 9", "oak_planks 64"),
+)
+Ledger = tuple[Counter[int], dict[str, int]]
+"""Items by id, and how many of each were crafted."""
 Blocks = tuple[int, int, np.ndarray]
 """The player's column (x, z), and the block ids around it as they were, uint8 [x, z, y]."""
-
-
-class Hands:
-    """Keys and camera: now and then with a purpose, otherwise at random, each for a while."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-        self._ticks_left = 0
-        self._held: dict[str, float] = {}
-        self._turn = 0.0
-
-    def action(self, gui_open: bool, pitch: float) -> dict[str, Any]:
-        """The action of a tick; an open inventory is closed soon."""
-        random, turn = self._random, self._turn
-        camera = random.uniform(-turn, turn), random.uniform(-turn, turn)
-        slot = 0
-        if self._ticks_left == 0:
-            start, slot = self._choose()
-            camera = start - pitch, 0.0
-        elif random.random() < 0.005:
-            slot = random.randint(1, 9)
-        self._ticks_left -= 1
-        keys = {key: int(random.random() < chance) for key, chance in self._held.items()}
-        if slot:
-            keys[f"hotbar.{slot}"] = 1
-        if random.random() < (0.2 if gui_open else 0.002):
-            keys["inventory"] = 1
-        return {**keys, "camera": camera}
-
-    def _choose(self) -> tuple[float, int]:
-        """Chooses what to do next, and for how long; returns pitch and slot to begin with."""
-        random = self._random
-        self._ticks_left = random.choice((5, 20, 60, 200))
-        self._turn = 0.0
-        dice = random.random()
-        if dice < 0.25:  # dig
-            self._held = {"attack": 1.0, "forward": random.choice((0.0, 1.0)), "jump": 0.02}
-            return random.choice((90.0, 90.0, 60.0, 30.0, 0.0, -90.0)), random.choice((1, 1, 5))
-        if dice < 0.4:  # build
-            self._held = {"use": 1.0, "jump": 1.0, "back": random.choice((0.0, 0.0, 1.0))}
-            return random.choice((90.0, 70.0, 20.0)), random.choice((3, 4, 6))
-        if dice < 0.6:  # fight
-            self._held = {"attack": 0.3, "forward": 0.7, "sprint": 0.3, "jump": 0.2}
-            self._turn = 5.0
-            return random.uniform(0.0, 30.0), 2
-        self._held = {key: random.choice((0.0, 0.0, 1.0, 0.5)) for key in _KEYS}
-        self._turn = random.choice(_TURNS)
-        return random.uniform(-200.0, 200.0), random.randint(0, 9)
 
 
 class Episode:
@@ -151,8 +111,11 @@ class Episode:
             self._command(random_command(random))
         self._find_a_way_out()
         was_free, before = self._is_free(), self._blocks_around()
-        engine.tick(self._hands.action(self._state.screen is not None, engine.player.pitch))
+        action = self._hands.action(self._state.screen, engine.player.pitch)
+        ledger = self._open_ledger(action)
+        engine.tick(action)
         self._check_numbers()
+        self._check_ledger(ledger)
         if was_free:
             self._check_free(before)
         self._hash_state()
@@ -169,7 +132,7 @@ class Episode:
 
     def _begin(self, seed: int) -> None:
         self._engine.reset(seed, self._random.choice((None, *BIOMES)))
-        for item in ("diamond_pickaxe", "iron_sword", "dirt 64", "sand 64", "iron_shovel"):
+        for item in _KIT:
             self._command(f"/give @p {item}")
 
     def _find_a_way_out(self) -> None:
@@ -211,6 +174,20 @@ class Episode:
         assert 0 <= state.daytime < DAY_TICKS, "daytime"
         assert ((player.inventory.item == 0) == (player.inventory.quantity == 0)).all(), "stacks"
 
+    def _open_ledger(self, action: dict[str, Any]) -> Ledger | None:
+        """What there is before a tick that can neither make nor lose items by other ways."""
+        state = self._state
+        in_world = action.get("inventory") and (action.get("attack") or action.get("use"))
+        if state.screen is None or in_world or can_lose_items(state):
+            return None
+        return count_items(state), state.statistics.copy()["craft_item"]
+
+    def _check_ledger(self, before: Ledger | None) -> None:
+        """A screen that was open has neither made nor lost items, unless it crafted some."""
+        if before is not None and self._state.statistics.copy()["craft_item"] == before[1]:
+            now = count_items(self._state)
+            assert now == before[0], f"items: {now - before[0]} more, {before[0] - now} fewer"
+
     def _tell(self) -> None:
         """Asks for the info with some blocks and all mobs; it holds nothing but finite numbers."""
         box = tuple(self._random.randint(*ends) for ends in ((-3, 0), (0, 3)) * 3)
@@ -228,6 +205,10 @@ class Episode:
         digest.update(state.player.inventory.quantity.tobytes())
         digest.update(state.mobs.records[: state.mobs.count].tobytes())
         digest.update(state.items.records[: state.items.count].tobytes())
+        if state.screen is not None:
+            digest.update(repr(state.screen.view()).encode())
+        for container in state.block_entities:
+            digest.update(repr(container.stacks).encode())
 
     def _is_free(self) -> bool:
         x, y, z = self._engine.player.position.tolist()

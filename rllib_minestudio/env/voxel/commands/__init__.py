@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     split_words,
 )
 from rllib_minestudio.env.voxel.commands.selectors import select
+from rllib_minestudio.env.voxel.game import screens
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.errors import did_you_mean
 
@@ -97,4 +98,4 @@ def execute(state: GameState, text: str) -> CommandResult:
     except RecursionError:
         return CommandResult(False, "The command is nested too deeply")
     finally:
-        state.block_entities.forget_replaced(state.world)
+        screens.settle(state)

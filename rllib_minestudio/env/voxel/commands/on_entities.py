@@ -74,7 +74,10 @@ def clear(source: Source, arguments: list[str]) -> CommandResult:
         select_player(arguments[0], source)
     item = ITEM_ID[read_name(arguments[1], ITEM_ID, "item")] if len(arguments) > 1 else None
     at_most = read_int(arguments[2], 0) if len(arguments) > 2 else None
-    removed = source.state.player.inventory.remove(item, at_most)
+    state = source.state
+    removed = state.player.inventory.remove(item, at_most)
+    if state.screen is not None:
+        removed += state.screen.menu.remove(item, None if at_most is None else at_most - removed)
     if not removed:
         raise CommandError(f"No items were found on player {PLAYER}")
     return CommandResult(True, f"Removed {removed} items from player {PLAYER}")

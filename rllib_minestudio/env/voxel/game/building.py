@@ -45,16 +45,20 @@ def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
     )
 
 
-def use_item(state: GameState) -> None:
+def use_item(state: GameState, sneaks: bool) -> None:
     """Opens the screen of the block under the crosshair, or places the block in hand against it.
 
     Food is eaten instead (`eating`), and nothing is used while a block is being mined.
+
+    Args:
+        state: The game.
+        sneaks: Whether the sneak key was down in the last tick, as the game knows it by now.
     """
     player, target = state.player, state.target[0]
     item = player.held_item
     if player.records["is_mining"][0]:
         return
-    if screens.use_block(state):
+    if screens.use_block(state, sneaks):
         player.records["use_delay"] = USE_DELAY
         combat.swing(player.records[0])
         return

@@ -101,7 +101,8 @@ class Game:
                 screens.open_inventory(state)
                 return 0, 0
             screens.close(state)
-            state.dead_keys &= ~pressed
+            # The attack key has to be released even if it was pressed in this tick.
+            state.dead_keys &= ~pressed | controls.ATTACK
         state.dead_keys &= keys
         return keys & ~state.dead_keys, pressed
 
@@ -110,6 +111,7 @@ class Game:
         player, mobs, items = state.player, state.mobs, state.items
         blocks, players, events = state.world.blocks, player.records, self._events
         player.update_equipment()
+        sneaks = bool(players["keys"][0] & controls.SNEAK)
         self._event_count[0] = 0
         tick_player(
             blocks,
@@ -126,7 +128,7 @@ class Game:
         if pressed & controls.DROP:
             drop_held_item(state)
         if keys & controls.USE and (pressed & controls.USE or not players["use_delay"][0]):
-            use_item(state)
+            use_item(state, sneaks)
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)
         state.world.make_ahead(x, z)

@@ -12,17 +12,17 @@ from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.screens.block_entities import SCREEN_BLOCKS, Place
 from rllib_minestudio.env.voxel.screens.screen import Screen
 from rllib_minestudio.env.voxel.screens.smelting import Furnace
-from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
 
 REACH = 8.0
 """Blocks from the player's feet to a block's centre beyond which its screen closes."""
-_IGNORED_ATTACK = 10_000
-"""Ticks for which the attack key does nothing after a screen, unless it is released before."""
 _SPILL_LEAST, _SPILL_MOST = 10, 30
 """Items of each stack that a broken container drops."""
 _SPILL_SPEED, _SPILL_LIFT = 0.05, 0.2
 _ITEM_WIDTH = 0.25
 
+_LIGHT_ENOUGH = ("glass", "leaves")
+"""Materials of cubes below which a chest opens all the same."""
 _COUNTERS = {
     "crafting_table": "interact_with_crafting_table",
     "furnace": "interact_with_furnace",
@@ -58,10 +58,14 @@ def open_inventory(state: GameState) -> None:
     state.screen = Screen("inventory", _PlayerOwner(state))
 
 
-def use_block(state: GameState) -> bool:
+def use_block(state: GameState, sneaks: bool) -> bool:
     """Uses the block under the crosshair, if it is one that opens a screen.
 
     A player who sneaks with something in either hand uses that instead.
+
+    Args:
+        state: The game.
+        sneaks: Whether the player sneaks.
 
     Returns:
         Whether there was such a block.
@@ -72,9 +76,9 @@ def use_block(state: GameState) -> bool:
     place = int(target["x"]), int(target["y"]), int(target["z"])
     block = state.world.block_at(*place)
     kind = SCREEN_BLOCKS.get(block)
-    if kind is None or (player.sneaking and not player.has_empty_hands):
+    if kind is None or (sneaks and not player.has_empty_hands):
         return False
-    if kind == "chest" and not _can_lift_lid(state, place, block):
+    if kind == "chest" and not _can_lift_lid(state, place):
         return True
     container = state.block_entities.at(place, block)
     state.screen = Screen(kind, _PlayerOwner(state), place, container)
@@ -82,10 +86,11 @@ def use_block(state: GameState) -> bool:
     return True
 
 
-def _can_lift_lid(state: GameState, place: Place, chest: int) -> bool:
-    """Whether no block lies on a chest; another chest does not matter."""
+def _can_lift_lid(state: GameState, place: Place) -> bool:
+    """Whether no solid cube lies on a chest."""
     x, y, z = place
-    return state.world.block_at(x, y + 1, z) in (AIR, chest)
+    above = BLOCKS[state.world.block_at(x, y + 1, z)]
+    return above.shape is not Shape.CUBE or above.material in _LIGHT_ENOUGH
 
 
 def play_screen(
@@ -127,7 +132,6 @@ def close(state: GameState, alive: bool = True) -> None:
     screen, state.screen = state.screen, None
     screen.menu.close(alive)
     state.dead_keys = state.held_keys
-    state.player.records["miss_ticks"] = _IGNORED_ATTACK
 
 
 def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
@@ -139,6 +143,13 @@ def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
     kind = SCREEN_BLOCKS.get(state.world.block_at(*place))
     if kind != screen.kind or offset @ offset > REACH * REACH:
         close(state)
+
+
+def settle(state: GameState) -> None:
+    """What a command's changes of the world mean for containers and for the open screen."""
+    state.block_entities.forget_replaced(state.world)
+    if state.screen is not None:
+        close_if_out_of_reach(state, state.screen)
 
 
 def spill(state: GameState, place: Place) -> None:

@@ -91,7 +91,7 @@ def sun_brightness(daytime: float, raining: bool) -> float:
 
 @kernel(inline="always")
 def _lets_light_pass(block: int) -> bool:
-    return block == b.AIR or block == b.OAK_LEAVES or block == b.BIRCH_LEAVES or block == b.CACTUS
+    return b.LETS_LIGHT_PASS[block]
 
 
 @kernel()

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.combat import hurt_player, press_attack
-from rllib_minestudio.env.voxel.player.controls import ATTACK, USE
+from rllib_minestudio.env.voxel.player.controls import ATTACK, SNEAK, USE
 from rllib_minestudio.env.voxel.player.eating import begin_meal, continue_meal
 from rllib_minestudio.env.voxel.player.hunger import tick_hunger
 from rllib_minestudio.env.voxel.player.locomotion import move_player
 from rllib_minestudio.env.voxel.player.mining import hold_attack, release_attack, start_mining
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
-from rllib_minestudio.env.voxel.screens.block_entities import OPENS_SCREEN
 from rllib_minestudio.env.voxel.world.addressing import block_index
+from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
 from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
 
 
@@ -42,9 +42,9 @@ def _count_down(player: np.void) -> None:
 
 
 @kernel()
-def _opens_screen(blocks: NDArray[np.uint8], player: np.void, target: np.void) -> bool:
+def _opens_screen(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
     """Whether the use key opens the screen of the block under the crosshair instead of eating."""
-    if target.kind != BLOCK or player.sneaking:
+    if target.kind != BLOCK or player.keys & SNEAK:
         return False
     return bool(OPENS_SCREEN[blocks[block_index(target.x, target.y, target.z)]])
 

@@ -37,7 +37,7 @@ FOG_BEGIN = 0.7
 render_kernel = kernel(fastmath=True)
 
 Bytes = NDArray[np.uint8]
-BlockIds = NDArray[np.uint16]
+Shorts = NDArray[np.uint16]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Words = NDArray[np.uint32]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int32, uint32
 
-from rllib_minestudio.env.voxel.render.camera import BlockIds, Floats, Ints, render_kernel
+from rllib_minestudio.env.voxel.render.camera import Floats, Ints, Shorts, render_kernel
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BESIDE,
     BEYOND,
@@ -59,8 +59,14 @@ def _find_neighbours(s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def occlude(blocks: BlockIds, s: Floats, n: Ints) -> None:
-    """Write how open the air before each hit is, 1 where no block is near."""
+def occlude(box: Shorts, s: Floats, n: Ints) -> None:
+    """Write how open the air before each hit is, 1 where no block is near.
+
+    Args:
+        box: The box field, 0 in a block.
+        s: Float scratch.
+        n: Integer scratch.
+    """
     nearest = REACH
     for i in range(LANES):
         nearest = min(nearest, s[DEPTH + i])
@@ -69,9 +75,9 @@ def occlude(blocks: BlockIds, s: Floats, n: Ints) -> None:
         return
     _find_neighbours(s, n)
     for i in range(LANES):
-        n[BESIDE + i] = int32(blocks[uint32(n[BESIDE + i])])
-        n[BEYOND + i] = int32(blocks[uint32(n[BEYOND + i])])
-        n[CORNER + i] = int32(blocks[uint32(n[CORNER + i])])
+        n[BESIDE + i] = int32(box[uint32(n[BESIDE + i])])
+        n[BEYOND + i] = int32(box[uint32(n[BEYOND + i])])
+        n[CORNER + i] = int32(box[uint32(n[CORNER + i])])
     for i in range(LANES):
         axis = n[FACE + i] >> int32(1)
         across = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
@@ -79,10 +85,10 @@ def occlude(blocks: BlockIds, s: Floats, n: Ints) -> None:
         near_beside = abs(across - HALF) * float32(2)
         near_beyond = abs(along - HALF) * float32(2)
         strength = STRENGTH * max(ONE - s[DEPTH + i] / REACH, ZERO)
-        beside = near_beside if n[BESIDE + i] > int32(0) else ZERO
-        beyond = near_beyond if n[BEYOND + i] > int32(0) else ZERO
+        beside = near_beside if n[BESIDE + i] == int32(0) else ZERO
+        beyond = near_beyond if n[BEYOND + i] == int32(0) else ZERO
         # A corner hidden behind its sides adds nothing.
-        corner = near_beside * near_beyond if n[CORNER + i] > int32(0) else ZERO
+        corner = near_beside * near_beyond if n[CORNER + i] == int32(0) else ZERO
         corner = min(corner, ONE - max(beside, beyond))
         s[OPENNESS + i] = (ONE - strength * beside) * (
             (ONE - strength * beyond) * (ONE - strength * corner)

@@ -16,10 +16,10 @@ from rllib_minestudio.env.voxel.render.camera import (
     MIP_DEPTH,
     VIEW,
     ZENITH,
-    BlockIds,
     Bytes,
     Floats,
     Ints,
+    Shorts,
     Words,
     render_kernel,
 )
@@ -126,21 +126,23 @@ def _other_face(camera: Floats, i: int, s: Floats, n: Ints) -> int:
 
 
 @render_kernel
-def find_fronts(camera: Floats, blocks: BlockIds, s: Floats, n: Ints) -> None:
+def find_fronts(camera: Floats, box: Shorts, s: Floats, n: Ints) -> None:
     """Find the cell before each face, which is where its light comes from.
 
     A ray that passes within the nudge of an edge may enter the block behind the edge by a face
     that another block covers; unless corrected to its neighbour, that face would show as a speck.
+    The box field, 0 in a block, tells whether one does: the ray has just read it there.
     """
     covered = int32(0)
     for i in range(LANES):
         n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
     for i in range(LANES):
-        covered |= int32(blocks[uint32(n[FRONT + i])])
+        is_solid = box[uint32(n[FRONT + i])] == 0
+        covered |= int32(1) if is_solid and s[DEPTH + i] < SKY_DEPTH else int32(0)
     if covered == int32(0):
         return
     for i in range(LANES):
-        if blocks[uint32(n[FRONT + i])] != 0 and s[DEPTH + i] < SKY_DEPTH:
+        if box[uint32(n[FRONT + i])] == 0 and s[DEPTH + i] < SKY_DEPTH:
             n[FACE + i] = _other_face(camera, i, s, n)
             n[FRONT + i] = _step_out(n[BLOCK_INDEX + i], n[FACE + i])
 
@@ -156,7 +158,7 @@ def _mip_level(t: float, depth: float) -> tuple[float, int]:
 
 
 @render_kernel
-def choose_texels(camera: Floats, blocks: BlockIds, s: Floats, n: Ints) -> None:
+def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
     """Find the texel of each hit, and the column of the cell before it."""
     mip_depth = camera[MIP_DEPTH]
     for i in range(LANES):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import float32, int32, uint8, uint32
-from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import (
     EYE_X,
@@ -30,10 +29,10 @@ from rllib_minestudio.env.voxel.render.camera import (
     STEP_Y,
     UP,
     VIEW,
-    BlockIds,
     Bytes,
     Floats,
     Ints,
+    Shorts,
     Words,
     render_kernel,
 )
@@ -128,7 +127,7 @@ def _start_rays(
 
 
 @render_kernel
-def _enter_cells(box: NDArray[np.uint16], column_x: int, column_z: int, s: Floats, n: Ints) -> None:
+def _enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
     """Find the cell each ray is in, and its entry of the box field."""
     shift_x = int32(column_x - CENTRE)
     shift_z = int32(column_z - CENTRE)
@@ -201,8 +200,8 @@ def _store(
 
 @render_kernel
 def render_terrain(
-    blocks: BlockIds,
-    box: NDArray[np.uint16],
+    blocks: Shorts,
+    box: Shorts,
     top: Bytes,
     ceiling: int,
     atlas: Words,
@@ -244,8 +243,8 @@ def render_terrain(
                     break
                 _enter_cells(box, column_x, column_z, s, n)
             locate_hits(camera, s, n)
-            find_fronts(camera, blocks, s, n)
+            find_fronts(camera, box, s, n)
             choose_texels(camera, blocks, s, n)
-            occlude(blocks, s, n)
+            occlude(box, s, n)
             shade_hits(camera, atlas, top, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)

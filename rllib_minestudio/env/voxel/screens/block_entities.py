@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from rllib_minestudio.env.voxel.items.inventory import Stack
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.containers import Container
 from rllib_minestudio.env.voxel.screens.smelting import Furnace
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
 from rllib_minestudio.env.voxel.world.world import World
 
 Place = tuple[int, int, int]
@@ -23,13 +21,8 @@ _MAKERS: dict[str, Callable[[], Container]] = {
 }
 """How a block's container is made, by the block's name."""
 
-SCREEN_BLOCKS: dict[int, str] = {
-    BLOCK_ID[kind]: kind for kind in ("crafting_table", *_MAKERS) if kind in BLOCK_ID
-}
+SCREEN_BLOCKS: dict[int, str] = {BLOCK_ID[kind]: kind for kind in SCREENS}
 """Kind of screen that using a block opens, by block id."""
-
-OPENS_SCREEN = np.array([block in SCREEN_BLOCKS for block in range(len(BLOCKS))])
-"""Whether using a block opens a screen, by block id, bool; for the kernels."""
 
 
 class BlockEntities:

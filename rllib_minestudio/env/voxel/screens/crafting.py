@@ -43,9 +43,8 @@ class Recipe(NamedTuple):
         return self._replace(cells=tuple(cells))
 
 
-def _result(row: dict[str, str]) -> Stack | None:
-    item = ITEM_ID.get(row["result"])
-    return None if item is None else Stack(item, int(row["quantity"]), 0)
+def _result(row: dict[str, str]) -> Stack:
+    return Stack(ITEM_ID[row["result"]], int(row["quantity"]), 0)
 
 
 def _read_shaped() -> list[Recipe]:
@@ -54,10 +53,8 @@ def _read_shaped() -> list[Recipe]:
         pattern = row["pattern"].split("/")
         words = dict(word.split("=") for word in row["ingredients"].split())
         fits = {letter: items(word) for letter, word in words.items()} | {".": frozenset()}
-        result = _result(row)
-        if result is not None and all(fits[letter] for letter in words):
-            cells = tuple(fits[letter] for line in pattern for letter in line)
-            recipes.append(Recipe(row["recipe"], result, len(pattern[0]), cells))
+        cells = tuple(fits[letter] for line in pattern for letter in line)
+        recipes.append(Recipe(row["recipe"], _result(row), len(pattern[0]), cells))
     return recipes
 
 
@@ -65,9 +62,7 @@ def _read_shapeless() -> list[Recipe]:
     recipes = []
     for row in rows("shapeless_recipes.csv"):
         cells = tuple(items(word) for word in row["ingredients"].split())
-        result = _result(row)
-        if result is not None and all(cells):
-            recipes.append(Recipe(row["recipe"], result, 0, cells))
+        recipes.append(Recipe(row["recipe"], _result(row), 0, cells))
     return recipes
 
 
@@ -76,9 +71,7 @@ SHAPED: tuple[Recipe, ...] = tuple(_read_shaped())
 SHAPELESS: tuple[Recipe, ...] = tuple(_read_shapeless())
 """Recipes that ask only for the ingredients."""
 REMAINDERS: dict[int, int] = {
-    ITEM_ID[row["item"]]: ITEM_ID[row["leaves"]]
-    for row in rows("remainders.csv")
-    if row["item"] in ITEM_ID and row["leaves"] in ITEM_ID
+    ITEM_ID[row["item"]]: ITEM_ID[row["leaves"]] for row in rows("remainders.csv")
 }
 """What stays in the grid of an item that is used up, by item id: the bucket of a milk bucket."""
 

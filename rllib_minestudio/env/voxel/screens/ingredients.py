@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
-from functools import cache
 
+from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.screens.geometry import DATA
 
@@ -20,9 +19,7 @@ def rows(table: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@cache
-def _tags() -> dict[str, str]:
-    return json.loads((DATA / "item_tags.json").read_text(encoding="utf-8"))
+_TAGS: dict[str, str] = read_json("item_tags.json")
 
 
 def names(word: str) -> Iterator[str]:
@@ -36,7 +33,7 @@ def names(word: str) -> Iterator[str]:
     """
     for part in word.split(_OR):
         if part.startswith(_TAG):
-            for member in _tags()[part.removeprefix(_TAG)].split():
+            for member in _TAGS[part.removeprefix(_TAG)].split():
                 yield from names(member)
         else:
             yield part
@@ -44,4 +41,4 @@ def names(word: str) -> Iterator[str]:
 
 def items(word: str) -> frozenset[int]:
     """Ids of the items that a word of a table stands for."""
-    return frozenset(ITEM_ID[name] for name in names(word) if name in ITEM_ID)
+    return frozenset(ITEM_ID[name] for name in names(word))

@@ -46,9 +46,34 @@ class Menu:
         """Where `stack`, in slot `index`, is moved to; the next only if nothing fits in one."""
         raise NotImplementedError
 
-    def returned(self) -> list[Stack]:
-        """Takes out what does not stay when the screen closes, which is nothing here."""
-        return []
+    def loose(self) -> Sequence[Slot]:
+        """Slots with what does not stay when the screen closes."""
+        return ()
+
+    def remove(self, item: int | None, at_most: int | None) -> int:
+        """Removes items that lie loose or are carried, as the command /clear does.
+
+        Args:
+            item: Only this item id; None for all.
+            at_most: Stop after this many; None for no limit.
+
+        Returns:
+            How many items were removed.
+        """
+        removed = 0
+
+        def rest(stack: Stack) -> Stack:
+            nonlocal removed
+            wanted = stack.quantity if item in (None, stack.item) else 0
+            if at_most is not None:
+                wanted = min(wanted, at_most - removed)
+            removed += wanted
+            return _without(stack, wanted)
+
+        for slot in self.loose():
+            slot.put(rest(slot.stack))
+        self.carried = rest(self.carried)
+        return removed
 
     def pick_up(self, index: int, half: bool) -> None:
         """A click on a slot: takes, puts, adds or exchanges.
@@ -204,7 +229,11 @@ class Menu:
         if self.carried.item != EMPTY:
             self._owner.throw(self.carried, counted=False)
             self.carried = NOTHING
-        for stack in self.returned():
+        for slot in self.loose():
+            stack = slot.stack
+            if stack.item == EMPTY:
+                continue
+            slot.put(NOTHING)
             left = self._owner.inventory.add(*stack) if alive else stack.quantity
             if left:
                 self._owner.throw(stack._replace(quantity=left), counted=False)

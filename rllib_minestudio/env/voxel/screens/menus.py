@@ -15,7 +15,7 @@ from rllib_minestudio.env.voxel.items.inventory import (
     Stack,
 )
 from rllib_minestudio.env.voxel.items.items import EMPTY
-from rllib_minestudio.env.voxel.screens.containers import NOTHING, Container
+from rllib_minestudio.env.voxel.screens.containers import Container
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.menu import Menu, Route
 from rllib_minestudio.env.voxel.screens.slots import (
@@ -57,14 +57,12 @@ class _GridMenu(Menu):
 
     def __init__(self, owner: Owner, grid: Grid) -> None:
         super().__init__(owner)
-        self._grid = grid
+        self._grid_size = len(grid)
         self.slots = [ResultSlot(grid), *(Slot(grid, cell) for cell in range(len(grid)))]
 
-    def returned(self) -> list[Stack]:
-        """Empties the grid."""
-        left = [stack for stack in self._grid.stacks if stack.item != EMPTY]
-        self._grid.stacks[:] = [NOTHING] * len(self._grid)
-        return left
+    def loose(self) -> Sequence[Slot]:
+        """The grid's slots."""
+        return self.slots[1 : 1 + self._grid_size]
 
 
 class InventoryMenu(_GridMenu):

@@ -11,9 +11,7 @@ from rllib_minestudio.env.voxel.screens.crafting import REMAINDERS, craft
 from rllib_minestudio.env.voxel.screens.ingredients import rows
 from rllib_minestudio.env.voxel.screens.smelting import BURN_TICKS, FUEL, OUTPUT, Furnace
 
-WORN_AT: dict[int, str] = {
-    ITEM_ID[row["item"]]: row["place"] for row in rows("worn.csv") if row["item"] in ITEM_ID
-}
+WORN_AT: dict[int, str] = {ITEM_ID[row["item"]]: row["place"] for row in rows("worn.csv")}
 """Where an item is worn or held by itself: "head", "chest", "legs", "feet" or "offhand"."""
 
 _BUCKET = ITEM_ID["bucket"]

@@ -41,7 +41,6 @@ def _read_smelting() -> dict[int, Smelting]:
     return {
         item: Smelting(ITEM_ID[row["result"]], float(row["experience"]), int(row["ticks"]))
         for row in rows("smelting.csv")
-        if row["result"] in ITEM_ID
         for item in items(row["ingredient"])
     }
 
@@ -56,8 +55,9 @@ SMELTING: dict[int, Smelting] = _read_smelting()
 BURN_TICKS: dict[int, int] = _read_fuel()
 """How long an item burns, by item id; in the table, later rows take back what earlier ones say."""
 
-_WET_SPONGE = ITEM_ID.get("wet_sponge")
-_BUCKET, _WATER_BUCKET = ITEM_ID["bucket"], ITEM_ID["water_bucket"]
+_WET_SPONGE, _BUCKET, _WATER_BUCKET = (
+    ITEM_ID[name] for name in ("wet_sponge", "bucket", "water_bucket")
+)
 
 
 class Furnace(Container):

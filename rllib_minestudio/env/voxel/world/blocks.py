@@ -50,6 +50,7 @@ class Block:
             table for it.
         falls: Whether it falls when nothing is below it.
         shape: How it looks in Minecraft.
+        see_through: Whether one can see through it in Minecraft, although it is a full cube.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Block:
     drop: str | None
     falls: bool
     shape: Shape
+    see_through: bool
 
 
 BY_TABLE = "table"
@@ -76,6 +78,7 @@ def _block(row: dict[str, str]) -> Block:
         drop=None if row["drop"] in ("", BY_TABLE) else row["drop"],
         falls=row["falls"] == "yes",
         shape=Shape(row["shape"]),
+        see_through=row["see_through"] == "yes",
     )
 
 
@@ -103,5 +106,13 @@ CACTUS = BLOCK_ID["cactus"]
 
 HARDNESS = np.array([block.hardness for block in BLOCKS], np.float32)
 """Hardness by block id, float32 as in Minecraft."""
+SCREENS = ("crafting_table", "furnace", "chest")
+"""Blocks whose use opens a screen, which is named like the block."""
+OPENS_SCREEN = np.array([block.name in SCREENS for block in BLOCKS])
+"""Whether using a block opens a screen, by block id, bool."""
 FALLS = np.array([block.falls for block in BLOCKS])
 """Whether a block falls when nothing is below it, by block id, bool."""
+LETS_LIGHT_PASS = np.array(
+    [block.shape in (Shape.NONE, Shape.STAND_IN) or block.see_through for block in BLOCKS]
+)
+"""Whether light passes a block, as it does in Minecraft, by block id, bool."""

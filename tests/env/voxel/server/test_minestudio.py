@@ -131,6 +131,10 @@ COURSE = (
     *({"voxels": [-1, 1, -1, 1, -1, 1]}, {"mobs": [-9, 9, -9, 9, -9, 9]}, {"chat": "/clear"}),
     *("/weather rain", "/time set 13000", "/fill ~-1 ~3 ~-1 ~1 ~3 ~1 minecraft:stone"),
     *("/teleportbiome @p desert 0 ~0 0", {"inventory": 1}, {}, {"inventory": 1}, {}),
+    # Logs from the first slot to the grid, and four planks out of it.
+    *("/give @p minecraft:oak_log 2", {"inventory": 1}, {"camera": [10.05, -10.8]}, {"attack": 1}),
+    *({"camera": [-18.6, 13.5]}, {"attack": 1}, {}, {"camera": [1.5, 8.4]}, {"attack": 1}, {}),
+    *({"camera": [9.0, -9.0]}, {"attack": 1}, {}, {"inventory": 1}, {}),
 )
 """Commands and actions; whatever MineStudio tells changes on the way."""
 

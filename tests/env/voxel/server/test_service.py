@@ -10,6 +10,7 @@ import pytest
 
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.voxel.game.statistics import COUNTED
 from rllib_minestudio.env.voxel.server import service as service_module
 from rllib_minestudio.env.voxel.server.service import LARGEST_MESSAGE, MAX_CONNECTIONS
 from rllib_minestudio.env.voxel.server.session import Session
@@ -32,6 +33,7 @@ def actions(count, seed=0):
     """Random actions as the protocol and as the engine have them."""
     random = np.random.default_rng(seed)
     keys = ("forward", "left", "back", "right", "jump", "sneak", "sprint", "attack", "use")
+    keys += ("inventory", "hotbar.1", "hotbar.6")
     for _ in range(count):
         action = {key: int(random.random() < 0.3) for key in keys}
         action["camera"] = tuple(random.normal(0, 15, 2).tolist())
@@ -64,7 +66,7 @@ def test_the_game_is_the_embedded_backends_bit_by_bit(client):
         np.testing.assert_array_equal(image(seen.frame, 96, 64), obs["pov"])
         assert seen.done == done
         info |= obs
-        for group in ("use_item", "pickup", "mine_block", "damage_dealt", "custom", "kill_entity"):
+        for group in COUNTED:
             assert seen.info[group] == info[group]
         position = {"x": seen.info["xpos"], "y": seen.info["ypos"], "z": seen.info["zpos"]}
         position |= {"pitch": seen.info["pitch"], "yaw": seen.info["yaw"]}
@@ -75,6 +77,21 @@ def test_the_game_is_the_embedded_backends_bit_by_bit(client):
         assert equipped == info["equipped_items"]
         assert seen.info["health"] == info["health"]
         assert seen.info["isGuiOpen"] == info["isGuiOpen"]
+
+
+def test_a_log_becomes_planks_over_the_wire(client):
+    client.begin(mission(inventory={0: ("oak_log", 2)}), seed=1)
+    assert not client.peek().info["isGuiOpen"]
+    assert client.step("inventory 1").info["isGuiOpen"]
+    for camera in ("camera 10.05 -10.8", "camera -18.6 13.5", "camera 1.5 8.4"):
+        client.step(camera)
+        client.step("attack 1")
+        seen = client.step()
+    assert seen.info["craft_item"] == {"oak_planks": 4}
+    client.step("inventory 1")
+    seen = client.step()
+    assert not seen.info["isGuiOpen"]
+    assert seen.info["inventory"][0] == {"slot_id": 0, "type": "oak_log", "quantity": 1}
 
 
 def test_missions_without_a_seed_go_on_where_the_last_seed_leads(client):

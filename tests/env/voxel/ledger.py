@@ -1,0 +1,39 @@
+"""How many items there are in a game, wherever they lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rllib_minestudio.env.voxel.entities.records import ITEM_CAPACITY
+from rllib_minestudio.env.voxel.game.game_state import GameState
+
+_OLD = 5990
+"""Ticks after which dropped items may soon vanish."""
+_DEEP = -50.0
+
+
+def count_items(state: GameState) -> Counter[int]:
+    """Items by id: carried, in the grid and on the cursor, in all containers, and dropped."""
+    counted: Counter[int] = Counter()
+    inventory = state.player.inventory
+    for item, quantity in zip(inventory.item.tolist(), inventory.quantity.tolist(), strict=True):
+        counted[item] += quantity
+    stacks = [stack for container in state.block_entities for stack in container.stacks]
+    if state.screen is not None:
+        menu = state.screen.menu
+        stacks += [menu.carried, *(slot.stack for slot in menu.loose())]
+    for stack in stacks:
+        counted[stack.item] += stack.quantity
+    dropped = state.items.records[: state.items.count]
+    for item, quantity in zip(dropped["item"].tolist(), dropped["quantity"].tolist(), strict=True):
+        counted[item] += quantity
+    return +counted
+
+
+def can_lose_items(state: GameState) -> bool:
+    """Whether items may vanish in the next tick, or furnaces change them."""
+    dropped = state.items.records[: state.items.count]
+    crowded = len(dropped) > ITEM_CAPACITY - 64
+    gone = (dropped["age"] > _OLD).any() or (dropped["position"][:, 1] < _DEEP).any()
+    busy = any(not getattr(container, "is_idle", True) for container in state.block_entities)
+    return crowded or bool(gone) or busy
