@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.callbacks import check_callbacks
+from rllib_minestudio.env.voxel.render.resource_pack import PackError, ResourcePack, not_a_pack
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
@@ -47,6 +49,8 @@ class EnvOptions:
         callbacks: What `build_callbacks` takes: names, mappings or objects.
         camera_config: The camera's bins, as a CameraConfig or a mapping of its fields.
         render_mode: "rgb_array", or None if `render()` will not be used.
+        resource_pack: Path of a folder, zip or jar in the layout of Minecraft's resource packs;
+            its pictures replace those of the embedded engine. None for the engine's own.
         minecraft: How the real game is launched; see `MinecraftOptions`.
         worker_index: Which of several workers with the same options this one is. Together with
             `vector_index` it decides the episodes; RLlib sets both.
@@ -64,6 +68,7 @@ class EnvOptions:
     callbacks: tuple[Any, ...] = ()
     camera_config: CameraConfig = field(default_factory=CameraConfig)
     render_mode: str | None = "rgb_array"
+    resource_pack: str | None = None
     minecraft: MinecraftOptions = field(default_factory=MinecraftOptions)
     worker_index: int = 0
     vector_index: int = 0
@@ -137,10 +142,24 @@ def _check(problems: Problems, options: EnvOptions) -> None:
     if biome is not None and not isinstance(biome, str):
         problems.add("preferred_spawn_biome", biome, "must be the name of a biome, or None")
     _check_inventory(problems, options.inventory)
+    _check_resource_pack(problems, options.resource_pack)
     try:
         check_callbacks(options.callbacks)
     except InvalidOptionsError as error:
         problems.include(error)
+
+
+def _check_resource_pack(problems: Problems, path: Any) -> None:
+    """Note if there is no resource pack at a path; its pictures are not read."""
+    if path is None:
+        return
+    if not isinstance(path, str):
+        problems.add("resource_pack", path, "must be the path of a resource pack, or None")
+        return
+    try:
+        ResourcePack(Path(path).expanduser())
+    except PackError as error:
+        problems.messages.append(not_a_pack(path, error))
 
 
 def _check_size(problems: Problems, name: str, size: Any) -> None:

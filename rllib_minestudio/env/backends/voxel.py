@@ -50,7 +50,7 @@ class VoxelBackend:
 
         self._biome, self._inventory = _known_names(options)
         self.action_space = KeySpace()
-        self.engine = VoxelEngine(frame_size=options.obs_size)
+        self.engine = VoxelEngine(frame_size=options.obs_size, resource_pack=options.resource_pack)
         self._seed = options.seed
         self._idle = self.action_space.no_op()
         self._complaints: set[tuple[str, str]] = set()

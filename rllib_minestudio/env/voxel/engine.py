@@ -20,6 +20,7 @@ from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -42,6 +43,7 @@ class VoxelEngine:
         fov_degrees: float = 70.0,
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
+        resource_pack: str | None = None,
     ) -> None:
         """Builds an engine with a world of seed 0; the first on a machine compiles the kernels.
 
@@ -50,9 +52,15 @@ class VoxelEngine:
             fov_degrees: Vertical field of view.
             aspect: Width over height of the view, whatever the frame's shape.
             view_distance: How far one sees, in blocks; at most 80.
+            resource_pack: Path of a folder or zip in the layout of Minecraft's resource packs;
+                its pictures replace ours.
+
+        Raises:
+            InvalidOptionsError: If there is no such resource pack.
         """
         kernel_cache.warmup()
-        self._view = (fov_degrees, aspect, view_distance)
+        self._view = (fov_degrees, aspect, view_distance, resource_pack)
+        textures_of(resource_pack)  # refuses what is none before anything is drawn
         self._frame_size = frame_size
         self._renderers: dict[tuple[int, int], Renderer] = {}
         self._game = Game()

@@ -31,4 +31,5 @@ def draw_view(
         state.daytime,
         out,
         state.falling,
+        None if state.screen is None else state.screen.view(),
     )

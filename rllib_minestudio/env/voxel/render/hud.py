@@ -1,221 +1,168 @@
-"""The heads-up display: hotbar, hearts and hunger, composed once and reused until they change.
+"""The heads-up display: hotbar, hearts and hunger, of which only what changes is drawn again.
 
-Everything is laid out as Minecraft does in a window 360 pixels high with GUI scale 1 (what
-MineStudio plays in) and then averaged down, or magnified, to the frame; so a small square frame
-shows the same squeezed display as a resized screenshot of the game. Only the crosshair is drawn in
-the frame's own pixels: averaged down it would vanish.
+Everything is laid out as Minecraft does in its window at GUI scale 1. Only the crosshair is drawn
+in the frame's own pixels: averaged down it would vanish.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import uint8, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.render.item_sprites import Sprite, block_icon, item_sprite
-from rllib_minestudio.env.voxel.render.overlay import Overlay, make_overlay
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Stack
+from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
+from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
+from rllib_minestudio.env.voxel.render.textures import Textures
+from rllib_minestudio.env.voxel.render.window import (
+    WINDOW_HEIGHT,
+    Layer,
+    Rect,
+    Reduction,
+    Rgba,
+    paste,
+)
 
-WINDOW_HEIGHT = 360
-SLOTS = 9
 SLOT_STEP = 20
 BAR_WIDTH, BAR_HEIGHT = 182, 22
-ICON = 16
 # Upper edges, counted from the bottom of the window.
-HEARTS_UP, EXPERIENCE_UP = 39, 29
-STATUS_STEP, STATUS_COUNT = 8, 10
+STATUS_UP, EXPERIENCE_UP = 39, 29
+STATUS_STEP, STATUS_COUNT, STATUS_SIZE = 8, 10, 9
 # Everything lies in a strip this high at the bottom, and a little wider than the bar.
 STRIP_HEIGHT, STRIP_MARGIN = 40, 2
 CROSSHAIR_REACH = 4
 
-HEART = """
-.oo...oo.
-offo.offo
-ofwfffffo
-offfffffo
-offfffffo
-.offfffo.
-..offfo..
-...ofo...
-....o....
-"""
-DRUMSTICK = """
-....ooo..
-...offfo.
-..offffdo
-..offffdo
-..offfddo
-.oodddoo.
-owwooo...
-owwo.....
-.oo......
-"""
-# Colours for the status icons: full and empty.
-HEART_COLOURS = {"o": (0, 0, 0), "f": (240, 28, 28), "w": (255, 200, 200)}
-FOOD_COLOURS = {"o": (24, 14, 6), "f": (180, 112, 56), "d": (134, 76, 34), "w": (226, 214, 200)}
-EMPTY_COLOUR = (44, 38, 38)
-# Rows of three pixels, one octal digit each, for the quantities.
-DIGITS = ("75557", "26227", "71747", "71717", "55711", "74717", "74757", "71111", "75757", "75717")
-
-Canvas = NDArray[np.float64]
+_LEFT, _TOP = STRIP_MARGIN, STRIP_HEIGHT - BAR_HEIGHT
+_STATUS_TOP = STRIP_HEIGHT - STATUS_UP
+_STATUS_WIDTH = STATUS_STEP * (STATUS_COUNT - 1) + STATUS_SIZE
+HOTBAR = Rect(_LEFT - 1, _TOP - 1, BAR_WIDTH + 2, BAR_HEIGHT + 1)
+HEARTS = Rect(_LEFT, _STATUS_TOP, _STATUS_WIDTH, STATUS_SIZE)
+FOOD = Rect(_LEFT + BAR_WIDTH - _STATUS_WIDTH, _STATUS_TOP, _STATUS_WIDTH, STATUS_SIZE)
 
 
 class HudState(NamedTuple):
     """What the display shows; equal states give equal displays.
 
     Attributes:
-        items: Item id by hotbar slot, 0 for none.
-        quantities: Stack size by hotbar slot.
+        stacks: What is in each slot of the hotbar.
         selected: Hotbar slot in hand.
         health: 0..20, rounded up to whole points.
         food: 0..20.
     """
 
-    items: tuple[int, ...]
-    quantities: tuple[int, ...]
+    stacks: tuple[Stack, ...]
     selected: int
     health: int
     food: int
 
 
-def _paste(canvas: Canvas, x: int, y: int, sprite: Sprite) -> None:
-    opaque = sprite[..., 3] > 0
-    area = canvas[y : y + sprite.shape[0], x : x + sprite.shape[1]]
-    area[opaque] = np.concatenate(
-        [sprite[opaque][:, :3], np.ones((int(opaque.sum()), 1))], axis=1, dtype=np.float64
-    )
-
-
-def _rectangle(
-    canvas: Canvas, x: int, y: int, w: int, h: int, colour: tuple[int, int, int], alpha: float = 1.0
-) -> None:
-    area = canvas[y : y + h, x : x + w]
-    area[..., :3] = np.asarray(colour, np.float64) * alpha
-    area[..., 3] = alpha
-
-
-@lru_cache(maxsize=6)
-def _status_icon(food: bool, points: int) -> Sprite:
-    """A heart or drumstick: full (2 points), left half (1) or empty (0)."""
-    picture, colours = (DRUMSTICK, FOOD_COLOURS) if food else (HEART, HEART_COLOURS)
-    sprite = np.zeros((9, 9, 4), np.uint8)
-    for row, line in enumerate(picture.strip().splitlines()):
-        for column, character in enumerate(line):
-            if character == ".":
-                continue
-            filled = points == 2 or (points == 1 and column < 5) or character == "o"
-            sprite[row, column] = (*(colours[character] if filled else EMPTY_COLOUR), 255)
-    return sprite
-
-
-def _status(canvas: Canvas, left: int, top: int, state: HudState) -> None:
-    for index in range(STATUS_COUNT):
-        heart = _status_icon(False, min(max(state.health - 2 * index, 0), 2))
-        _paste(canvas, left + STATUS_STEP * index, top, heart)
-        food = _status_icon(True, min(max(state.food - 2 * index, 0), 2))
-        # Hunger runs from right to left, so its half icons show their right half.
-        _paste(canvas, left + BAR_WIDTH - 9 - STATUS_STEP * index, top, food[:, ::-1])
-
-
-def _quantity(canvas: Canvas, right: int, bottom: int, quantity: int) -> None:
-    digits = str(quantity)
-    for shade, offset in ((60, 1), (255, 0)):
-        for place, digit in enumerate(digits):
-            x = right - 4 * (len(digits) - place) + offset
-            for row, bits in enumerate(DIGITS[int(digit)]):
-                for column in range(3):
-                    if int(bits, 8) >> (2 - column) & 1:
-                        _rectangle(
-                            canvas, x + column, bottom - 5 + row + offset, 1, 1, (shade,) * 3
-                        )
-
-
-def _hotbar(
-    canvas: Canvas, left: int, top: int, state: HudState, icons: Mapping[int, Sprite]
-) -> None:
-    _rectangle(canvas, left, top, BAR_WIDTH, BAR_HEIGHT, (20, 20, 20))
-    for slot in range(SLOTS):
-        x = left + 1 + slot * SLOT_STEP
-        _rectangle(canvas, x, top + 1, SLOT_STEP, SLOT_STEP, (150, 150, 150))
-        _rectangle(canvas, x + 1, top + 2, SLOT_STEP - 2, SLOT_STEP - 2, (70, 70, 70), alpha=0.7)
-    x, y = left - 1 + state.selected * SLOT_STEP, top - 1
-    for inset, colour in ((0, (30, 30, 30)), (1, (240, 240, 240)), (2, (196, 196, 196))):
-        near, far, length = inset, 23 - inset, 24 - 2 * inset
-        for edge in (near, far):
-            _rectangle(canvas, x + near, y + edge, length, 1, colour)
-            _rectangle(canvas, x + edge, y + near, 1, length, colour)
-    for slot, (item, quantity) in enumerate(zip(state.items, state.quantities, strict=True)):
-        if item:
-            x = left + 3 + slot * SLOT_STEP
-            _paste(canvas, x, top + 3, icons[item])
-            if quantity > 1:
-                _quantity(canvas, x + ICON, top + 3 + ICON, quantity)
-
-
-def _averaging(size: int, window: int) -> NDArray[np.float64]:
-    """Matrix (size, window) that averages a line of `window` pixels into `size` pixels."""
-    edges = np.arange(size + 1) * window / size
-    pixels = np.arange(window)
-    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    return np.clip(overlap, 0, None) * size / window
-
-
 class Hud:
     """Composes the display for one frame size.
 
-    Args:
-        width: Pixels per row of the frame.
-        height: Rows.
-        aspect: Width over height of the view.
-        names: Name of each item by id.
-        block_items: Items with ids below this are blocks.
+    Attributes:
+        layer: The display as it is now.
+        crosshair: uint32 (n,), pixel numbers of the crosshair.
     """
 
     def __init__(
-        self, width: int, height: int, aspect: float, names: Mapping[int, str], block_items: int
+        self,
+        frame_size: tuple[int, int],
+        window: int,
+        rows: Reduction,
+        columns: Reduction,
+        textures: Textures,
+        stacks: StackPictures,
     ) -> None:
-        """Prepare icons lazily: most are never held."""
-        self._names, self._block_items = names, block_items
-        self._size = width, height
-        self._window = round(WINDOW_HEIGHT * aspect)
-        rows = _averaging(height, WINDOW_HEIGHT)[:, -STRIP_HEIGHT:]
-        # A window narrower than the strip shows its middle.
-        strip = BAR_WIDTH + 2 * STRIP_MARGIN
-        left = (self._window - BAR_WIDTH) // 2 - STRIP_MARGIN
-        shown = np.arange(max(left, 0), min(left + strip, self._window))
-        columns = np.zeros((width, strip))
-        columns[:, shown - left] = _averaging(width, self._window)[:, shown]
-        # Only the part of the frame that the strip reaches is worth averaging.
-        self._first_row, self._first_column = (int(m.any(1).argmax()) for m in (rows, columns))
-        self._rows, self._columns = rows[rows.any(1)], columns[columns.any(1)]
-        self._icons: dict[int, Sprite] = {}
-        self.crosshair = self._crosshair(width, height)
+        """Prepare an empty display.
 
-    def _crosshair(self, width: int, height: int) -> NDArray[np.uint32]:
-        """Pixel numbers of a cross of at least three pixels a side."""
-        mask = np.zeros((height, width), bool)
-        thick = max(1, height // WINDOW_HEIGHT)
-        reach_x = max(1, round(CROSSHAIR_REACH * width / self._window))
-        reach_y = max(1, round(CROSSHAIR_REACH * height / WINDOW_HEIGHT))
-        middle_x, middle_y = width // 2, height // 2
-        mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
-        mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
-        return np.flatnonzero(mask).astype(np.uint32)
+        Args:
+            frame_size: (width, height) of the frame.
+            window: Width of the window; a window narrower than the display shows its middle.
+            rows: Of the window's height to the frame's.
+            columns: Of its width to the frame's.
+            textures: Pictures of the display.
+            stacks: Pictures of stacks.
+        """
+        self._stacks = stacks
+        widgets, icons = textures.picture("gui/widgets"), textures.picture("gui/icons")
+        self._bar = _cut(widgets, 0, 0, BAR_WIDTH, BAR_HEIGHT)
+        self._selection = _cut(widgets, 0, 22, 24, 23)
+        # By points: the container, and over it a half or whole icon.
+        self._hearts = [_cut(icons, x, 0, STATUS_SIZE, STATUS_SIZE) for x in (16, 61, 52)]
+        self._food = [_cut(icons, x, 27, STATUS_SIZE, STATUS_SIZE) for x in (16, 61, 52)]
+        left = (window - BAR_WIDTH) // 2 - STRIP_MARGIN
+        width = BAR_WIDTH + 2 * STRIP_MARGIN
+        area = Rect(left, WINDOW_HEIGHT - STRIP_HEIGHT, width, STRIP_HEIGHT)
+        self.layer = Layer(area, rows, columns)
+        experience = _cut(icons, 0, 64, BAR_WIDTH, 5)
+        paste(self.layer.canvas, _LEFT, STRIP_HEIGHT - EXPERIENCE_UP, experience)
+        self.layer.refresh(Rect(0, 0, width, STRIP_HEIGHT))
+        self._shown: HudState | None = None
+        self.crosshair = _crosshair(*frame_size, window)
 
-    def compose(self, state: HudState) -> Overlay:
-        """Draw a state of the display."""
-        for item in state.items:
-            if item and item not in self._icons:
-                make = block_icon if item < self._block_items else item_sprite
-                self._icons[item] = make(self._names[item])
-        canvas = np.zeros((STRIP_HEIGHT, self._columns.shape[1], 4))
-        left, experience = STRIP_MARGIN, STRIP_HEIGHT - EXPERIENCE_UP
-        _rectangle(canvas, left, experience, BAR_WIDTH, 5, (16, 16, 16))
-        _rectangle(canvas, left + 1, experience + 1, BAR_WIDTH - 2, 3, (44, 50, 40))
-        _status(canvas, left, STRIP_HEIGHT - HEARTS_UP, state)
-        _hotbar(canvas, left, STRIP_HEIGHT - BAR_HEIGHT, state, self._icons)
-        rows = np.tensordot(self._rows, canvas, (1, 0))  # [rows, strip W, 4]
-        picture = np.tensordot(rows, self._columns, (1, 1)).swapaxes(1, 2)  # [rows, columns, 4]
-        return make_overlay(picture, self._size[0], self._first_row, self._first_column)
+    def show(self, state: HudState) -> None:
+        """Bring the display up to date."""
+        shown = self._shown
+        if state == shown:
+            return
+        self._shown = state
+        if shown is None or shown.health != state.health:
+            self._draw_status(HEARTS, self._hearts, state.health)
+        if shown is None or shown.food != state.food:
+            self._draw_status(FOOD, self._food, state.food)
+        if shown is None or (shown.stacks, shown.selected) != (state.stacks, state.selected):
+            self._draw_hotbar(state)
+
+    def _draw_status(self, area: Rect, icons: list[Rgba], points: int) -> None:
+        """Draw ten hearts, from left to right, or ten of hunger, from right to left."""
+        canvas = self.layer.canvas
+        canvas[area.y : area.y + area.height, area.x : area.x + area.width] = 0
+        for index in range(STATUS_COUNT):
+            place = STATUS_COUNT - 1 - index if icons is self._food else index
+            x = area.x + STATUS_STEP * place
+            paste(canvas, x, area.y, icons[0])
+            if shown := min(max(points - 2 * index, 0), 2):
+                paste(canvas, x, area.y, icons[shown])
+        self.layer.refresh(area)
+
+    def _draw_hotbar(self, state: HudState) -> None:
+        canvas = self.layer.canvas
+        canvas[HOTBAR.y :] = 0
+        paste(canvas, _LEFT, _TOP, self._bar)
+        paste(canvas, _LEFT - 1 + state.selected * SLOT_STEP, _TOP - 1, self._selection)
+        for slot in range(HOTBAR_SLOTS):
+            self._stacks.draw(canvas, _LEFT + 3 + slot * SLOT_STEP, _TOP + 3, state.stacks[slot])
+        self.layer.refresh(HOTBAR)
+
+
+@render_kernel
+def invert(frame: Bytes, pixels: Words) -> None:
+    """Turn pixels into their negative, as Minecraft draws its crosshair.
+
+    Args:
+        frame: uint8 (H * W * 3,).
+        pixels: uint32 (n,), pixel numbers.
+    """
+    for k in range(len(pixels)):
+        pixel = pixels[k] * uint32(3)
+        for channel in range(3):
+            at = pixel + uint32(channel)
+            frame[at] = uint8(255) - frame[at]
+
+
+def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:
+    return np.ascontiguousarray(sheet[y : y + height, x : x + width])
+
+
+def _crosshair(width: int, height: int, window: int) -> NDArray[np.uint32]:
+    """Pixel numbers of a cross of at least three pixels a side."""
+    mask = np.zeros((height, width), bool)
+    thick = max(1, height // WINDOW_HEIGHT)
+    reach_x = max(1, round(CROSSHAIR_REACH * width / window))
+    reach_y = max(1, round(CROSSHAIR_REACH * height / WINDOW_HEIGHT))
+    middle_x, middle_y = width // 2, height // 2
+    mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
+    mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
+    return np.flatnonzero(mask).astype(np.uint32)

@@ -1,15 +1,20 @@
-"""Pictures of the mobs' body parts, painted by code.
+"""Which pixels of Minecraft's sheets of a mob are on which face of our models.
 
-Faces as in `texels`: on the sides (east, west) columns run from tail to head, on front and back
-(south, north) from left to right, and rows run downwards; on top and bottom rows run from tail to
-head.
+Minecraft unwraps a box of w x h x d pixels at (u, v) of its sheet: its top and bottom side by side
+in d rows, and below them, in h rows, right side, front, left side and back. Bodies of quadrupeds
+are boxes that stand on their hindquarters: what is unwrapped as their front is the belly.
+
+Faces of our boxes as in `texels`: on the sides (east, west) columns run from tail to head, on front
+and back (south, north) from left to right, and rows run downwards; on top and bottom rows run from
+tail to head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_BOTTOM,
@@ -18,172 +23,122 @@ from rllib_minestudio.env.voxel.render.texels import (
     FACE_SOUTH,
     FACE_TOP,
     FACE_WEST,
+    TEXTURE_SIZE,
     Picture,
-    name_seed,
-    noise,
 )
+from rllib_minestudio.env.voxel.render.textures import Textures
 
-RGB = tuple[float, float, float]
-PartPainter = Callable[[np.random.RandomState, int], Picture]
-
-SIDES = (FACE_EAST, FACE_WEST)
-COW_BROWN: RGB = (68, 50, 36)
-COW_WHITE: RGB = (222, 220, 216)
-COW_MUZZLE: RGB = (196, 176, 168)
-HOOF: RGB = (34, 28, 24)
-WOOL: RGB = (232, 232, 230)
-SHEEP_SKIN: RGB = (192, 158, 134)
-PIG_PINK: RGB = (238, 162, 160)
-PIG_SNOUT: RGB = (222, 128, 128)
-EYE_WHITE: RGB = (245, 245, 245)
-EYE_DARK: RGB = (14, 12, 12)
+Pixels = NDArray[np.intp]
+SHEET_WIDTH, SHEET_HEIGHT = 64, 32
 
 
-def _patch(picture: Picture, colour: RGB, *areas: tuple[int, int, int, int]) -> None:
-    """Paint rectangles (first row, last row, first column, last column; ends excluded)."""
-    for top, bottom, left, right in areas:
-        picture[top:bottom, left:right] = colour
+class Part(NamedTuple):
+    """A box on a sheet.
+
+    Attributes:
+        sheet: Name of the sheet below `entity/`.
+        u: Left edge of the unwrapped box.
+        v: Its upper edge.
+        width: Of the box in pixels.
+        height: Of the box.
+        depth: Of the box; 0 for a flat patch that all faces show.
+        is_lying: Whether the box lies on its front.
+    """
+
+    sheet: str
+    u: int
+    v: int
+    width: int
+    height: int
+    depth: int
+    is_lying: bool = False
 
 
-def _eyes(picture: Picture, row: int) -> None:
-    _patch(picture, EYE_WHITE, (row, row + 3, 0, 2), (row, row + 3, 14, 16))
-    _patch(picture, EYE_DARK, (row, row + 3, 2, 5), (row, row + 3, 11, 14))
-
-
-def _cow_body(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, COW_BROWN, 7)
-    if face in SIDES:
-        _patch(picture, COW_WHITE, (1, 8, 8, 13), (3, 10, 10, 15), (0, 5, 2, 5), (8, 12, 1, 6))
-        _patch(picture, COW_WHITE, (14, 16, 0, 16), (12, 14, 4, 9))
-    elif face == FACE_TOP:
-        _patch(picture, COW_WHITE, (2, 6, 1, 6), (8, 13, 9, 15), (10, 12, 7, 9))
-    elif face == FACE_BOTTOM:
-        picture = noise(rng, COW_WHITE, 6)
-    elif face == FACE_NORTH:
-        _patch(picture, COW_WHITE, (4, 10, 9, 14), (10, 16, 5, 8))
-    return picture
-
-
-def _cow_head(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, COW_BROWN, 6)
-    if face == FACE_SOUTH:
-        _patch(picture, COW_WHITE, (0, 9, 6, 10))
-        _eyes(picture, 5)
-        _patch(picture, COW_MUZZLE, (11, 16, 2, 14))
-    elif face in SIDES:
-        _patch(picture, COW_WHITE, (8, 14, 2, 8))
-    elif face == FACE_TOP:
-        _patch(picture, COW_WHITE, (5, 16, 6, 10))
-    return picture
-
-
-def _cow_muzzle(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, COW_MUZZLE, 5)
-    if face == FACE_SOUTH:
-        _patch(picture, (70, 50, 48), (4, 8, 2, 5), (4, 8, 11, 14))
-        _patch(picture, (130, 104, 98), (12, 14, 3, 13))
-    return picture
-
-
-def _cow_leg(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, COW_BROWN, 6)
-    if face in (FACE_TOP, FACE_BOTTOM):
-        return noise(rng, HOOF, 4)
-    _patch(picture, COW_WHITE, (6, 14, 0, 16))
-    picture += rng.uniform(-5, 5, (16, 16, 1))
-    _patch(picture, HOOF, (14, 16, 0, 16))
-    return picture
-
-
-def _wool(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, WOOL, 9)
-    picture[rng.rand(16, 16) < 0.14] -= 22
-    if face in SIDES:
-        picture[14:] -= 24
-    return picture
-
-
-def _sheep_face(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, SHEEP_SKIN, 6)
-    if face == FACE_SOUTH:
-        _eyes(picture, 5)
-        _patch(picture, (222, 150, 150), (10, 13, 6, 10))
-    return picture
-
-
-def _sheep_hood(rng: np.random.RandomState, face: int) -> Picture:
-    picture = _wool(rng, FACE_TOP)
-    if face == FACE_SOUTH:
-        _patch(picture, SHEEP_SKIN, (4, 16, 3, 13))
-    return picture
-
-
-def _sheep_leg(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, WOOL, 9)
-    picture[7:] = noise(rng, SHEEP_SKIN, 6)[7:]
-    return picture
-
-
-def _pig_skin(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, PIG_PINK, 7)
-    if face == FACE_BOTTOM:
-        picture -= 20
-    return picture
-
-
-def _pig_head(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, PIG_PINK, 6)
-    if face == FACE_SOUTH:
-        _eyes(picture, 6)
-    return picture
-
-
-def _pig_snout(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, PIG_SNOUT, 5)
-    if face == FACE_SOUTH:
-        _patch(picture, (112, 52, 52), (5, 12, 2, 5), (5, 12, 11, 14))
-    return picture
-
-
-def _pig_leg(rng: np.random.RandomState, face: int) -> Picture:
-    picture = noise(rng, PIG_PINK, 7)
-    picture[12:] = (196, 118, 112)
-    return picture
-
-
-def _flat(colour: RGB) -> PartPainter:
-    return lambda rng, face: noise(rng, colour, 5)
-
-
-PAINTERS: dict[tuple[str, str], PartPainter] = {
-    ("cow", "body"): _cow_body,
-    ("cow", "head"): _cow_head,
-    ("cow", "muzzle"): _cow_muzzle,
-    ("cow", "leg"): _cow_leg,
-    ("cow", "horn"): _flat((208, 204, 192)),
-    ("cow", "udder"): _flat(PIG_PINK),
-    ("sheep", "body"): _wool,
-    ("sheep", "face"): _sheep_face,
-    ("sheep", "hood"): _sheep_hood,
-    ("sheep", "leg"): _sheep_leg,
-    ("pig", "body"): _pig_skin,
-    ("pig", "head"): _pig_head,
-    ("pig", "snout"): _pig_snout,
-    ("pig", "leg"): _pig_leg,
+PARTS: dict[tuple[str, str], Part] = {
+    ("cow", "body"): Part("cow/cow", 18, 4, 12, 18, 10, True),
+    ("cow", "head"): Part("cow/cow", 0, 0, 8, 8, 6),
+    # Minecraft's cow has its muzzle painted on its face; our model has a box there.
+    ("cow", "muzzle"): Part("cow/cow", 7, 11, 6, 3, 0),
+    ("cow", "leg"): Part("cow/cow", 0, 16, 4, 12, 4),
+    ("cow", "horn"): Part("cow/cow", 22, 0, 1, 3, 1),
+    ("cow", "udder"): Part("cow/cow", 52, 0, 4, 6, 1, True),
+    ("sheep", "body"): Part("sheep/sheep_fur", 28, 8, 8, 16, 6, True),
+    ("sheep", "face"): Part("sheep/sheep", 0, 0, 6, 6, 8),
+    ("sheep", "hood"): Part("sheep/sheep_fur", 0, 0, 6, 6, 6),
+    ("sheep", "leg"): Part("sheep/sheep", 0, 16, 4, 12, 4),
+    ("pig", "body"): Part("pig/pig", 28, 8, 10, 16, 8, True),
+    ("pig", "head"): Part("pig/pig", 0, 0, 8, 8, 8),
+    ("pig", "snout"): Part("pig/pig", 16, 16, 4, 3, 1),
+    ("pig", "leg"): Part("pig/pig", 0, 16, 4, 6, 4),
 }
+"""Where each part of `models.MOB_MODELS` is."""
+SHEEP_SLEEVE = Part("sheep/sheep_fur", 0, 16, 4, 6, 4)
+"""The wool on the upper half of a sheep's leg."""
 
 
-def paint_mob_face(mob: str, part: str, face: int) -> Picture:
+def sheet_pixels(part: Part, face: int) -> tuple[Pixels, Pixels]:
+    """Which pixels of the sheet a face shows.
+
+    Args:
+        part: The box.
+        face: One of the faces of `texels`.
+
+    Returns:
+        (rows, columns) of the sheet, (16, 16) each, by row and column of the face's picture.
+    """
+    x, y, width, height = _rectangle(part, face)
+    rows, columns = np.mgrid[y : y + height, x : x + width]
+    pixels = rows * SHEET_WIDTH + columns
+    if part.is_lying:
+        if face == FACE_WEST:
+            pixels = pixels[::-1].T
+        elif face == FACE_EAST:
+            pixels = pixels[::-1, ::-1].T
+        elif face in (FACE_TOP, FACE_BOTTOM):
+            pixels = pixels[::-1]
+    elif face == FACE_EAST:
+        pixels = pixels[:, ::-1]
+    nearest = [np.arange(TEXTURE_SIZE) * side // TEXTURE_SIZE for side in pixels.shape]
+    shown = pixels[nearest[0][:, None], nearest[1]]
+    return shown // SHEET_WIDTH, shown % SHEET_WIDTH
+
+
+def _rectangle(part: Part, face: int) -> tuple[int, int, int, int]:
+    """The unwrapped face (x, y, width, height) that becomes a face of our box."""
+    _, u, v, w, h, d, is_lying = part
+    if d == 0:
+        return u, v, w, h
+    top, bottom = (u + d, v, w, d), (u + d + w, v, w, d)
+    front, back = (u + d, v + d, w, h), (u + 2 * d + w, v + d, w, h)
+    sides = {FACE_WEST: (u, v + d, d, h), FACE_EAST: (u + d + w, v + d, d, h)}
+    if is_lying:
+        ours = {FACE_TOP: back, FACE_BOTTOM: front, FACE_SOUTH: top, FACE_NORTH: bottom}
+    else:
+        ours = {FACE_TOP: top, FACE_BOTTOM: bottom, FACE_SOUTH: front, FACE_NORTH: back}
+    return (sides | ours)[face]
+
+
+def mob_face(textures: Textures, mob: str, part: str, face: int) -> Picture:
     """One face of one body part, unshaded.
 
     Args:
+        textures: With the sheets.
         mob: Name of the mob.
         part: Name of the part, see `models.MOB_MODELS`.
         face: One of the faces of `texels`.
 
     Returns:
-        A picture (16, 16, 3); plain grey for a part without a painter.
+        A picture (16, 16, 3); plain grey for a part without a sheet.
     """
-    rng = np.random.RandomState(name_seed(f"{mob}/{part}/{face}"))
-    painter = PAINTERS.get((mob, part), _flat((150, 150, 150)))
-    return np.clip(painter(rng, face), 0, 255)
+    if (mob, part) not in PARTS:
+        return np.full((TEXTURE_SIZE, TEXTURE_SIZE, 3), 150.0)
+    picture = _from_sheet(textures, PARTS[mob, part], face)
+    if (mob, part) == ("sheep", "leg") and face not in (FACE_TOP, FACE_BOTTOM):
+        half = TEXTURE_SIZE // 2
+        picture[:half] = _from_sheet(textures, SHEEP_SLEEVE, face)[::2]
+    return picture
+
+
+def _from_sheet(textures: Textures, part: Part, face: int) -> Picture:
+    sheet = textures.picture(f"entity/{part.sheet}")
+    return sheet[sheet_pixels(part, face)][..., :3].astype(np.float64)

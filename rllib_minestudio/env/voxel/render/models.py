@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.render.item_sprites import item_sprite
-from rllib_minestudio.env.voxel.render.mob_textures import paint_mob_face
+from rllib_minestudio.env.voxel.render.mob_textures import mob_face
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_NORTH,
     FACE_SHADE,
@@ -25,6 +24,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     sprite_texture,
     texture,
 )
+from rllib_minestudio.env.voxel.render.textures import Textures
 
 PIXEL = 1 / 16
 # Columns of a box in `Models.boxes`.
@@ -156,6 +156,7 @@ def build_models(
     items: Mapping[int, str],
     block_items: int,
     block_atlas: Texture,
+    textures: Textures,
     falling: Collection[int] = (),
 ) -> Models:
     """Build every model the renderer may need.
@@ -165,6 +166,7 @@ def build_models(
         items: Name of each item by id.
         block_items: Items with ids below this are blocks and are shown as small cubes.
         block_atlas: `block_textures.build_block_atlas` of all blocks.
+        textures: Pictures of mobs and items.
         falling: Ids of the blocks that fall.
     """
     builder = _Builder(block_atlas)
@@ -172,7 +174,9 @@ def build_models(
     for kind, name in enumerate(mobs):
         for box in MOB_MODELS.get(name, UNKNOWN_MOB):
             faces = [
-                builder.add_page(texture(paint_mob_face(name, box.part, face), _mob_shade(face)))
+                builder.add_page(
+                    texture(mob_face(textures, name, box.part, face), _mob_shade(face))
+                )
                 for face in range(FACES)
             ]
             builder.add_box(box, faces)
@@ -180,11 +184,11 @@ def build_models(
     item = np.zeros(max(items, default=0) + 1, np.int32)
     hidden = builder.add_page(np.full(TEXTURE_WORDS, TRANSPARENT, np.uint32))
     for identity, name in items.items():
-        if identity < block_items:
+        if identity < block_items and not textures.is_flat(name):
             builder.add_box(BLOCK_ITEM, _block_faces(identity))
         else:
             faces = [hidden] * FACES
-            sprite = builder.add_page(sprite_texture(item_sprite(name)))
+            sprite = builder.add_page(sprite_texture(textures.icon(name)))
             faces[FACE_SOUTH] = faces[FACE_NORTH] = sprite
             builder.add_box(FLAT_ITEM, faces)
         item[identity] = builder.end_model()

@@ -21,17 +21,16 @@ from rllib_minestudio.env.voxel.entities.records import (
     FallingBlocks,
     Mobs,
 )
-from rllib_minestudio.env.voxel.items.inventory import Inventory
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
 from rllib_minestudio.env.voxel.render.camera import LIGHT, Camera
 from rllib_minestudio.env.voxel.render.celestial import render_celestial, star_directions
 from rllib_minestudio.env.voxel.render.entities import render_instances
-from rllib_minestudio.env.voxel.render.hand import hand_overlay
-from rllib_minestudio.env.voxel.render.hud import SLOTS, Hud, HudState
+from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand
+from rllib_minestudio.env.voxel.render.hud import Hud, HudState, invert
 from rllib_minestudio.env.voxel.render.models import Models, build_models
-from rllib_minestudio.env.voxel.render.overlay import Overlay, blend, invert
 from rllib_minestudio.env.voxel.render.placement import (
     INSTANCE_SIZE,
     place_falling,
@@ -39,9 +38,14 @@ from rllib_minestudio.env.voxel.render.placement import (
     place_mobs,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
+from rllib_minestudio.env.voxel.render.screen import Screen
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
+from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
+from rllib_minestudio.env.voxel.render.textures import textures_of
+from rllib_minestudio.env.voxel.render.window import WINDOW_HEIGHT, averaging, window_width
+from rllib_minestudio.env.voxel.screens.view import ScreenView
 from rllib_minestudio.env.voxel.world.addressing import CHUNK
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
@@ -51,21 +55,20 @@ Frame = NDArray[np.uint8]
 
 SHORTEST_VIEW, LONGEST_VIEW = 16, LOAD_RADIUS * CHUNK
 LARGEST_SIDE = 4096
-# Displays of the last few hotbars: a player that changes slots shows the same nine over and over.
-DISPLAYS_KEPT = 64
 
 
-@lru_cache(maxsize=1)
-def _block_atlas() -> Texture:
-    return build_block_atlas([block.name for block in BLOCKS])
+@lru_cache(maxsize=4)
+def _block_atlas(pack: str | None) -> Texture:
+    return build_block_atlas([block.name for block in BLOCKS], textures_of(pack))
 
 
-@lru_cache(maxsize=1)
-def _models() -> Models:
+@lru_cache(maxsize=4)
+def _models(pack: str | None) -> Models:
     names = {identity: item.name for identity, item in ITEMS.items()}
     falling = [identity for identity, block in enumerate(BLOCKS) if block.falls]
     mobs = [kind.name for kind in MOB_KINDS]
-    return build_models(mobs, names, FIRST_PLAIN_ITEM, _block_atlas(), falling)
+    atlas = _block_atlas(pack)
+    return build_models(mobs, names, FIRST_PLAIN_ITEM, atlas, textures_of(pack), falling)
 
 
 def _problems(
@@ -107,6 +110,7 @@ class Renderer:
         fov_degrees: float = 70.0,
         aspect: float = 16 / 9,
         view_distance: float = 64.0,
+        resource_pack: str | None = None,
     ) -> None:
         """Prepare for a frame size.
 
@@ -116,6 +120,7 @@ class Renderer:
             aspect: Width over height of the view, whatever the frame's: MineStudio renders 640x360
                 and squeezes it to the observation's size, so square frames show a 16:9 view.
             view_distance: Blocks.
+            resource_pack: Path of a resource pack whose pictures replace ours; None for ours.
 
         Raises:
             InvalidOptionsError: If an argument is out of range; names them all.
@@ -127,19 +132,27 @@ class Renderer:
         self.depth = np.zeros(self.width * self.height, np.float32)
         self._tan_y = math.tan(math.radians(fov_degrees) / 2)
         self._tan_x = self._tan_y * aspect
-        self._atlas, self._models = _block_atlas(), _models()
+        self._atlas, self._models = _block_atlas(resource_pack), _models(resource_pack)
         self._floats, self._ints = new_scratch()
         capacity = MOB_CAPACITY + ITEM_CAPACITY + FALLING_CAPACITY
         self._instances = np.zeros((capacity, INSTANCE_SIZE), np.float32)
         self._instance_models = np.zeros(capacity, np.int32)
         self._eye = np.zeros(3)
-        names = {identity: item.name for identity, item in ITEMS.items()}
-        self._hud = Hud(self.width, self.height, aspect, names, FIRST_PLAIN_ITEM)
-        self._displays: dict[HudState, Overlay] = {}
+        self._prepare_overlays(window_width(aspect), resource_pack)
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)
         apply_sky(self.camera, self._sky)
+
+    def _prepare_overlays(self, window: int, resource_pack: str | None) -> None:
+        """Prepare what is glued to a window of this width."""
+        rows, columns = averaging(self.height, WINDOW_HEIGHT), averaging(self.width, window)
+        textures = textures_of(resource_pack)
+        stacks = StackPictures(textures)
+        size = self.width, self.height
+        self._hud = Hud(size, window, rows, columns, textures, stacks)
+        self._screen = Screen(window, rows, columns, textures, stacks)
+        self._hands = Hands(*size, self._tan_x, self._tan_y, textures)
 
     def draw(
         self,
@@ -151,6 +164,7 @@ class Renderer:
         daytime: float,
         out: Frame | None = None,
         falling: FallingBlocks | None = None,
+        screen: ScreenView | None = None,
     ) -> Frame:
         """Draw one frame.
 
@@ -163,6 +177,7 @@ class Renderer:
             daytime: Ticks since sunrise, 0..23999 (6000 is noon).
             out: uint8 (height, width, 3), C-contiguous, to draw into; a new array by default.
             falling: All falling blocks; none by default.
+            screen: The open screen; none by default.
 
         Returns:
             The frame, `out` if given.
@@ -186,6 +201,9 @@ class Renderer:
         self._draw_world(world, frame)
         self._draw_entities(world, mobs, items, falling, frame)
         self._draw_overlays(player, inventory, frame)
+        if screen is not None:
+            self._screen.show(screen)
+            self._screen.layer.blend(frame.reshape(self.height, -1))
         return out
 
     def _look(self, player: Player, daytime: float) -> None:
@@ -267,32 +285,15 @@ class Renderer:
 
     def _draw_overlays(self, player: Player, inventory: Inventory, frame: Frame) -> None:
         """Blend in crosshair, hand and display."""
-        state = HudState(
-            items=tuple(inventory.item[:SLOTS].tolist()),
-            quantities=tuple(inventory.quantity[:SLOTS].tolist()),
-            selected=player.selected,
-            health=math.ceil(player.health),
-            food=player.food,
-        )
-        display = self._displays.get(state)
-        if display is None:
-            if len(self._displays) >= DISPLAYS_KEPT:
-                self._displays.clear()
-            display = self._displays[state] = self._hud.compose(state)
-        held = state.items[state.selected]
+        stacks = tuple(inventory[slot] for slot in range(HOTBAR_SLOTS))
+        health = math.ceil(player.health)
+        self._hud.show(HudState(stacks, player.selected, health, player.food))
+        held = stacks[player.selected].item
         # Rounded to whole ticks, so that there are few poses to keep.
         swing = round(player.swing_progress * SWING_TICKS) / SWING_TICKS
-        hand = hand_overlay(
-            ITEMS[held].name if held else "",
-            0 < held < FIRST_PLAIN_ITEM,
-            swing,
-            self.width,
-            self.height,
-            self._tan_x,
-            self._tan_y,
-        )
-        red, green, blue = self.camera.vector[LIGHT : LIGHT + 3]
+        hand = self._hands.of(ITEMS[held].name if held else "", swing)
+        rows = frame.reshape(self.height, -1)
         invert(frame, self._hud.crosshair)
-        blend(frame, *hand, red, green, blue)
-        one = np.float32(1)
-        blend(frame, *display, one, one, one)
+        red, green, blue = self.camera.vector[LIGHT : LIGHT + 3]
+        blend_hand(rows, *hand, red, green, blue)
+        self._hud.layer.blend(rows)

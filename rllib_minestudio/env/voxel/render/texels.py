@@ -28,23 +28,6 @@ FACES = 6
 FACE_SHADE = (0.6, 0.6, 1.0, 0.5, 0.8, 0.8)
 
 
-def noise(
-    rng: np.random.RandomState, colour: tuple[float, float, float], amplitude: float
-) -> Picture:
-    """One colour with grey noise.
-
-    Args:
-        rng: Source of the noise.
-        colour: RGB in 0..255.
-        amplitude: Largest deviation, in the same units.
-
-    Returns:
-        A picture (16, 16, 3).
-    """
-    grain = rng.uniform(-amplitude, amplitude, (TEXTURE_SIZE, TEXTURE_SIZE, 1))
-    return np.clip(np.asarray(colour, np.float64) + grain, 0.0, 255.0)
-
-
 def pack(picture: NDArray[np.floating]) -> NDArray[np.uint32]:
     """RGB (..., 3) in 0..255 to packed words (...)."""
     rgb = np.clip(np.rint(picture), 0, 255).astype(np.uint32)
@@ -61,10 +44,10 @@ def texture(picture: Picture, shade: float = 1.0) -> Texture:
     Returns:
         uint32 (TEXTURE_WORDS,).
     """
-    return textures(picture[None], np.array([shade]))[0]
+    return mip_mapped(picture[None], np.array([shade]))[0]
 
 
-def textures(pictures: NDArray[np.float64], shades: NDArray[np.float64]) -> NDArray[np.uint32]:
+def mip_mapped(pictures: NDArray[np.float64], shades: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Pictures as mip-mapped textures, each level the mean of 2 x 2 texels of the one before.
 
     Args:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from PIL import Image
 
+from painting.__main__ import paint
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.render import item_pictures
-from rllib_minestudio.env.voxel.render.block_textures import PAINTERS, build_block_atlas
-from rllib_minestudio.env.voxel.render.item_sprites import (
-    MATERIALS,
-    PLAIN,
-    TOOLS,
-    block_icon,
-    item_sprite,
-)
-from rllib_minestudio.env.voxel.render.mob_textures import PAINTERS as PART_PAINTERS
+from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
+from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
+from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.sky import sky_at, sun_angle
 from rllib_minestudio.env.voxel.render.texels import (
     MIP_OFFSET,
@@ -26,21 +23,68 @@ from rllib_minestudio.env.voxel.render.texels import (
     sprite_texture,
     texture,
 )
+from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 
+TECH_TREE = (
+    "oak_log oak_planks birch_log birch_planks stick crafting_table cobblestone furnace chest torch"
+    " coal charcoal iron_ore iron_ingot gold_ore gold_ingot diamond_ore diamond apple golden_apple"
+    " bread wheat wheat_seeds beef cooked_beef porkchop cooked_porkchop mutton cooked_mutton chicken"
+    " cooked_chicken string flint gravel bucket water_bucket lava_bucket milk_bucket bowl leather"
+    " white_wool shears bow arrow shield feather bone dirt sand glass redstone"
+).split() + [
+    f"{material}_{tool}"
+    for material in ("wooden", "stone", "iron", "golden", "diamond")
+    for tool in ("sword", "pickaxe", "axe", "shovel", "hoe")
+]
 
-def test_every_picture_is_of_a_block_or_item_and_differs() -> None:
-    assert set(PAINTERS) <= {block.name for block in BLOCKS}
-    tools = {f"{material}_{tool}" for material in MATERIALS for tool in TOOLS}
-    assert tools | set(PLAIN) <= set(ITEM_ID)
-    pictures = {name: item_sprite(name).tobytes() for name in tools | set(PLAIN)}
-    assert len(set(pictures.values())) == len(pictures)
+
+@pytest.fixture(scope="module")
+def textures() -> Textures:
+    return textures_of(None)
 
 
-def test_every_mob_has_a_painted_model() -> None:
+def test_the_files_are_what_the_painters_paint() -> None:
+    folder = OUR_PACK / TEXTURES
+    painted = dict(paint())
+    files = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
+    assert files == set(painted)
+    for name, picture in painted.items():
+        with Image.open(folder / f"{name}.png") as file:
+            np.testing.assert_array_equal(np.array(file.convert("RGBA")), picture, err_msg=name)
+
+
+def test_files_are_small() -> None:
+    sizes = [path.stat().st_size for path in OUR_PACK.rglob("*.png")]
+    assert sum(sizes) < 3_000_000 and max(sizes) < 20_000
+
+
+def test_every_block_and_item_has_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh, stand_ins = Textures(), []
+    monkeypatch.setattr(
+        "rllib_minestudio.env.voxel.render.textures._stand_in",
+        lambda name: stand_ins.append(name) or np.zeros((16, 16, 4), np.uint8),
+    )
+    for block in BLOCKS:
+        if "air" not in block.name.split("_"):
+            assert [face.shape for face in fresh.block_faces(block.name)] == [(16, 16, 4)] * 6
+    for item in ITEMS.values():
+        icon = fresh.icon(item.name)
+        assert icon.shape == (16, 16, 4), item.name
+        assert (icon[..., 3] > 0).sum() >= 4, item.name
+    assert not stand_ins
+
+
+def test_what_the_tech_tree_needs_differs(textures: Textures) -> None:
+    assert set(TECH_TREE) <= set(ITEM_ID)
+    counts = Counter(textures.icon(name).tobytes() for name in TECH_TREE)
+    assert max(counts.values()) == 1
+
+
+def test_every_part_of_a_mob_is_on_a_sheet() -> None:
     assert {kind.name for kind in MOB_KINDS} <= set(MOB_MODELS)
     parts = {(mob, box.part) for mob, boxes in MOB_MODELS.items() for box in boxes}
-    assert parts == set(PART_PAINTERS)
+    assert parts == set(PARTS)
 
 
 def test_models_keep_to_their_collision_boxes() -> None:
@@ -50,28 +94,30 @@ def test_models_keep_to_their_collision_boxes() -> None:
         assert kind.height * 0.85 < corners[..., 1].max() < kind.height * 1.2
 
 
-def test_pictures_are_16_by_16() -> None:
-    shapes = {name: value for name, value in vars(item_pictures).items() if name.isupper()}
-    assert len(shapes) >= 14
-    for name, shape in shapes.items():
-        lines = shape.strip("\n").splitlines()
-        assert [len(line) for line in lines] == [16] * 16, name
-
-
-def test_assets_are_the_same_every_time() -> None:
+def test_assets_are_the_same_every_time(textures: Textures) -> None:
     names = [block.name for block in BLOCKS]
-    atlas = build_block_atlas(names)
-    np.testing.assert_array_equal(atlas, build_block_atlas(names))
+    atlas = build_block_atlas(names, textures)
+    np.testing.assert_array_equal(atlas, build_block_atlas(names, Textures()))
     items = {number: item.name for number, item in ITEMS.items()}
     mobs = [kind.name for kind in MOB_KINDS]
-    one, other = (build_models(mobs, items, FIRST_PLAIN_ITEM, atlas) for _ in range(2))
+    one, other = (
+        build_models(mobs, items, FIRST_PLAIN_ITEM, atlas, pictures)
+        for pictures in (textures, Textures())
+    )
     np.testing.assert_array_equal(one.atlas, other.atlas)
 
 
-@pytest.mark.parametrize("name", ["not_a_block", "dragon_egg"])
-def test_unknown_names_still_get_something_visible(name: str) -> None:
-    assert build_block_atlas(["air", name]).reshape(2, 6, -1)[1].max() > 0
-    assert item_sprite(name)[..., 3].any()
+def test_blocks_of_the_world_have_no_holes(textures: Textures) -> None:
+    atlas = build_block_atlas(["air", "oak_leaves", "glass"], textures).reshape(3, 6, -1)
+    assert (atlas[1:, :, :256] < TRANSPARENT).all()
+    leaf = atlas[1, 0, :256]
+    red, green, blue = (float((leaf >> shift & 255).mean()) for shift in (0, 8, 16))
+    assert green > 1.3 * red and green > 1.5 * blue, "the grey file is tinted"
+
+
+def test_unknown_names_still_get_something_visible(textures: Textures) -> None:
+    assert build_block_atlas(["air", "not_a_block"], textures).reshape(2, 6, -1)[1].max() > 0
+    assert textures.icon("not_an_item")[..., 3].any()
 
 
 def test_mip_levels_average_the_picture() -> None:
@@ -92,10 +138,18 @@ def test_sprites_keep_their_colour_at_the_edges() -> None:
     assert set(opaque.tolist()) <= {200 | 100 << 8 | 50 << 16, 0}
 
 
-def test_block_icons_are_cubes() -> None:
-    icon = block_icon("oak_log")
-    assert 0.6 < (icon[..., 3] > 0).mean() < 0.8
+def test_block_icons_are_cubes(textures: Textures) -> None:
+    icon = textures.icon("oak_log")
+    assert 0.5 < (icon[..., 3] > 0).mean() < 0.8
     assert (icon[[0, 15], 0, 3] == 0).all(), "corners are empty"
+
+
+def test_shapes_show_in_icons(textures: Textures) -> None:
+    cube, stairs, slab, carpet = (
+        (textures.icon(name)[..., 3] > 0).sum()
+        for name in ("oak_planks", "oak_stairs", "oak_slab", "white_carpet")
+    )
+    assert cube > stairs > slab > carpet
 
 
 def test_the_sun_follows_the_clock() -> None:

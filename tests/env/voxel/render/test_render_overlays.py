@@ -70,19 +70,17 @@ def test_status_icons_follow_the_player(
     assert sorted(brightness, reverse=True) == brightness
 
 
-def test_a_display_is_composed_once_however_often_it_is_shown(
-    renderer: Renderer, stage: Stage
-) -> None:
-    stage.draw(renderer)
-    known = len(renderer._displays)
-    stage.player.yaw = 40.0
-    stage.draw(renderer)
-    assert len(renderer._displays) == known
-    stage.player.health = 7.0
-    stage.draw(renderer)
-    stage.player.health = 20.0
-    stage.draw(renderer)
-    assert len(renderer._displays) == known + 1
+def test_a_display_that_changes_is_as_one_drawn_anew(stage: Stage) -> None:
+    kept = Renderer((128, 128))
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        slot, item = int(rng.integers(9)), str(rng.choice(["beef", "iron_sword", "oak_log"]))
+        stage.player.inventory.set(slot, ITEM_ID[item], int(rng.integers(3)))
+        stage.player.selected = int(rng.integers(9))
+        stage.player.records["food"] = int(rng.integers(21))
+        stage.player.health = float(rng.integers(1, 21))
+        drawn = stage.draw(kept)
+    np.testing.assert_array_equal(drawn, stage.draw(Renderer((128, 128))))
 
 
 def test_the_item_in_hand_is_seen_and_swings(renderer: Renderer, stage: Stage) -> None:

@@ -1,0 +1,49 @@
+"""`python -m painting [FOLDER]` paints all pictures into a resource pack, ours by default."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL import Image
+
+from painting.art import Rgba
+from painting.blocks import paint_blocks
+from painting.chests import paint_chests
+from painting.font import paint_font
+from painting.gui import paint_gui
+from painting.items import paint_items
+from painting.mobs import paint_mobs
+from painting.player import paint_player
+from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
+from rllib_minestudio.env.voxel.render.textures import OUR_PACK
+
+
+def paint() -> Iterator[tuple[str, Rgba]]:
+    """Names and pictures of everything."""
+    yield from paint_gui()
+    yield from paint_font()
+    yield from paint_player()
+    yield from paint_mobs()
+    yield from paint_items()
+    yield from paint_blocks()
+    yield from paint_chests()
+
+
+def main() -> None:
+    """Write the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=OUR_PACK)
+    textures = parser.parse_args().folder / TEXTURES
+    count = 0
+    for name, picture in paint():
+        path = textures / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(path, optimize=True)
+        count += 1
+    print(f"{count} pictures in {textures}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Paints the blocks: the grounds and shapes that `blocks.csv` names for each texture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from painting.art import Rgba, colour, draw, put, read_art
+from painting.families import colours_of, expanded
+from painting.grounds import GROUNDS, SIZE
+from painting.items import palette
+from rllib_minestudio.env.voxel.render.texels import name_seed
+
+SHAPE_GRAIN = 6
+"""Noise on what is drawn by eye, so that it sits on its ground."""
+
+
+def paint_blocks() -> Iterator[tuple[str, Rgba]]:
+    """Names and pictures of all textures of blocks."""
+    shapes = read_art("blocks.txt")
+    for row in expanded("blocks.csv"):
+        rng = np.random.RandomState(name_seed(row["texture"]))
+        picture = np.zeros((SIZE, SIZE, 4), np.uint8)
+        if row["ground"]:
+            paint = GROUNDS[row["ground"]]
+            ground = paint(rng, *(colour(text) for text in row["colours"].split()))
+            picture[..., :3] = np.rint(np.clip(ground, 0, 255))
+            picture[..., 3] = 255
+        if row["art"]:
+            shape = draw(shapes[row["art"]], palette(colours_of(row["letters"])))
+            grain = rng.randint(-SHAPE_GRAIN, SHAPE_GRAIN + 1, (SIZE, SIZE, 1))
+            shape[..., :3] = np.clip(shape[..., :3] + grain, 0, 255)
+            put(picture, 0, 0, shape)
+        yield f"block/{row['texture']}", picture

@@ -1,0 +1,40 @@
+"""Tables whose rows stand for families: `{dye}_wool` is sixteen rows, one for each dye.
+
+`families.csv` has the members of each family and their colours, which other columns of the row name
+as `{colour}`, `{dark}` and `{other}`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+from painting.art import FOLDER, RGB, colour
+
+_MEMBER = re.compile(r"\{(\w+)\}")
+
+
+def read_csv(file: str) -> list[dict[str, str]]:
+    """Rows of a table of this folder."""
+    with (FOLDER / file).open(newline="", encoding="utf-8") as source:
+        return list(csv.DictReader(source))
+
+
+def expanded(file: str) -> Iterator[dict[str, str]]:
+    """Rows of a table with every family written out; the first column names the family."""
+    families: dict[str, list[dict[str, str]]] = {}
+    for row in read_csv("families.csv"):
+        families.setdefault(row["family"], []).append(row)
+    for row in read_csv(file):
+        name = next(iter(row.values()))
+        family = _MEMBER.search(name)
+        for member in families[family[1]] if family else [{}]:
+            names = {**member, family[1]: member["member"]} if family else {}
+            yield {column: value.format(**names) for column, value in row.items()}
+
+
+def colours_of(text: str) -> dict[str, RGB]:
+    """Colours of "m=d02020 o=101010", by letter."""
+    pairs = (pair.split("=") for pair in text.split())
+    return {letter: colour(value) for letter, value in pairs}

@@ -1,0 +1,20 @@
+"""Paints the font: a sheet of 16 x 16 cells, by code, with the letters that screens show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from painting.art import Rgba, draw, put, read_art
+
+CELL = 8
+
+
+def paint_font() -> Iterator[tuple[str, Rgba]]:
+    """Name and picture of the font."""
+    sheet = np.zeros((16 * CELL, 16 * CELL, 4), np.uint8)
+    for letter, lines in read_art("font.txt").items():
+        row, column = divmod(ord(letter), 16)
+        put(sheet, column * CELL, row * CELL, draw(lines, {"x": (255, 255, 255)}))
+    yield "font/ascii", sheet

@@ -1,0 +1,52 @@
+"""Paints the items: the shapes of `items.txt` in the colours of `items.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from painting.art import RGB, Rgba, draw, read_art
+from painting.families import colours_of, expanded
+
+# Letters that a row does not give; wood is that of handles.
+USUAL: dict[str, RGB] = {
+    "k": (66, 46, 18),
+    "h": (104, 78, 30),
+    "l": (146, 112, 54),
+    "w": (250, 240, 236),
+    "s": (228, 228, 228),
+    "g": (80, 140, 44),
+    "G": (54, 104, 30),
+    "f": (224, 112, 28),
+    "y": (248, 208, 72),
+    "r": (208, 32, 32),
+    "x": (150, 150, 150),
+    "X": (110, 110, 110),
+    "m": (137, 103, 49),
+}
+OUTLINE, DARK, LIGHT = 0.35, 0.7, 1.25
+"""Factors on the middle tone, where a row gives it alone."""
+
+
+def palette(colours: dict[str, RGB]) -> dict[str, RGB]:
+    """All letters' colours: those given, those derived from the middle tone, the usual ones."""
+    middle = colours.get("m", USUAL["m"])
+    derived = {
+        letter: _scaled(middle, factor)
+        for letter, factor in (("o", OUTLINE), ("d", DARK), ("L", LIGHT))
+    }
+    return {**USUAL, **derived, **colours}
+
+
+def _scaled(tone: RGB, factor: float) -> RGB:
+    red, green, blue = (min(round(part * factor), 255) for part in tone)
+    return red, green, blue
+
+
+def paint_items() -> Iterator[tuple[str, Rgba]]:
+    """Names and pictures of all flat items."""
+    shapes = read_art("items.txt")
+    for row in expanded("items.csv"):
+        yield (
+            f"item/{row['item']}",
+            draw(shapes[row["shape"]], palette(colours_of(row["colours"]))),
+        )

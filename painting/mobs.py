@@ -1,0 +1,190 @@
+"""Paints the mobs' sheets, part by part; `render/mob_textures.py` says how faces are turned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from painting.art import Rgba
+from painting.grounds import noise
+from rllib_minestudio.env.voxel.render.mob_textures import (
+    PARTS,
+    SHEEP_SLEEVE,
+    SHEET_HEIGHT,
+    SHEET_WIDTH,
+    sheet_pixels,
+)
+from rllib_minestudio.env.voxel.render.texels import (
+    FACE_BOTTOM,
+    FACE_EAST,
+    FACE_NORTH,
+    FACE_SOUTH,
+    FACE_TOP,
+    FACE_WEST,
+    FACES,
+    Picture,
+    name_seed,
+)
+
+RGB = tuple[float, float, float]
+PartPainter = Callable[[np.random.RandomState, int], Picture]
+
+SIDES = (FACE_EAST, FACE_WEST)
+COW_BROWN: RGB = (68, 50, 36)
+COW_WHITE: RGB = (222, 220, 216)
+COW_MUZZLE: RGB = (196, 176, 168)
+HOOF: RGB = (34, 28, 24)
+WOOL: RGB = (232, 232, 230)
+SHEEP_SKIN: RGB = (192, 158, 134)
+PIG_PINK: RGB = (238, 162, 160)
+PIG_SNOUT: RGB = (222, 128, 128)
+EYE_WHITE: RGB = (245, 245, 245)
+EYE_DARK: RGB = (14, 12, 12)
+
+
+def _patch(picture: Picture, colour: RGB, *areas: tuple[int, int, int, int]) -> None:
+    """Paint rectangles (first row, last row, first column, last column; ends excluded)."""
+    for top, bottom, left, right in areas:
+        picture[top:bottom, left:right] = colour
+
+
+def _eyes(picture: Picture, row: int) -> None:
+    _patch(picture, EYE_WHITE, (row, row + 3, 0, 2), (row, row + 3, 14, 16))
+    _patch(picture, EYE_DARK, (row, row + 3, 2, 5), (row, row + 3, 11, 14))
+
+
+def _cow_body(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, COW_BROWN, 7)
+    if face in SIDES:
+        _patch(picture, COW_WHITE, (1, 8, 8, 13), (3, 10, 10, 15), (0, 5, 2, 5), (8, 12, 1, 6))
+        _patch(picture, COW_WHITE, (14, 16, 0, 16), (12, 14, 4, 9))
+    elif face == FACE_TOP:
+        _patch(picture, COW_WHITE, (2, 6, 1, 6), (8, 13, 9, 15), (10, 12, 7, 9))
+    elif face == FACE_BOTTOM:
+        picture = noise(rng, COW_WHITE, 6)
+    elif face == FACE_NORTH:
+        _patch(picture, COW_WHITE, (4, 10, 9, 14), (10, 16, 5, 8))
+    return picture
+
+
+def _cow_head(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, COW_BROWN, 6)
+    if face == FACE_SOUTH:
+        _patch(picture, COW_WHITE, (0, 9, 6, 10))
+        _eyes(picture, 5)
+        _patch(picture, COW_MUZZLE, (11, 16, 2, 14))
+    elif face in SIDES:
+        _patch(picture, COW_WHITE, (8, 14, 2, 8))
+    elif face == FACE_TOP:
+        _patch(picture, COW_WHITE, (5, 16, 6, 10))
+    return picture
+
+
+def _cow_muzzle(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, COW_MUZZLE, 5)
+    if face == FACE_SOUTH:
+        _patch(picture, (70, 50, 48), (4, 8, 2, 5), (4, 8, 11, 14))
+        _patch(picture, (130, 104, 98), (12, 14, 3, 13))
+    return picture
+
+
+def _cow_leg(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, COW_BROWN, 6)
+    if face in (FACE_TOP, FACE_BOTTOM):
+        return noise(rng, HOOF, 4)
+    _patch(picture, COW_WHITE, (6, 14, 0, 16))
+    picture += rng.uniform(-5, 5, (16, 16, 1))
+    _patch(picture, HOOF, (14, 16, 0, 16))
+    return picture
+
+
+def _wool(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, WOOL, 9)
+    picture[rng.rand(16, 16) < 0.14] -= 22
+    if face in SIDES:
+        picture[14:] -= 24
+    return picture
+
+
+def _sheep_face(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, SHEEP_SKIN, 6)
+    if face == FACE_SOUTH:
+        _eyes(picture, 5)
+        _patch(picture, (222, 150, 150), (10, 13, 6, 10))
+    return picture
+
+
+def _sheep_hood(rng: np.random.RandomState, face: int) -> Picture:
+    picture = _wool(rng, FACE_TOP)
+    if face == FACE_SOUTH:
+        _patch(picture, SHEEP_SKIN, (4, 16, 3, 13))
+    return picture
+
+
+def _sheep_leg(rng: np.random.RandomState, face: int) -> Picture:
+    return noise(rng, SHEEP_SKIN, 6)
+
+
+def _pig_skin(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, PIG_PINK, 7)
+    if face == FACE_BOTTOM:
+        picture -= 20
+    return picture
+
+
+def _pig_head(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, PIG_PINK, 6)
+    if face == FACE_SOUTH:
+        _eyes(picture, 6)
+    return picture
+
+
+def _pig_snout(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, PIG_SNOUT, 5)
+    if face == FACE_SOUTH:
+        _patch(picture, (112, 52, 52), (5, 12, 2, 5), (5, 12, 11, 14))
+    return picture
+
+
+def _pig_leg(rng: np.random.RandomState, face: int) -> Picture:
+    picture = noise(rng, PIG_PINK, 7)
+    picture[12:] = (196, 118, 112)
+    return picture
+
+
+def _flat(colour: RGB) -> PartPainter:
+    return lambda rng, face: noise(rng, colour, 5)
+
+
+PAINTERS: dict[tuple[str, str], PartPainter] = {
+    ("cow", "body"): _cow_body,
+    ("cow", "head"): _cow_head,
+    ("cow", "muzzle"): _cow_muzzle,
+    ("cow", "leg"): _cow_leg,
+    ("cow", "horn"): _flat((208, 204, 192)),
+    ("cow", "udder"): _flat(PIG_PINK),
+    ("sheep", "body"): _wool,
+    ("sheep", "face"): _sheep_face,
+    ("sheep", "hood"): _sheep_hood,
+    ("sheep", "leg"): _sheep_leg,
+    ("sheep", "sleeve"): _wool,
+    ("pig", "body"): _pig_skin,
+    ("pig", "head"): _pig_head,
+    ("pig", "snout"): _pig_snout,
+    ("pig", "leg"): _pig_leg,
+}
+
+
+def paint_mobs() -> Iterator[tuple[str, Rgba]]:
+    """Names and pictures of the sheets."""
+    sheets: dict[str, Rgba] = {}
+    for (mob, part), place in [*PARTS.items(), (("sheep", "sleeve"), SHEEP_SLEEVE)]:
+        sheet = sheets.setdefault(place.sheet, np.zeros((SHEET_HEIGHT, SHEET_WIDTH, 4), np.uint8))
+        for face in range(FACES):
+            rng = np.random.RandomState(name_seed(f"{mob}/{part}/{face}"))
+            rows, columns = sheet_pixels(place, face)
+            sheet[rows, columns, :3] = np.clip(PAINTERS[mob, part](rng, face), 0, 255)
+            sheet[rows, columns, 3] = 255
+    for name, sheet in sheets.items():
+        yield f"entity/{name}", sheet

@@ -1,0 +1,198 @@
+"""Blocks as boxes with pictures on their faces, seen by rays: in slots and in the hand.
+
+A block's space is the unit cube, y upwards. A face shows the part of its picture that lies on it,
+so a slab's side is the lower half of a plank.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import float32, int32, uint8
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.kernels import kernel
+from rllib_minestudio.env.voxel.render.camera import Floats, render_kernel
+from rllib_minestudio.env.voxel.render.texels import TEXTURE_SIZE
+from rllib_minestudio.env.voxel.render.window import Rgba
+
+Boxes = NDArray[np.float32]
+Matrix = NDArray[np.floating[Any]]
+
+X, Y, Z = 0, 1, 2
+_SHAPES = Path(__file__).parent / "block_shapes.json"
+# Minecraft's display of a block in a slot: turned by 225 about y, by 30 about x, and scaled. Our
+# blocks have their front in the south, not in the north, so they are turned half a circle less.
+SLOT_TURN_Y, SLOT_TURN_X, SLOT_SCALE = 45.0, 30.0, 0.625
+# The left side (west) is lit more than the right (south).
+SLOT_SHADES = np.array((0.8, 0.8, 1.0, 0.5, 0.6, 0.6), np.float32)
+MOST_SURFACES = 8
+"""See-through texels of so many surfaces are looked through."""
+
+
+@lru_cache(maxsize=1)
+def _shapes() -> dict[str, Boxes]:
+    with _SHAPES.open() as file:
+        return {
+            name: np.array(boxes, np.float32).reshape(-1, 6) / np.float32(TEXTURE_SIZE)
+            for name, boxes in json.load(file).items()
+        }
+
+
+def boxes_of(shape: str) -> Boxes:
+    """The boxes of a shape of `block_shapes.json`: float32 (n, 6), low x, y, z, high x, y, z."""
+    return _shapes()[shape]
+
+
+def shift(x: float, y: float, z: float) -> Matrix:
+    """Homogeneous matrix of a translation."""
+    matrix = np.eye(4)
+    matrix[:3, 3] = x, y, z
+    return matrix
+
+
+def turn(axis: int, degrees: float) -> Matrix:
+    """Homogeneous matrix of a rotation about a coordinate axis."""
+    sin, cos = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
+    one, two = (axis + 1) % 3, (axis + 2) % 3
+    matrix = np.eye(4)
+    matrix[one, one] = matrix[two, two] = cos
+    matrix[one, two], matrix[two, one] = -sin, sin
+    return matrix
+
+
+def scale(factor: float) -> Matrix:
+    """Homogeneous matrix of a scaling."""
+    return np.diag([factor, factor, factor, 1.0])
+
+
+def to_space_of(pose: Matrix) -> Floats:
+    """What the kernels take of a pose: float32 (3, 4), from view space to the pose's own."""
+    return np.ascontiguousarray(np.linalg.inv(pose)[:3], np.float32)
+
+
+@kernel(fastmath=True, inline="always")
+def _crossing(low: float, high: float, start: float, per: float) -> tuple[float, float]:
+    """Where a ray enters and leaves the slab between two planes."""
+    one, two = (low - start) * per, (high - start) * per
+    return min(one, two), max(one, two)
+
+
+@render_kernel
+def trace_boxes(
+    inverse: Floats,
+    perspective: bool,
+    columns: Floats,
+    rows: Floats,
+    per_pixel: int,
+    boxes: Boxes,
+    faces: Rgba,
+    shades: Floats,
+    picture: Rgba,
+) -> None:
+    """Draw boxes.
+
+    Args:
+        inverse: float32 (3, 4), see `to_space_of`.
+        perspective: Whether rays leave the eye through (column, row, -1); else they are parallel
+            to the line of sight.
+        columns: float32 (w * per_pixel,), x of the rays in view space, one block ahead.
+        rows: float32 (h * per_pixel,), y of the rays.
+        per_pixel: Rays per pixel and axis.
+        boxes: float32 (n, 6), see `boxes_of`.
+        faces: uint8 (6, 16, 16, 4), pictures in the order of `texels`.
+        shades: float32 (6,), factors on their colours.
+        picture: uint8 (h, w, 4) to draw on, multiplied by coverage; it is overwritten.
+    """
+    share = float32(1) / float32(per_pixel * per_pixel)
+    spread, ahead = (float32(0), float32(1)) if perspective else (float32(1), float32(0))
+    begin = float32(1e-3) if perspective else float32(-1e9)
+    tiny, far = float32(1e-7), float32(1e9)
+    for row in range(picture.shape[0]):
+        for column in range(picture.shape[1]):
+            red = green = blue = cover = float32(0)
+            for sub in range(per_pixel * per_pixel):
+                sub_row = sub // per_pixel
+                right = columns[column * per_pixel + sub - sub_row * per_pixel]
+                up = rows[row * per_pixel + sub_row]
+                # The ray in the blocks' space: from (x, y, z) along (dx, dy, dz).
+                aside_x = inverse[0, 0] * right + inverse[0, 1] * up
+                aside_y = inverse[1, 0] * right + inverse[1, 1] * up
+                aside_z = inverse[2, 0] * right + inverse[2, 1] * up
+                x, dx = inverse[0, 3] + spread * aside_x, ahead * aside_x - inverse[0, 2]
+                y, dy = inverse[1, 3] + spread * aside_y, ahead * aside_y - inverse[1, 2]
+                z, dz = inverse[2, 3] + spread * aside_z, ahead * aside_z - inverse[2, 2]
+                dx = dx if abs(dx) > tiny else tiny
+                dy = dy if abs(dy) > tiny else tiny
+                dz = dz if abs(dz) > tiny else tiny
+                per_x, per_y, per_z = float32(1) / dx, float32(1) / dy, float32(1) / dz
+                after = begin
+                for _ in range(MOST_SURFACES):
+                    # The nearest surface behind the last one, from outside or from within.
+                    nearest, axis, outside = far, X, True
+                    for box in range(boxes.shape[0]):
+                        in_x, out_x = _crossing(boxes[box, 0], boxes[box, 3], x, per_x)
+                        in_y, out_y = _crossing(boxes[box, 1], boxes[box, 4], y, per_y)
+                        in_z, out_z = _crossing(boxes[box, 2], boxes[box, 5], z, per_z)
+                        enter = max(in_x, in_y, in_z)
+                        leave = min(out_x, out_y, out_z)
+                        if enter >= leave or leave <= after:
+                            continue
+                        if enter > after:
+                            if enter < nearest:
+                                nearest, outside = enter, True
+                                axis = X if enter == in_x else (Y if enter == in_y else Z)
+                        elif leave < nearest:
+                            nearest, outside = leave, False
+                            axis = X if leave == out_x else (Y if leave == out_y else Z)
+                    if nearest == far:
+                        break
+                    at_x, at_y, at_z = x + dx * nearest, y + dy * nearest, z + dz * nearest
+                    # East, top and south are the high sides of x, y and z.
+                    if axis == X:
+                        face = int32(1) if (dx > 0) == outside else int32(0)
+                        u, v = at_z, float32(1) - at_y
+                    elif axis == Y:
+                        face = int32(3) if (dy > 0) == outside else int32(2)
+                        u, v = at_x, at_z
+                    else:
+                        face = int32(5) if (dz > 0) == outside else int32(4)
+                        u, v = at_x, float32(1) - at_y
+                    if face == 0 or face == 5:  # seen from outside, these run against the axis
+                        u = float32(1) - u
+                    texel = min(max(int32(u * float32(16)), int32(0)), int32(15))
+                    line = min(max(int32(v * float32(16)), int32(0)), int32(15))
+                    if faces[face, line, texel, 3] > 127:
+                        red += shades[face] * float32(faces[face, line, texel, 0])
+                        green += shades[face] * float32(faces[face, line, texel, 1])
+                        blue += shades[face] * float32(faces[face, line, texel, 2])
+                        cover += float32(255)
+                        break
+                    after = nearest + float32(1e-5)
+            picture[row, column, 0] = uint8(red * share + float32(0.5))
+            picture[row, column, 1] = uint8(green * share + float32(0.5))
+            picture[row, column, 2] = uint8(blue * share + float32(0.5))
+            picture[row, column, 3] = uint8(cover * share + float32(0.5))
+
+
+def block_icon(faces: list[Rgba], boxes: Boxes) -> Rgba:
+    """A block as Minecraft's slots show it: from a corner, slightly above.
+
+    Args:
+        faces: uint8 (16, 16, 4) each, in the order of `texels`.
+        boxes: See `boxes_of`.
+
+    Returns:
+        uint8 (16, 16, 4); alpha is 0 or 255.
+    """
+    pose = turn(X, SLOT_TURN_X) @ turn(Y, SLOT_TURN_Y) @ scale(SLOT_SCALE) @ shift(-0.5, -0.5, -0.5)
+    middles = ((np.arange(TEXTURE_SIZE) + 0.5) / TEXTURE_SIZE - 0.5).astype(np.float32)
+    icon = np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)
+    inverse = to_space_of(pose)
+    trace_boxes(inverse, False, middles, -middles, 1, boxes, np.stack(faces), SLOT_SHADES, icon)
+    return icon

@@ -1,0 +1,220 @@
+"""An open screen over the frame: the dark veil, the panel with its stacks, and the cursor.
+
+Two canvases of the window's size hold it: `_panel` has everything that lies still, and the layer's
+has in addition what goes with the cursor (the lit slot, the stack carried, the cursor itself).
+From one step to the next, and when the same screen is opened again, only the slots that changed and
+what the cursor covers are drawn again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.render.screen_panels import empty_slot, panel, veil
+from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
+from rllib_minestudio.env.voxel.render.textures import Textures
+from rllib_minestudio.env.voxel.render.window import (
+    WINDOW_HEIGHT,
+    WINDOW_WIDTH,
+    Layer,
+    Rect,
+    Reduction,
+    Rgba,
+    copy,
+    paste,
+)
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, SLOT_SIZE
+from rllib_minestudio.env.voxel.screens.view import ScreenView
+
+CURSOR_SIZE = 16
+FURNACE = "furnace"
+LIT = np.full((SLOT_SIZE, SLOT_SIZE, 4), (255, 255, 255, 0x80), np.uint8)
+"""What lies over the slot under the cursor."""
+# Of the furnace's sheet (x, y, width, height), and where it belongs on the panel.
+FLAME, FLAME_AT = (176, 0, 14, 14), (56, 36)
+ARROW, ARROW_AT = (176, 14, 24, 16), (79, 34)
+FLAME_STEPS, ARROW_STEPS = 13, 24
+# What may reach beyond a slot's picture: the shadow of its count.
+_STACK = SLOT_SIZE + 2
+
+
+class Screen:
+    """Composes screens for one frame size.
+
+    Attributes:
+        layer: The screen as it is now, in the window's size.
+    """
+
+    def __init__(
+        self,
+        window: int,
+        rows: Reduction,
+        columns: Reduction,
+        textures: Textures,
+        stacks: StackPictures,
+    ) -> None:
+        """Prepare the veil; panels are made when they are first shown.
+
+        Args:
+            window: Width of the window; screens lie in its middle.
+            rows: Of the window's height to the frame's.
+            columns: Of its width to the frame's.
+            textures: Pictures of the screens.
+            stacks: Pictures of stacks.
+        """
+        self._textures, self._stacks = textures, stacks
+        self._offset = (window - WINDOW_WIDTH) // 2
+        self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
+        self._veil = veil(window, WINDOW_HEIGHT)
+        self._panel = self._veil.copy()
+        self.layer.canvas[:] = self._veil
+        self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
+        self._panels: dict[str, Rgba] = {}
+        self._empty: dict[tuple[str, int], Rgba | None] = {}
+        self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
+        furnace = textures.picture("gui/container/furnace")
+        self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
+        self._shown: ScreenView | None = None
+        self._moving: list[Rect] = []
+
+    def show(self, view: ScreenView) -> None:
+        """Bring the layer up to date."""
+        shown = self._shown
+        if view == shown:
+            return
+        self._shown = view
+        touched = list(self._moving)
+        for rect in self._moving:
+            copy(self.layer.canvas, self._panel, *rect)
+        if shown is None or shown.kind != view.kind:
+            changed = self._draw_panel(view, shown)
+        else:
+            changed = self._draw_changes(view, shown)
+        for rect in changed:
+            copy(self.layer.canvas, self._panel, *rect)
+        self._moving = self._draw_moving(view)
+        for rect in _merged([*touched, *changed, *self._moving]):
+            self.layer.refresh(rect)
+
+    def _area(self, kind: str) -> Rect:
+        """Where a panel is in the window."""
+        layout = LAYOUTS[kind]
+        return Rect(layout.left + self._offset, layout.top, layout.width, layout.height)
+
+    def _draw_panel(self, view: ScreenView, shown: ScreenView | None) -> list[Rect]:
+        """Draw a panel with all its stacks in place of the one before; returns where."""
+        if view.kind not in self._panels:
+            self._panels[view.kind] = panel(self._textures, view.kind)
+        area = self._area(view.kind)
+        whole = area if shown is None else area.union(self._area(shown.kind))
+        copy(self._panel, self._veil, *whole)
+        _lay(self._panel, area, self._panels[view.kind])
+        for slot, stack in enumerate(view.stacks):
+            if stack.item or self._empty_slot(view.kind, slot) is not None:
+                self._draw_slot(view, slot)
+        if view.kind == FURNACE:
+            self._draw_fire(view)
+        return [whole]
+
+    def _draw_changes(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
+        """Draw again what lies still but has changed; returns where."""
+        touched = []
+        for slot, (now, before) in enumerate(zip(view.stacks, shown.stacks, strict=True)):
+            if now != before:
+                rect = self._slot(view.kind, slot)
+                self._wipe(view.kind, rect)
+                self._draw_slot(view, slot)
+                touched.append(rect)
+        fire = view.burn, view.progress
+        if view.kind == FURNACE and fire != (shown.burn, shown.progress):
+            touched += self._draw_fire(view)
+        return touched
+
+    def _slot(self, kind: str, slot: int) -> Rect:
+        """What a slot and its stack cover."""
+        place = LAYOUTS[kind].slots[slot]
+        return Rect(place.x + self._offset, place.y, _STACK, _STACK)
+
+    def _empty_slot(self, kind: str, slot: int) -> Rgba | None:
+        key = kind, slot
+        if key not in self._empty:
+            self._empty[key] = empty_slot(self._textures, kind, slot)
+        return self._empty[key]
+
+    def _draw_slot(self, view: ScreenView, slot: int) -> None:
+        place, stack = LAYOUTS[view.kind].slots[slot], view.stacks[slot]
+        x = place.x + self._offset
+        empty = None if stack.item else self._empty_slot(view.kind, slot)
+        if empty is not None:
+            paste(self._panel, x, place.y, empty)
+        self._stacks.draw(self._panel, x, place.y, stack)
+
+    def _wipe(self, kind: str, rect: Rect) -> None:
+        """Put the bare panel back into a rectangle of the window."""
+        layout = LAYOUTS[kind]
+        left, top = rect.x - self._offset - layout.left, rect.y - layout.top
+        bare = self._panels[kind][top : top + rect.height, left : left + rect.width]
+        _lay(self._panel, rect, bare)
+
+    def _draw_fire(self, view: ScreenView) -> list[Rect]:
+        """Draw a furnace's flame, which sinks, and arrow, which grows; returns where."""
+        layout = LAYOUTS[view.kind]
+        left, top = layout.left + self._offset, layout.top
+        flame = Rect(left + FLAME_AT[0], top + FLAME_AT[1], FLAME[2], FLAME[3])
+        arrow = Rect(left + ARROW_AT[0], top + ARROW_AT[1], ARROW[2], ARROW[3])
+        for rect in (flame, arrow):
+            self._wipe(view.kind, rect)
+        if view.burn > 0:
+            burnt = FLAME_STEPS - 1 - int(view.burn * FLAME_STEPS)
+            burnt = max(burnt, 0)
+            paste(self._panel, flame.x, flame.y + burnt, self._flame[burnt:])
+        done = min(int(view.progress * ARROW_STEPS), ARROW_STEPS)
+        paste(self._panel, arrow.x, arrow.y, self._arrow[:, :done].copy())
+        return [flame, arrow]
+
+    def _draw_moving(self, view: ScreenView) -> list[Rect]:
+        """Draw what goes with the cursor; returns where."""
+        canvas, offset = self.layer.canvas, self._offset
+        layout, (x, y) = LAYOUTS[view.kind], view.cursor
+        drawn = []
+        lit = layout.slot_at(x, y)
+        if lit is not None:
+            place = layout.slots[lit]
+            paste(canvas, place.x + offset, place.y, LIT)
+            drawn.append(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
+        if view.carried.item:
+            half = SLOT_SIZE // 2
+            self._stacks.draw(canvas, x - half + offset, y - half, view.carried)
+            drawn.append(Rect(x - half + offset, y - half, _STACK, _STACK))
+        paste(canvas, x + offset, y, self._cursor)
+        drawn.append(Rect(x + offset, y, CURSOR_SIZE, CURSOR_SIZE))
+        return drawn
+
+
+def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:
+    return np.ascontiguousarray(sheet[y : y + height, x : x + width])
+
+
+def _lay(canvas: Rgba, rect: Rect, picture: Rgba) -> None:
+    """Put a picture that is multiplied by coverage into a canvas: opaque parts replace it."""
+    left, right = max(rect.x, 0), min(rect.x + rect.width, canvas.shape[1])
+    if left >= right:
+        return
+    shown = picture[:, left - rect.x : right - rect.x]
+    below = canvas[rect.y : rect.y + rect.height, left:right]
+    np.copyto(below, shown, where=shown[..., 3:] > 0)
+
+
+def _merged(rects: list[Rect]) -> list[Rect]:
+    """Few rectangles that cover the given ones: those that touch become one."""
+    merged: list[Rect] = []
+    for rect in rects:
+        for index, other in enumerate(merged):
+            apart_x = rect.x > other.x + other.width or other.x > rect.x + rect.width
+            apart_y = rect.y > other.y + other.height or other.y > rect.y + rect.height
+            if not apart_x and not apart_y:
+                merged[index] = other.union(rect)
+                break
+        else:
+            merged.append(rect)
+    return merged

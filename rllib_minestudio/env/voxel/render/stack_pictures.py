@@ -1,0 +1,106 @@
+"""A stack as slots show it: the item's icon, its count, and how worn it is."""
+
+from __future__ import annotations
+
+import colorsys
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.render.textures import Textures
+from rllib_minestudio.env.voxel.render.window import Rgba, paste
+
+GLYPH = 8
+"""Pixels of a side of a letter's cell; the font has 16 cells in a row, by code."""
+SPACE = 4
+"""Pixels from one letter to the next where there is none."""
+WHITE, DARK_GREY = (255, 255, 255), (64, 64, 64)
+SHADOW = 0.25
+BAR_LENGTH = 13
+"""Pixels of the bar that shows the wear."""
+
+
+def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], shadow: bool) -> Rgba:
+    """A line of text.
+
+    Args:
+        textures: With the font.
+        text: Letters below code 128.
+        colour: RGB.
+        shadow: Whether it throws a shadow, one pixel down and to the right.
+
+    Returns:
+        uint8 (9, w, 4) with the text's upper left corner in its own.
+    """
+    mask = np.zeros((GLYPH + 1, GLYPH * len(text) + 1), bool)
+    at = 0
+    for letter in text:
+        cell, advance = _glyph(textures, letter)
+        mask[:GLYPH, at : at + GLYPH] |= cell
+        at += advance
+    picture = np.zeros((*mask.shape, 4), np.uint8)
+    if shadow:
+        picture[1:, 1:][mask[:-1, :-1]] = (*(int(part * SHADOW) for part in colour), 255)
+    picture[mask] = (*colour, 255)
+    return np.ascontiguousarray(picture[:, : at if shadow else at - 1])
+
+
+@lru_cache(maxsize=256)
+def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
+    """The pixels (8, 8) of a letter, and how far on the next one is."""
+    row, column = divmod(ord(letter), 16)
+    font = textures.picture("font/ascii")
+    cell = font[row * GLYPH :, column * GLYPH :][:GLYPH, :GLYPH, 3] > 127
+    inked = np.flatnonzero(cell.any(0))
+    return cell, int(inked[-1]) + 2 if len(inked) else SPACE
+
+
+class StackPictures:
+    """Pictures of stacks, each made once."""
+
+    def __init__(self, textures: Textures) -> None:
+        """Begin without any."""
+        self._textures = textures
+        self._icons: dict[int, Rgba] = {}
+        self._counts: dict[int, Rgba] = {}
+        self._bars: dict[int, Rgba] = {}
+
+    def draw(self, canvas: Rgba, x: int, y: int, stack: Stack) -> None:
+        """Draw a stack; nothing for an empty one.
+
+        Args:
+            canvas: See `window`.
+            x: Left column of the 16 x 16 pixels of the slot.
+            y: Upper row.
+            stack: What is in it.
+        """
+        if not stack.item or stack.quantity <= 0:
+            return
+        icon = self._icons.get(stack.item)
+        if icon is None:
+            icon = self._icons[stack.item] = self._textures.icon(ITEMS[stack.item].name)
+        paste(canvas, x, y, icon)
+        if stack.quantity > 1:
+            count = self._counts.get(stack.quantity)
+            if count is None:
+                count = text_picture(self._textures, str(stack.quantity), WHITE, shadow=True)
+                self._counts[stack.quantity] = count
+            paste(canvas, x + 18 - count.shape[1], y + 9, count)
+        whole = ITEMS[stack.item].durability
+        if whole and stack.damage > 0:
+            left = max(whole - stack.damage, 0) / whole
+            paste(canvas, x + 2, y + 13, self._bar(round(BAR_LENGTH * left), left))
+
+    def _bar(self, length: int, left: float) -> Rgba:
+        """The bar of a tool of which the share `left` is left: green, yellow, red."""
+        bar = self._bars.get(length)
+        if bar is None:
+            bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
+            bar[..., 3] = 255
+            colour = colorsys.hsv_to_rgb(left / 3, 1.0, 1.0)
+            bar[0, :length, :3] = [round(255 * part) for part in colour]
+            self._bars[length] = bar
+        return bar

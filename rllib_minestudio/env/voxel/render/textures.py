@@ -1,0 +1,246 @@
+"""The pictures of everything: ours, or those of a resource pack of the user's.
+
+Ours are the files below `resource_pack/`, in the layout of Minecraft's resource packs. Which of
+them a block's faces and an item's icon are made of is told by two tables, `block_faces.csv` and
+`item_icons.csv`; grey pictures that the game colours (grass, leaves) are coloured by a third,
+`tints.csv`.
+"""
+
+from __future__ import annotations
+
+import csv
+import logging
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from rllib_minestudio.env.voxel.render.block_rays import Boxes, block_icon, boxes_of
+from rllib_minestudio.env.voxel.render.resource_pack import (
+    PackError,
+    PictureError,
+    ResourcePack,
+    Rgba,
+    not_a_pack,
+)
+from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, TEXTURE_SIZE, name_seed
+from rllib_minestudio.errors import InvalidOptionsError
+
+OUR_PACK = Path(__file__).parents[1] / "resource_pack"
+_TABLES = Path(__file__).parent
+_NAMED = 8
+"""So many pictures are named in the warning about each kind of problem."""
+
+_logger = logging.getLogger(__name__)
+
+
+def _read_table(name: str) -> dict[str, dict[str, str]]:
+    """Rows of a table by their first column."""
+    with (_TABLES / name).open(newline="") as file:
+        return {next(iter(row.values())): row for row in csv.DictReader(file)}
+
+
+class Textures:
+    """Pictures by name, in sizes that do not depend on where they come from."""
+
+    def __init__(self, pack: str | None = None) -> None:
+        """Read a resource pack; pictures that it lacks, and damaged ones, are ours.
+
+        Args:
+            pack: Path of a folder or a zip; None for our own pictures.
+
+        Raises:
+            InvalidOptionsError: If that is no resource pack.
+        """
+        self._ours = ResourcePack(OUR_PACK)
+        self._pictures: dict[str, Rgba] = {}
+        self._icons: dict[str, Rgba] = {}
+        self._faces = _read_table("block_faces.csv")
+        self._layers = _read_table("item_icons.csv")
+        tints = _read_table("tints.csv")
+        self._tints = {name: _colour(row["colour"]) for name, row in tints.items()}
+        if pack is not None:
+            self._replace(pack)
+
+    def _replace(self, path: str) -> None:
+        """Take over the pictures of a pack."""
+        damaged = []
+        try:
+            pack = ResourcePack(Path(path).expanduser())
+        except PackError as error:
+            raise InvalidOptionsError([not_a_pack(path, error)]) from error
+        for name in sorted(pack.names & self._ours.names):
+            try:
+                self._pictures[name] = resized(pack.picture(name), self._ours.picture(name).shape)
+            except PictureError as error:
+                damaged.append(f"{name} ({error})")
+        missing = sorted(self._ours.names - pack.names)
+        problems = [
+            f"{len(names)} {what}: {', '.join(names[:_NAMED])}{' ...' * (len(names) > _NAMED)}"
+            for what, names in (("cannot be used", damaged), ("are not there", missing))
+            if names
+        ]
+        if problems:
+            _logger.warning(
+                "resource_pack %s: ours are shown in place of pictures of which %s.",
+                path,
+                "; ".join(problems),
+            )
+
+    def picture(self, name: str) -> Rgba:
+        """A picture as its file has it.
+
+        Args:
+            name: Path below `textures/`, such as "gui/widgets".
+
+        Returns:
+            uint8 (h, w, 4) of the size that our own file has, not multiplied by alpha. One colour
+            made from the name if there is no such picture: ugly, but visible.
+        """
+        found = self._pictures.get(name)
+        if found is None:
+            found = self._ours.picture(name) if name in self._ours.names else _stand_in(name)
+            self._pictures[name] = found
+        return found
+
+    def tinted(self, name: str) -> Rgba:
+        """A picture of 16 x 16 with the colour that the game gives it."""
+        picture = self.picture(name)[:TEXTURE_SIZE, :TEXTURE_SIZE]
+        return tint(picture, self._tints[name]) if name in self._tints else picture
+
+    def block_faces(self, block: str) -> list[Rgba]:
+        """The six faces of a block, uint8 (16, 16, 4) each, in the order of `texels`."""
+        row = self._faces.get(block)
+        if row is None:
+            return [self.tinted(f"block/{block}")] * 6
+        side, top, bottom = (self._layered(row[face]) for face in ("side", "top", "bottom"))
+        faces = [side, side, top, bottom, side, side]
+        if row["front"]:
+            faces[FACE_SOUTH] = self._layered(row["front"])
+        return faces
+
+    def _layered(self, names: str) -> Rgba:
+        """Pictures one over the other: names with "+" between them, lowest first.
+
+        "SHEET:FACE" is a face of a chest, which Minecraft's packs have on a sheet of its model.
+        """
+        if ":" in names:
+            return chest_face(self.picture(names.partition(":")[0]), names.partition(":")[2])
+        first, *others = names.split("+")
+        picture = self.tinted(f"block/{first}")
+        for name in others:
+            picture = laid_over(picture, self.tinted(f"block/{name}"))
+        return picture
+
+    def icon(self, item: str) -> Rgba:
+        """The picture of an item in a slot or a hand, uint8 (16, 16, 4)."""
+        found = self._icons.get(item)
+        if found is None:
+            found = self._icons[item] = self._draw_icon(item)
+        return found
+
+    def is_flat(self, item: str) -> bool:
+        """Whether an item is a flat picture, and not made of boxes with a block's faces."""
+        row = self._layers.get(item)
+        return row is not None and row["shape"] == "flat"
+
+    def shape(self, item: str) -> Boxes:
+        """The boxes of an item that is not flat: see `boxes_of`."""
+        row = self._layers.get(item)
+        return boxes_of("cube" if row is None else row["shape"])
+
+    def item_faces(self, item: str) -> list[Rgba]:
+        """The faces of an item that is not flat, as `block_faces`."""
+        row = self._layers.get(item)
+        return self.block_faces((row and row["layers"]) or item)
+
+    def _draw_icon(self, item: str) -> Rgba:
+        if not self.is_flat(item):
+            return block_icon(self.item_faces(item), self.shape(item))
+        icon = np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)
+        for layer in self._layers[item]["layers"].split("+"):
+            name, _, colour = layer.partition("#")
+            picture = self.tinted(name)
+            icon = laid_over(icon, tint(picture, _colour(colour)) if colour else picture)
+        return icon
+
+
+@lru_cache(maxsize=4)
+def textures_of(pack: str | None) -> Textures:
+    """The pictures that all renderers of a process share.
+
+    Args:
+        pack: Path of a resource pack; None for our own pictures.
+    """
+    return Textures(pack)
+
+
+def _stand_in(name: str) -> Rgba:
+    picture = np.full((TEXTURE_SIZE, TEXTURE_SIZE, 4), 255, np.uint8)
+    picture[..., :3] = np.random.RandomState(name_seed(name)).randint(70, 220, 3)
+    return picture
+
+
+def _colour(text: str) -> tuple[int, int, int]:
+    """RGB of "rrggbb"."""
+    red, green, blue = bytes.fromhex(text)
+    return red, green, blue
+
+
+def tint(picture: Rgba, colour: tuple[int, int, int]) -> Rgba:
+    """A picture with its colours multiplied by `colour` / 255."""
+    tinted = picture.copy()
+    tinted[..., :3] = (picture[..., :3] * np.array(colour, np.uint16) + 127) // 255
+    return tinted
+
+
+def laid_over(below: Rgba, above: Rgba) -> Rgba:
+    """One picture over another, both not multiplied by alpha."""
+    alpha = above[..., 3:].astype(np.float64) / 255
+    rest = below[..., 3:] / 255 * (1 - alpha)
+    whole = alpha + rest
+    colour = (above[..., :3] * alpha + below[..., :3] * rest) / np.maximum(whole, 1e-9)
+    return np.rint(np.concatenate([colour, whole * 255], -1)).astype(np.uint8)
+
+
+def chest_face(sheet: Rgba, face: str) -> Rgba:
+    """A face of a chest, uint8 (16, 16, 4); the chest fills 14 of the 16 pixels.
+
+    Args:
+        sheet: uint8 (64, 64, 4): a lid of 14 x 5 x 14 pixels unwrapped at (0, 0), a base of
+            14 x 10 x 14 at (0, 19), upside down, and the latch, 2 x 4 x 1, at (0, 0).
+        face: "top", "front" or "side".
+    """
+    picture = np.zeros((TEXTURE_SIZE, TEXTURE_SIZE, 4), np.uint8)
+    if face == "top":
+        picture[1:15, 1:15] = sheet[0:14, 28:42]
+        return picture
+    picture[2:6, 1:15] = sheet[15:19, 42:56][::-1]
+    picture[6:16, 1:15] = sheet[33:43, 42:56][::-1]
+    if face == "front":
+        picture[4:8, 7:9] = sheet[1:5, 1:3][::-1]
+    return picture
+
+
+def resized(picture: Rgba, shape: tuple[int, ...]) -> Rgba:
+    """A picture in another size: averaged if that divides its own, else its nearest pixels.
+
+    Args:
+        picture: uint8 (h, w, 4). If it is a column of frames, which an animation is, and `shape`
+            is square, its first frame counts.
+        shape: (height, width, 4).
+    """
+    height, width = shape[:2]
+    if height == width and picture.shape[0] > picture.shape[1]:
+        picture = picture[: picture.shape[1]]
+    if picture.shape[0] % height or picture.shape[1] % width:
+        rows = (np.arange(height) + 0.5) * picture.shape[0] / height
+        columns = (np.arange(width) + 0.5) * picture.shape[1] / width
+        return np.ascontiguousarray(picture[rows.astype(int)[:, None], columns.astype(int)])
+    blocks = picture.reshape(height, picture.shape[0] // height, width, -1, 4).astype(np.float64)
+    weight = blocks[..., 3:].sum((1, 3), keepdims=True)
+    colour = (blocks[..., :3] * blocks[..., 3:]).sum((1, 3), keepdims=True)
+    colour /= np.maximum(weight, 1e-9)
+    alpha = blocks[..., 3:].mean((1, 3), keepdims=True)
+    mean = np.concatenate([colour, alpha], -1)[:, 0, :, 0]
+    return np.rint(mean).astype(np.uint8)

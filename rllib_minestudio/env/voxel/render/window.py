@@ -1,0 +1,219 @@
+"""Pictures glued to the window: composed in its own pixels, then brought to the frame.
+
+Minecraft draws display and screens in pixels of its window (640x360 at GUI scale 1, what
+MineStudio plays in), whatever size the frame has afterwards. A `Layer` is a part of that window:
+`canvas` in window pixels, and what it does to the frame's. Painters change the canvas and name the
+rectangle that they have touched; `refresh` brings that rectangle alone to the frame's size.
+
+A canvas is uint8 (h, w, 4): RGB multiplied by coverage, and coverage, 255 for opaque.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, int32, uint8, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
+
+WINDOW_WIDTH, WINDOW_HEIGHT = 640, 360
+
+Rgba = NDArray[np.uint8]
+
+
+class Rect(NamedTuple):
+    """Pixels from (x, y), `width` by `height`."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    def union(self, other: Rect) -> Rect:
+        """The smallest rectangle around both."""
+        x, y = min(self.x, other.x), min(self.y, other.y)
+        right = max(self.x + self.width, other.x + other.width)
+        bottom = max(self.y + self.height, other.y + other.height)
+        return Rect(x, y, right - x, bottom - y)
+
+
+class Reduction(NamedTuple):
+    """How a line of window pixels becomes a line of frame pixels.
+
+    Frame pixel i is the sum over k of `weights[i, k]` times window pixel `first[i] + k`.
+
+    Attributes:
+        first: int32 (n,).
+        weights: float32 (n, taps); a row adds up to 1.
+    """
+
+    first: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+
+def averaging(size: int, window: int) -> Reduction:
+    """Average a line of `window` pixels down to `size`, or magnify it."""
+    edges = np.arange(size + 1) * (window / size)
+    first = np.floor(edges[:-1] + 1e-9).astype(np.int32)
+    last = np.ceil(edges[1:] - 1e-9).astype(np.int32)
+    pixels = first[:, None] + np.arange(int((last - first).max()))
+    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    weights = np.clip(overlap, 0, None) * (size / window)
+    return Reduction(first, weights.astype(np.float32))
+
+
+@render_kernel
+def paste(canvas: Rgba, x: int, y: int, sprite: Rgba) -> None:
+    """Lay a sprite over a canvas; what lies outside is cut off.
+
+    Args:
+        canvas: uint8 (h, w, 4), see the module.
+        x: Column of the sprite's left edge.
+        y: Row of its upper edge.
+        sprite: uint8 (h, w, 4), not multiplied by its alpha.
+    """
+    for row in range(max(0, -y), min(sprite.shape[0], canvas.shape[0] - y)):
+        for column in range(max(0, -x), min(sprite.shape[1], canvas.shape[1] - x)):
+            alpha = int32(sprite[row, column, 3])
+            if alpha == 0:
+                continue
+            below = canvas[y + row, x + column]
+            for channel in range(3):
+                over = int32(sprite[row, column, channel]) * alpha
+                below[channel] = uint8((over + int32(below[channel]) * (255 - alpha) + 127) // 255)
+            below[3] = uint8(alpha + (int32(below[3]) * (255 - alpha) + 127) // 255)
+
+
+@render_kernel
+def copy(canvas: Rgba, source: Rgba, x: int, y: int, width: int, height: int) -> None:
+    """Copy a rectangle, cut to the canvas, from another canvas of the same size."""
+    left, right = max(0, x), min(canvas.shape[1], x + width)
+    for row in range(max(0, y), min(canvas.shape[0], y + height)):
+        for column in range(left, right):
+            for channel in range(4):
+                canvas[row, column, channel] = source[row, column, channel]
+
+
+@render_kernel
+def _reduce(
+    canvas: Rgba,
+    colour: Bytes,
+    keep: Bytes,
+    rows: Ints,
+    row_weights: Floats,
+    columns: Ints,
+    column_weights: Floats,
+    top: int,
+    left: int,
+    bottom: int,
+    right: int,
+) -> None:
+    """Bring a canvas to rows `top:bottom` and columns `left:right` of the frame's pixels."""
+    height, width = canvas.shape[0], canvas.shape[1]
+    for row in range(top, bottom):
+        for column in range(left, right):
+            red = green = blue = cover = float32(0.5)  # to round
+            for i in range(row_weights.shape[1]):
+                y = rows[row] + i
+                if row_weights[row, i] == float32(0) or y < 0 or y >= height:
+                    continue
+                for j in range(column_weights.shape[1]):
+                    x = columns[column] + j
+                    weight = row_weights[row, i] * column_weights[column, j]
+                    if weight == float32(0) or x < 0 or x >= width:
+                        continue
+                    red += weight * float32(canvas[y, x, 0])
+                    green += weight * float32(canvas[y, x, 1])
+                    blue += weight * float32(canvas[y, x, 2])
+                    cover += weight * float32(canvas[y, x, 3])
+            at = 3 * column
+            colour[row, at] = uint8(red)
+            colour[row, at + 1] = uint8(green)
+            colour[row, at + 2] = uint8(blue)
+            for channel in range(3):
+                keep[row, at + channel] = uint8(255) - uint8(cover)
+
+
+@render_kernel
+def _blend(frame: Bytes, colour: Bytes, keep: Bytes, top: int, left: int) -> None:
+    """Blend into the rows of a frame, uint8 (H, W * 3), that begin at (top, left)."""
+    for row in range(colour.shape[0]):
+        into = frame[top + row, 3 * left : 3 * left + colour.shape[1]]
+        for at in range(colour.shape[1]):
+            # Exactly into * keep / 255, rounded, without a division.
+            share = uint32(into[at]) * uint32(keep[row, at]) + uint32(128)
+            share = (share + (share >> uint32(8))) >> uint32(8)
+            into[at] = uint8(uint32(colour[row, at]) + share)
+
+
+class Layer:
+    """A rectangle of the window, and what it does to the frame.
+
+    A frame's pixel p becomes `colour + p * keep / 255` where the rectangle reaches it.
+
+    Attributes:
+        canvas: uint8 (height, width, 4), what painters paint on.
+        colour: uint8 (rows, columns * 3), RGB multiplied by coverage.
+        keep: uint8 (rows, columns * 3), 255 - coverage, once per channel.
+    """
+
+    def __init__(self, area: Rect, rows: Reduction, columns: Reduction) -> None:
+        """Begin see-through.
+
+        Args:
+            area: The rectangle, in window pixels; it may reach beyond the window.
+            rows: Of the window's height to the frame's.
+            columns: Of the window's width to the frame's.
+        """
+        self.canvas = np.zeros((area.height, area.width, 4), np.uint8)
+        self._rows, self._columns = _Line(rows, area.y), _Line(columns, area.x)
+        self._top, bottom = self._rows.span(0, area.height)
+        self._left, right = self._columns.span(0, area.width)
+        size = (bottom - self._top, 3 * (right - self._left))
+        self.colour, self.keep = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
+        self._rows.drop(self._top, bottom)
+        self._columns.drop(self._left, right)
+        self._arrays: Any = (self.canvas, self.colour, self.keep, *self._rows, *self._columns)
+
+    def refresh(self, touched: Rect) -> None:
+        """Bring a rectangle of the canvas, in the canvas's own pixels, to the frame's size."""
+        x, y, width, height = touched
+        top, bottom = self._rows.span(y, height)
+        left, right = self._columns.span(x, width)
+        _reduce(*self._arrays, top, left, bottom, right)
+
+    def blend(self, frame: Bytes) -> None:
+        """Lay the layer over a frame, uint8 (H, W * 3)."""
+        _blend(frame, self.colour, self.keep, self._top, self._left)
+
+
+class _Line:
+    """A reduction of rows or columns, counted from where a canvas begins."""
+
+    def __init__(self, line: Reduction, start: int) -> None:
+        self.first = (line.first - start).astype(np.int32)
+        self.weights = line.weights
+        self._ordered: list[int] = self.first.tolist()
+        self._taps = line.weights.shape[1]
+
+    def span(self, start: int, length: int) -> tuple[int, int]:
+        """Frame pixels (first, end excluded) that depend on `length` pixels from `start`."""
+        first = bisect_left(self._ordered, start - self._taps + 1)
+        return first, max(first, bisect_left(self._ordered, start + length))
+
+    def drop(self, first: int, stop: int) -> None:
+        """Keep only the frame pixels from `first` to `stop`, and count from there."""
+        self.first, self.weights = self.first[first:stop], self.weights[first:stop]
+        self._ordered = self._ordered[first:stop]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter((self.first, self.weights))
+
+
+def window_width(aspect: float) -> int:
+    """Width in pixels of a window `WINDOW_HEIGHT` pixels high."""
+    return round(WINDOW_HEIGHT * aspect)

@@ -1,0 +1,203 @@
+"""Resource packs of the user's: what they replace, and what hostile ones cannot do."""
+
+from __future__ import annotations
+
+import io
+import logging
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rllib_minestudio.env import EnvOptions
+from rllib_minestudio.env.voxel.render.mob_textures import mob_face
+from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
+from rllib_minestudio.env.voxel.render.screen_panels import panel
+from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
+from rllib_minestudio.env.voxel.render.textures import Textures, resized, textures_of
+from rllib_minestudio.errors import InvalidOptionsError
+
+RED, GREEN, BLUE, GREY = (250, 10, 10), (10, 250, 10), (10, 10, 250), (128, 128, 128)
+
+
+def png(picture: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, "PNG")
+    return file.getvalue()
+
+
+def plain(colour: tuple[int, int, int], width: int = 16, height: int = 16) -> bytes:
+    return png(np.full((height, width, 4), (*colour, 255), np.uint8))
+
+
+def folder(path: Path, files: dict[str, bytes]) -> str:
+    for name, data in files.items():
+        file = path / TEXTURES / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return str(path)
+
+
+def archive(path: Path, files: dict[str, bytes]) -> str:
+    with zipfile.ZipFile(path / "pack.zip", "w", zipfile.ZIP_DEFLATED) as target:
+        target.writestr("pack.mcmeta", "{}")
+        for name, data in files.items():
+            target.writestr(f"{TEXTURES}/{name}.png", data)
+    return str(path / "pack.zip")
+
+
+@pytest.mark.parametrize("packed", [folder, archive])
+def test_a_pack_replaces_pictures_of_every_kind(tmp_path: Path, packed) -> None:
+    cow = np.zeros((32, 64, 4), np.uint8)
+    cow[..., 3] = 255
+    cow[6:14, 6:14, :3] = RED  # the head's front
+    cow[14:32, 50:62, :3] = GREEN  # the body's back, which is on top
+    path = packed(
+        tmp_path,
+        {
+            "item/iron_sword": plain(RED),
+            "block/oak_planks": plain(GREEN),
+            "block/grass_block_top": plain(GREY),
+            "entity/cow/cow": png(cow),
+            "gui/container/furnace": plain(BLUE, 256, 256),
+        },
+    )
+    textures, ours = Textures(path), textures_of(None)
+    assert (textures.icon("iron_sword")[..., :3] == RED).all()
+    assert all((face[..., :3] == GREEN).all() for face in textures.block_faces("oak_planks"))
+    green = textures.icon("oak_planks")
+    assert (green[green[..., 3] > 0][:, 0] < green[green[..., 3] > 0][:, 1]).all()
+    top = textures.block_faces("grass_block")[FACE_TOP][0, 0]
+    assert top[1] > top[0] > top[2], "grey grass is coloured"
+    assert (mob_face(textures, "cow", "head", FACE_SOUTH) == RED).all()
+    assert (mob_face(textures, "cow", "body", FACE_TOP) == GREEN).all()
+    assert (mob_face(textures, "cow", "body", FACE_WEST) == 0).all()
+    assert (panel(textures, "furnace")[0, 0, :3] == BLUE).all()
+    # What it lacks is ours.
+    np.testing.assert_array_equal(textures.icon("apple"), ours.icon("apple"))
+    np.testing.assert_array_equal(panel(textures, "chest"), panel(ours, "chest"))
+
+
+def test_finer_pictures_are_averaged_and_animations_stand_still() -> None:
+    fine = np.zeros((32, 32, 4), np.uint8)
+    fine[::2] = (200, 100, 0, 255)
+    assert (resized(fine, (16, 16, 4)) == (200, 100, 0, 128)).all(), "see-through has no colour"
+    frames = np.concatenate([np.full((16, 16, 4), tone, np.uint8) for tone in (7, 9)])
+    assert (resized(frames, (16, 16, 4)) == 7).all()
+    odd = np.arange(24 * 24 * 4, dtype=np.uint32).astype(np.uint8).reshape(24, 24, 4)
+    assert resized(odd, (16, 16, 4)).shape == (16, 16, 4)
+
+
+def header(width: int, height: int) -> bytes:
+    """A PNG that promises many pixels and has few."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        checksum = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+
+    start = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    data = zlib.compress(b"\0" * 1000)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", start) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+HOSTILE = {
+    "block/dirt": header(60_000, 60_000),
+    "block/stone": header(0, 16),
+    "block/sand": plain(RED)[:60],
+    "block/gravel": b"",
+    "block/cobblestone": b"GIF89a" + b"\0" * 100,
+    "block/oak_log": header(16, 16),
+    "item/stick": plain(RED).replace(b"IDAT", b"IDAT"[::-1]),
+    "item/coal": plain(RED) + b"\0" * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("packed", [folder, archive])
+def test_damaged_pictures_are_ours_and_one_warning_names_them(
+    tmp_path: Path, packed, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = packed(tmp_path, {**HOSTILE, "item/apple": plain(BLUE)})
+    with caplog.at_level(logging.WARNING):
+        textures = Textures(path)
+    assert len(caplog.records) == 1
+    message = caplog.text
+    assert f"{len(HOSTILE)} cannot be used" in message
+    assert all(name in message for name in HOSTILE)
+    assert "60,000 x 60,000 pixels" in message
+    for name in HOSTILE:
+        np.testing.assert_array_equal(textures.picture(name), textures_of(None).picture(name))
+    assert (textures.icon("apple")[..., :3] == BLUE).all()
+
+
+def test_a_zip_bomb_is_not_unpacked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = header(16, 16) + b"\0" * 4_000_000
+    path = archive(tmp_path, {"block/dirt": bomb, "item/apple": plain(BLUE)})
+    opened = []
+    open_entry = zipfile.ZipFile.open
+
+    def spy(self, entry, *args, **kwargs):
+        opened.append(entry.filename)
+        return open_entry(self, entry, *args, **kwargs)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", spy)
+    textures = Textures(path)
+    assert opened == [f"{TEXTURES}/item/apple.png"]
+    assert "more than 100 times its size" in caplog.text
+    assert (textures.icon("apple")[..., :3] == BLUE).all()
+
+
+def lying_archive(path: Path) -> str:
+    """A zip whose directory says that a picture has 100 bytes, and that is larger."""
+    file = Path(archive(path, {"block/dirt": plain(RED, 900, 900), "item/apple": plain(BLUE)}))
+    data = bytearray(file.read_bytes())
+    entry = data.index(b"PK\1\2", data.index(b"PK\1\2") + 1)
+    data[entry + 24 : entry + 28] = struct.pack("<I", 100)
+    file.write_bytes(data)
+    return str(file)
+
+
+def test_a_lying_directory_costs_a_picture(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    textures = Textures(lying_archive(tmp_path))
+    assert "1 cannot be used: block/dirt" in caplog.text
+    assert (textures.icon("apple")[..., :3] == BLUE).all()
+
+
+@pytest.fixture
+def not_packs(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "text.zip").write_text("no zip")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "sounds").mkdir()
+    (tmp_path / "sounds" / "a.ogg").write_bytes(b"")
+    with zipfile.ZipFile(tmp_path / "bare.zip", "w") as target:
+        target.writestr("assets/minecraft/lang/en_us.json", "{}")
+    damaged = bytearray(Path(archive(tmp_path, {"item/apple": plain(BLUE)})).read_bytes())
+    (tmp_path / "cut.zip").write_bytes(damaged[:-30])
+    names = {
+        "nowhere": "there is no such file",
+        "text.zip": "neither a folder nor a zip",
+        "cut.zip": "neither a folder nor a zip",
+        "empty": "has no picture",
+        "sounds": "has no picture",
+        "bare.zip": "has no picture",
+    }
+    return {str(tmp_path / name): reason for name, reason in names.items()}
+
+
+def test_what_is_no_pack_is_refused_in_one_sentence(not_packs: dict[str, str]) -> None:
+    for path, reason in not_packs.items():
+        for use in (Textures, lambda path: EnvOptions.from_mapping({"resource_pack": path})):
+            with pytest.raises(InvalidOptionsError) as refused:
+                use(path)
+            message = str(refused.value)
+            assert path in message and reason in message and "give a folder, zip or jar" in message
+            assert len(refused.value.problems) == 1
+    with pytest.raises(InvalidOptionsError, match=r"resource_pack must be the path .* got 3\."):
+        EnvOptions.from_mapping({"resource_pack": 3})
