@@ -53,7 +53,7 @@ def test_from_nothing_to_a_wooden_pickaxe_with_tokens_that_say_what_is_done():
         pressed.update(key for key, held in keys.items() if key != "camera" and held)
 
     assert play(env, Toolmaker("wooden_pickaxe", seed=5), 5, "wooden_pickaxe", check) is not None
-    assert {"forward", "jump", "attack", "use", "sneak", "inventory"} <= pressed
+    assert {"forward", "attack", "use", "sneak", "inventory"} <= pressed
     assert "drop" not in pressed
 
 

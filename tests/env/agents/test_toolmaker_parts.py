@@ -38,10 +38,14 @@ def memory_of(blocks):
 
 
 def plain(width=9, height=4):
-    """A floor of dirt at y = 0 with air above, as blocks of a memory."""
-    blocks = {(x, 0, z): "dirt" for x in range(width) for z in range(width)}
-    air = {(x, y, z): "air" for x in range(width) for y in range(1, height) for z in range(width)}
-    return blocks | air
+    """A floor of dirt at y = 0 with air above and bedrock around, as blocks of a memory."""
+    columns = [(x, z) for x in range(-1, width + 1) for z in range(-1, width + 1)]
+    inside = range(width)
+    return {
+        (x, y, z): "dirt" if y == 0 else "air" if x in inside and z in inside else "bedrock"
+        for x, z in columns
+        for y in range(height)
+    }
 
 
 # ---------------------------------------------------------------- the plan

@@ -18,7 +18,7 @@ _SOFT = "leaves"
 _LOWER_COST, _HIGHER_COST = 2.0, 0.7
 """Blocks of walking that a block below the feet, or above the eyes, is worth per block."""
 _DROP_RANGE = 10.0
-_MOST_DROPS, _MOST_IN_VAIN = 6, 12
+_MOST_DROPS, _MOST_IN_VAIN = 8, 12
 _FALLING_TICKS = 10
 """For something to fall from a tree's crown to the ground."""
 _SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
@@ -125,23 +125,27 @@ def collect(body: Body, names: Collection[str], last: Cell) -> Skill:
         last: Where a block was mined: if nothing is in view, it must be there.
     """
     yield from body.react()
-    if not _wanted(body, names):
-        x, y, z = middle(last)
-        floor = min(y, body.position[1] + 0.3)
-        yield from body.look_at((x, floor, z), tolerance=10.0)
-        yield from body.react()
-        if not _wanted(body, names):
-            yield from walk_near(body, (x, floor, z), radius=1.2)
-            yield from body.react()
+    x, y, z = middle(last)
+    fallen_to = x, min(y, body.position[1] + 0.3), z
+    ways_to_find = iter(
+        (
+            body.look_at(fallen_to, tolerance=10.0),
+            walk_near(body, fallen_to, radius=1.2),
+        )
+    )
     for _ in range(_MOST_DROPS):
         if any(place[1] > body.position[1] + 1.0 for place in _wanted(body, names)):
             yield from body.wait(_FALLING_TICKS)
         places = _wanted(body, names)
         if not places:
-            return True
-        place = min(places, key=lambda place: math.dist(place, body.position))
-        if not (yield from walk_near(body, place)):
-            return False
+            way = next(ways_to_find, None)
+            if way is None:
+                return True
+            yield from way
+        else:
+            place = min(places, key=lambda place: math.dist(place, body.position))
+            if not (yield from walk_near(body, place)):
+                return False
         yield from body.react()
     return False
 

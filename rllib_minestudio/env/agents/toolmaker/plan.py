@@ -158,8 +158,12 @@ class _Planner:
             self._spare[item] += sets * craft.makes - count
         elif item in known.smelts:
             smelt = known.smelts[item]
-            self._use_station(FURNACE)
+            furnace_first = self._random.random() < 0.5
+            if furnace_first:
+                self._use_station(FURNACE)
             self.need(smelt.source, count)
+            if not furnace_first:
+                self._use_station(FURNACE)
             self.need(smelt.fuel, math.ceil(count / smelt.per_fuel))
             self._add("smelt", item, count)
         else:
