@@ -180,13 +180,13 @@ class _Planner:
 
     def _use_station(self, screen: str) -> None:
         if screen != INVENTORY and screen not in self._stations:
-            self._stations.add(screen)
             self.need(screen, 1)
+            self._stations.add(screen)
 
     def _use_tool(self, tools: tuple[str, ...]) -> None:
         if tools and not self._tools.intersection(tools):
-            self._tools.add(tools[0])
             self.need(tools[0], 1)
+            self._tools.add(tools[0])
 
     def _add(self, verb: str, item: str, quantity: int) -> None:
         """Do a thing when the first of it is needed, for everything that it is needed for."""
