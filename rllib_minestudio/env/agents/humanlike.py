@@ -11,48 +11,22 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.agents.human_limits import HumanHand, HumanLimits
 from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT, ScriptedHunter
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 
 VIEW_DEGREES = (102.4, 70.0)
 """Width and height of the view: 70 degrees high at 16:9, whatever the size of the frame."""
 
-_TURN_RANGE = 10.0  # degrees per tick and axis that a camera token can express
 _SEARCH_PITCH = 8.0  # degrees down, which shows the ground and what stands on it
 _TURNING_TICKS = 60  # a full turn, and a little more
 _WALKING_TICKS = 30  # then a walk, to search elsewhere
-
-
-@dataclass(frozen=True)
-class HumanLimits:
-    """How far the play is from perfect; a tick is 1/20 s.
-
-    Attributes:
-        sight: Blocks beyond which an animal is too small to be seen in a 64 x 64 frame.
-        reaction_ticks: Least and most delay between seeing and acting; drawn once per episode.
-        turn_gain: Share of the angle to the target that the hand wants to turn in one tick.
-        turn_acceleration: Most by which the speed of turning changes, in degrees per tick^2.
-        turn_noise: Standard deviation of the turn, as a share of it.
-        search_speed: Degrees per tick while nothing is in view.
-        pause_rate: Probability per tick of beginning to rest.
-        pause_ticks: Least and most duration of a rest.
-    """
-
-    sight: float = 20.0
-    reaction_ticks: tuple[int, int] = (2, 5)
-    turn_gain: float = 0.35
-    turn_acceleration: float = 3.0
-    turn_noise: float = 0.15
-    search_speed: float = 6.0
-    pause_rate: float = 1 / 200
-    pause_ticks: tuple[int, int] = (5, 15)
 
 
 class HumanlikeHunter:
@@ -86,11 +60,9 @@ class HumanlikeHunter:
     def reset(self) -> None:
         """Forget the previous episode."""
         self._hunter.reset()
-        least, most = self._limits.reaction_ticks
-        reaction = int(self._random.integers(least, most + 1))
+        reaction = self._limits.draw_reaction(self._random)
         self._seen: deque[list[dict[str, Any]]] = deque(maxlen=reaction + 1)
-        self._speed = np.zeros(2)  # of the camera: pitch and yaw, degrees per tick
-        self._resting_ticks = 0
+        self._hand = HumanHand(self._limits, self._random)
         self._searching_ticks = 0
         self._search_side = 1.0
 
@@ -121,9 +93,9 @@ class HumanlikeHunter:
         if not found:
             wanted = self._search(action, player)
         self._searching_ticks = 0 if found else self._searching_ticks + 1
-        if self._rests():
+        if self._hand.rests():
             action, wanted = {}, np.zeros(2)
-        action["camera"] = self._turn(wanted)
+        action["camera"] = self._hand.turn(wanted)
         return action
 
     def _search(self, action: EnvAction, player: dict[str, float]) -> np.ndarray:
@@ -136,24 +108,6 @@ class HumanlikeHunter:
             return np.array([level, self._search_side * self._limits.search_speed])
         action["forward"] = 1
         return np.array([level, 0.0])
-
-    def _rests(self) -> bool:
-        """Whether this tick is one of a pause, which may begin with it."""
-        if self._resting_ticks:
-            self._resting_ticks -= 1
-        elif self._random.random() < self._limits.pause_rate:
-            least, most = self._limits.pause_ticks
-            self._resting_ticks = int(self._random.integers(least, most + 1))
-        return self._resting_ticks > 0
-
-    def _turn(self, wanted: np.ndarray) -> tuple[float, float]:
-        """Bring the camera's speed nearer to the one wanted; return the turn of this tick."""
-        limit = self._limits.turn_acceleration
-        self._speed += np.clip(wanted - self._speed, -limit, limit)
-        np.clip(self._speed, -_TURN_RANGE, _TURN_RANGE, out=self._speed)
-        noise = 1.0 + self._limits.turn_noise * self._random.standard_normal(2)
-        pitch, yaw = self._speed * noise
-        return float(pitch), float(yaw)
 
 
 def _in_view(player: dict[str, float], mob: dict[str, Any]) -> bool:

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 
-from rllib_minestudio.agent_names import HUNTER, PERFECT_HUNTER, RANDOM
+from rllib_minestudio.agent_names import HUNTER, PERFECT_HUNTER, RANDOM, TOOLMAKER
 from rllib_minestudio.env.agents.humanlike import HumanlikeHunter
 from rllib_minestudio.env.agents.hunter import BODIES, ScriptedHunter
 from rllib_minestudio.env.agents.random_agent import RandomAgent
+from rllib_minestudio.env.agents.toolmaker import Toolmaker
 
 
 class Agent(Protocol):
@@ -26,6 +27,7 @@ class Agent(Protocol):
 _MAKERS: dict[str, Callable[[Sequence[str], int], Agent]] = {
     HUNTER: lambda prey, seed: HumanlikeHunter(prey, seed=seed),
     PERFECT_HUNTER: lambda prey, seed: ScriptedHunter(prey),
+    TOOLMAKER: lambda prey, seed: Toolmaker(seed=seed),
     RANDOM: lambda prey, seed: RandomAgent(seed),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.errors import InvalidActionError
 from rllib_minestudio.option_checks import Problems
+
+if TYPE_CHECKING:
+    from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
 
 _NAMESPACE = "minecraft:"
 
@@ -109,6 +112,14 @@ class VoxelBackend:
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
         """Return the mobs within `radius` blocks of the player."""
         return self.engine.mobs_near(radius)
+
+    def visible_blocks(self, columns: int, rows: int, reach: float) -> VisibleBlocks:
+        """Return what the pixels of a frame show of the blocks, up to `reach` blocks away."""
+        return self.engine.visible_blocks(columns, rows, reach)
+
+    def visible_items(self, reach: float) -> list[dict[str, Any]]:
+        """Return name, x, y and z of each dropped item in view within `reach` blocks."""
+        return self.engine.visible_items(reach)
 
     def item_names(self) -> list[str]:
         """Return the names of the items that this engine has."""

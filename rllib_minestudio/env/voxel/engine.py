@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel import commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.game import sight
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
 from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
+from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
@@ -223,6 +225,29 @@ class VoxelEngine:
             for j in range(y + y0, y + y1 + 1)
             for k in range(z + z0, z + z1 + 1)
         ]
+
+    def visible_blocks(self, columns: int, rows: int, reach: float) -> sight.VisibleBlocks:
+        """What the pixels of a frame of `columns` x `rows` show of the blocks.
+
+        Args:
+            columns: Rays from left to right, over the width of the view.
+            rows: Rays from top to bottom, over its height.
+            reach: Length of the rays in blocks; at most the view distance.
+        """
+        camera = self._sight_camera(columns, rows, reach)
+        return sight.visible_blocks(self._game.state, camera)
+
+    def visible_items(self, reach: float) -> list[dict[str, Any]]:
+        """The dropped items in view, as `sight.visible_items` has them.
+
+        Args:
+            reach: How far one sees in blocks; at most the view distance.
+        """
+        return sight.visible_items(self._game.state, self._sight_camera(1, 1, reach))
+
+    def _sight_camera(self, columns: int, rows: int, reach: float) -> Camera:
+        fov_degrees, aspect, view_distance, _ = self._view
+        return Camera(columns, rows, fov_degrees, aspect, min(reach, view_distance))
 
     def _statistics(self) -> dict[str, dict[str, int]]:
         """Counters of the state, completed by what the kernels count in the player's record."""

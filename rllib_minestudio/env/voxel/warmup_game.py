@@ -12,8 +12,10 @@ from collections.abc import Callable
 from rllib_minestudio.env.voxel.commands import execute
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.game_state import GameState
+from rllib_minestudio.env.voxel.game.sight import visible_blocks
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
 from rllib_minestudio.env.voxel.game.view import draw_view
+from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.view_options import SAMPLES
 
@@ -59,6 +61,7 @@ def _simulation() -> None:
     location_stats(game.state)
     execute(game.state, "/setblock ~ ~3 ~ stone")
     location_stats(game.state)
+    visible_blocks(game.state, Camera(3, 3, 70.0, 16 / 9, 20.0))
 
 
 def _frames() -> None:

@@ -15,6 +15,7 @@ MINECRAFT = [*sorted(EXAMPLES.glob("*_minecraft.yaml")), EXAMPLES / "inference_v
 COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep", "vpt")]
 STRAYS = [EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc")]
 TWO_TASKS = [EXAMPLES / f"{name}.yaml" for name in ("cows_or_sheep", "cows_or_sheep_bc")]
+TOOLS = EXAMPLES / "iron_pickaxe_bc.yaml"
 SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
 """Stand among the cows of the demonstrations, and are left alone."""
 HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
@@ -49,6 +50,7 @@ def foreign_callbacks(experiment):
 def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
+        TOOLS.stem,
         *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS)),
         *(path.stem for path in MINECRAFT),
     }
@@ -98,6 +100,16 @@ def test_the_second_task_differs_by_where_the_cows_are(path, tmp_path):
     if "input_" in experiment.config:
         experiment.config["input_"] = str(tmp_path)
     assert make_plan(experiment).name == path.stem
+
+
+def test_the_tools_are_made_of_what_lies_near(tmp_path):
+    plan = make_plan(load(TOOLS, f"input_={tmp_path}"))
+    env = make_env(plan.example)
+    env.reset(seed=0)
+    near = env.unwrapped.backend.engine.blocks_within((5, 12, -5, 3, -5, 5))
+    names = [block["type"] for block in near]
+    assert names.count("iron_ore") == 7 and names.count("stone") > 100
+    env.close()
 
 
 @pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)

@@ -34,11 +34,12 @@ TARGET_DTYPE = np.dtype(
 
 _MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
 _MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
-_NEVER = 1e30
+NEVER = 1e30
+"""Distance of what a ray does not hit."""
 _FLATTEST = 1e-12
 """A ray that changes a coordinate by less than this per block never crosses a border of it."""
-_MOST_CELLS = 16
-"""Cells after which a ray ends. One of `BLOCK_REACH` crosses fewer than 4.5 * sqrt(3) + 3."""
+_CELLS_PER_BLOCK = 3.0**0.5
+"""Borders between cells that a ray crosses per block of its length at most."""
 
 
 @kernel()
@@ -57,21 +58,22 @@ def _crossings(offset: float, slope: float) -> tuple[float, float]:
     `offset` is where in its cell the ray begins, `slope` the coordinate's change per block.
     """
     if abs(slope) < _FLATTEST:
-        return _NEVER, _NEVER
+        return NEVER, NEVER
     per = abs(1.0 / slope)
     return (1.0 - offset if slope > 0.0 else offset) * per, per
 
 
 @kernel()
-def _cast_block(
+def cast_block(
     blocks: NDArray[np.uint16],
     origin: tuple[float, float, float],
     direction: tuple[float, float, float],
+    reach: float,
     target: np.void,
 ) -> float:
     """Walks the ray cell by cell (Amanatides and Woo 1987); returns the distance of the hit.
 
-    Writes cell and face into `target`; returns `_NEVER` when nothing is within `BLOCK_REACH`.
+    Writes cell and face into `target`; returns `NEVER` when no block is within `reach`.
     """
     ox, oy, oz = origin
     dx, dy, dz = direction
@@ -86,8 +88,8 @@ def _cast_block(
     step_z = 1 if dz > 0.0 else -1
     target.face[:] = 0
     distance = 0.0
-    for _ in range(_MOST_CELLS):
-        if distance > BLOCK_REACH:
+    for _ in range(int64(reach * _CELLS_PER_BLOCK) + 4):
+        if distance > reach:
             break
         if is_solid(blocks, x, y, z):
             target.x = x
@@ -110,7 +112,7 @@ def _cast_block(
             next_z += per_z
             z += step_z
             target.face[2] = -step_z
-    return _NEVER
+    return NEVER
 
 
 @kernel()
@@ -123,7 +125,7 @@ def _slab(low: float, high: float, slope: float, near: float, far: float) -> tup
 
 
 @kernel()
-def _cast_mob(
+def cast_mob(
     mobs: NDArray[np.void],
     count: int,
     origin: tuple[float, float, float],
@@ -166,9 +168,9 @@ def find_target(
     eyes = SNEAKING_EYES if player.sneaking else STANDING_EYES
     origin = (player.position[0], player.position[1] + eyes, player.position[2])
     direction = look_direction(player.yaw, player.pitch)
-    block_distance = _cast_block(blocks, origin, direction, target)
+    block_distance = cast_block(blocks, origin, direction, BLOCK_REACH, target)
     reach = min(block_distance, BLOCK_REACH)
-    row, mob_distance = _cast_mob(mobs, count, origin, direction, reach)
+    row, mob_distance = cast_mob(mobs, count, origin, direction, reach)
     target.mob = -1
     if row >= 0:
         target.kind = MOB if mob_distance <= MOB_REACH else NOTHING

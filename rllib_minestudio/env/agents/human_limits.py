@@ -1,0 +1,77 @@
+"""How far a scripted agent's play is from perfect, and the hand that moves within these limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_TURN_RANGE = 10.0  # degrees per tick and axis that a camera token can express
+
+
+@dataclass(frozen=True)
+class HumanLimits:
+    """How far the play is from perfect; a tick is 1/20 s.
+
+    Attributes:
+        sight: Blocks beyond which an animal is too small to be seen in a 64 x 64 frame.
+        reaction_ticks: Least and most delay between seeing and acting; drawn once per episode.
+        turn_gain: Share of the angle to the target that the hand wants to turn in one tick.
+        turn_acceleration: Most by which the speed of turning changes, in degrees per tick^2.
+        turn_noise: Standard deviation of the turn, as a share of it.
+        search_speed: Degrees per tick while nothing is in view.
+        pause_rate: Probability per tick of beginning to rest.
+        pause_ticks: Least and most duration of a rest.
+    """
+
+    sight: float = 20.0
+    reaction_ticks: tuple[int, int] = (2, 5)
+    turn_gain: float = 0.35
+    turn_acceleration: float = 3.0
+    turn_noise: float = 0.15
+    search_speed: float = 6.0
+    pause_rate: float = 1 / 200
+    pause_ticks: tuple[int, int] = (5, 15)
+
+    def draw_reaction(self, random: np.random.Generator) -> int:
+        """Draw the ticks between seeing and acting of an episode."""
+        least, most = self.reaction_ticks
+        return int(random.integers(least, most + 1))
+
+
+class HumanHand:
+    """Moves the mouse smoothly and a little inaccurately, and rests now and then."""
+
+    def __init__(self, limits: HumanLimits, random: np.random.Generator) -> None:
+        """Begin at rest.
+
+        Args:
+            limits: The imperfections.
+            random: Where the noise and the rests are drawn from.
+        """
+        self._limits = limits
+        self._random = random
+        self._speed = np.zeros(2)  # of the camera: pitch and yaw, degrees per tick
+        self._resting_ticks = 0
+
+    def rests(self) -> bool:
+        """Whether this tick is one of a pause, which may begin with it."""
+        if self._resting_ticks:
+            self._resting_ticks -= 1
+        elif self._random.random() < self._limits.pause_rate:
+            least, most = self._limits.pause_ticks
+            self._resting_ticks = int(self._random.integers(least, most + 1))
+        return self._resting_ticks > 0
+
+    def turn(self, wanted: np.ndarray) -> tuple[float, float]:
+        """Bring the camera's speed nearer to the one wanted; return the turn of this tick.
+
+        Args:
+            wanted: Pitch and yaw, degrees per tick.
+        """
+        limit = self._limits.turn_acceleration
+        self._speed += np.clip(wanted - self._speed, -limit, limit)
+        np.clip(self._speed, -_TURN_RANGE, _TURN_RANGE, out=self._speed)
+        noise = 1.0 + self._limits.turn_noise * self._random.standard_normal(2)
+        pitch, yaw = self._speed * noise
+        return float(pitch), float(yaw)

@@ -1,0 +1,134 @@
+"""The toolmaker: from nothing to a pickaxe, through the game's screens, as a player would.
+
+It knows what the frame shows (`sight`), what `info` says of the player, and where its own hand has
+moved the cursor; it acts by VPT's tokens. See `plan` for what it does next, and the other modules
+for how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.agents.human_limits import HumanLimits
+from rllib_minestudio.env.agents.toolmaker.body import Body, Drop, Glance, Skill
+from rllib_minestudio.env.agents.toolmaker.career import Career
+from rllib_minestudio.env.agents.toolmaker.plan import knowledge
+from rllib_minestudio.env.agents.toolmaker.sight import COLUMNS, ROWS
+from rllib_minestudio.env.backends.voxel import VoxelBackend
+from rllib_minestudio.env.callbacks.task import TASK
+from rllib_minestudio.env.minestudio_env import MineStudioEnv
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import not_a_choice
+
+DEFAULT_GOAL = "iron_pickaxe"
+GOAL_OF_TASK = "make"
+"""Key of a task that says what is to be made."""
+
+_TICKS_PER_GLANCE = 2
+
+
+class Toolmaker:
+    """Gathers, crafts and smelts what a tool needs, and makes it.
+
+    Where the episode's task says what to `make`, as in `{name: pickaxe, make: stone_pickaxe}` below
+    `Task`, that is the goal. One seed, and one environment's episode, give the same play every
+    time.
+    """
+
+    def __init__(
+        self, goal: str = DEFAULT_GOAL, seed: int | None = None, limits: HumanLimits | None = None
+    ) -> None:
+        """Choose what to make and how well to play.
+
+        Args:
+            goal: What to make in episodes whose task does not say, one of the crafts in
+                `knowledge.json`.
+            seed: Of everything random; None draws one.
+            limits: The imperfections.
+
+        Raises:
+            InvalidOptionsError: If it does not know how to make the goal.
+        """
+        self._own_goal = _checked_goal(goal, "goal")
+        self._limits = limits or HumanLimits()
+        self._random = np.random.default_rng(seed)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the previous episode."""
+        self.goal = self._own_goal
+        self._body = Body(self._limits, self._random)
+        self._skill: Skill | None = None
+
+    def act(self, env: gym.Env[Any, Any]) -> dict[str, Any]:
+        """Return the next action for a `MineStudioEnv` or a wrapped one, of the type that it takes.
+
+        Raises:
+            InvalidOptionsError: If the game is not the embedded engine, or the episode's task is to
+                make something unknown.
+        """
+        base = env.unwrapped
+        if not isinstance(base, MineStudioEnv):
+            raise TypeError(f"Toolmaker plays MineStudioEnv; got {type(base).__name__}.")
+        backend, mapper = base.backend, base.sim.mapper
+        if not isinstance(backend, VoxelBackend):
+            raise InvalidOptionsError(
+                f"engine: {base.options.engine!r} does not tell the toolmaker what is in view; use "
+                "engine: voxel."
+            )
+        self._note_task(base.sim.obs)
+        body = self._body
+        body.feel(base.sim.info)
+        if not body.screen_open and body.tick % _TICKS_PER_GLANCE == 0:
+            body.see(_look(backend, body))
+        body.understand()
+        buttons, camera = mapper.from_env(self._keys())
+        keys = mapper.to_env(buttons, camera)
+        if body.screen_open:
+            body.cursor.move(*keys["camera"].tolist())
+        if base.options.action_type == "agent":
+            return {"buttons": buttons, "camera": camera}
+        del keys["drop"]  # the game's own actions have no such key
+        return keys
+
+    def _note_task(self, obs: Mapping[str, Any]) -> None:
+        """Make what the episode's task says; the episode's first observation tells the task."""
+        task = obs.get(TASK)
+        if isinstance(task, Mapping) and GOAL_OF_TASK in task:
+            where = f"{GOAL_OF_TASK} of the task {task.get('name')!r}"
+            self.goal = _checked_goal(task[GOAL_OF_TASK], where)
+
+    def _keys(self) -> EnvAction:
+        """What the present skill does in this tick, with the hand's limits."""
+        body = self._body
+        if self._skill is None:
+            self._skill = Career(body, self.goal).pursue()
+        action: EnvAction = {} if body.hand.rests() else dict(next(self._skill))
+        action["camera"] = body.move_mouse(action.get("camera", (0.0, 0.0)))
+        return action
+
+
+def _look(backend: VoxelBackend, body: Body) -> Glance:
+    sight = body.limits.sight
+    drops = tuple(
+        Drop(item["name"], (item["x"], item["y"], item["z"]))
+        for item in backend.visible_items(sight)
+    )
+    return Glance(body.tick, backend.visible_blocks(COLUMNS, ROWS, sight), drops)
+
+
+def _checked_goal(goal: Any, where: str) -> str:
+    """Return a goal that the toolmaker can make.
+
+    Raises:
+        InvalidOptionsError: It cannot.
+    """
+    crafts = knowledge().crafts
+    if not isinstance(goal, str) or goal not in crafts:
+        raise InvalidOptionsError(not_a_choice(where, goal, crafts))
+    return goal

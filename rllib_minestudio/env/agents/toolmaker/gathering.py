@@ -1,0 +1,205 @@
+"""Looking for blocks, walking up to them, mining them and picking up what drops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+
+from rllib_minestudio.env.agents.hunter import EYE_HEIGHT
+from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.mining import mine
+from rllib_minestudio.env.agents.toolmaker.plan import Mined
+from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
+from rllib_minestudio.env.agents.toolmaker.walking import walk, walk_near
+
+_MINING_REACH = 3.9
+"""Blocks from the eyes to a block's middle at which one stops to mine it."""
+_SOFT = "leaves"
+_LOWER_COST, _HIGHER_COST = 2.0, 0.7
+"""Blocks of walking that a block below the feet, or above the eyes, is worth per block."""
+_DROP_RANGE = 10.0
+_MOST_DROPS, _MOST_IN_VAIN = 8, 12
+_FALLING_TICKS = 10
+"""For something to fall from a tree's crown to the ground."""
+_SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
+_STROLL = (6.0, 14.0)
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+_STAIRS = 5
+"""Steps of the stairs that lead through the soil."""
+
+
+def can_mine_from(body: Body, target: Cell) -> Callable[[Cell], bool]:
+    """Whether one can reach and see a block standing in a cell, and does not stand on it."""
+    memory = body.memory
+
+    def reached(cell: Cell) -> bool:
+        x, y, z = cell
+        if target in (cell, (x, y + 1, z), (x, y - 1, z)):
+            return False
+        eye = x + 0.5, y + EYE_HEIGHT, z + 0.5
+        if math.dist(eye, middle(target)) > _MINING_REACH:
+            return False
+        between = [block for block in memory.obstacles(eye, middle(target)) if block != target]
+        return all(str(memory.name_of(block)).endswith(_SOFT) for block in between)
+
+    return reached
+
+
+def _cost(body: Body, cell: Cell) -> float:
+    x, _, z = middle(cell)
+    feet_x, feet_y, feet_z = body.position
+    rise = cell[1] - feet_y
+    height = _LOWER_COST * max(-rise, 0.0) + _HIGHER_COST * max(rise - 1.0, 0.0)
+    return math.hypot(x - feet_x, z - feet_z) + height
+
+
+def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skill:
+    """Mine blocks until the inventory holds `count` more of what they drop.
+
+    Args:
+        body: The body.
+        mined: Which blocks.
+        drops: Names of the items.
+        count: How many more.
+    """
+
+    def held() -> int:
+        counts = body.counts()
+        return sum(counts[name] for name in drops)
+
+    start, enough = held(), held() + count
+    mined_so_far, last = 0, body.cell
+    in_vain: set[Cell] = set()
+    while held() < enough:
+        found = [cell for cell in body.memory.find(mined.blocks) if cell not in in_vain]
+        if not found:
+            if in_vain:
+                in_vain.clear()
+            if (yield from look_around(body, mined.blocks)):
+                continue
+            if mined.underground:
+                yield from dig_down(body, mined.blocks)
+            elif not (yield from search(body, mined.blocks)):
+                return False
+            continue
+        cell = min(found, key=lambda cell: (_cost(body, cell), cell))
+        lying = mined_so_far - (held() - start)
+        if lying and (held() + lying >= enough or not can_mine_from(body, cell)(body.cell)):
+            yield from collect(body, drops, last)
+            mined_so_far = held() - start  # what has not been found is lost
+            continue
+        if (yield from mine_at(body, cell)):
+            last = cell
+            mined_so_far += 1
+            yield from _look_above(body, cell)
+        else:
+            in_vain.add(cell)
+            if len(in_vain) > _MOST_IN_VAIN:
+                return False
+    return True
+
+
+def mine_at(body: Body, cell: Cell) -> Skill:
+    """Walk to a block and mine it."""
+    if not can_mine_from(body, cell)(body.cell):
+        yield from walk(body, cell, can_mine_from(body, cell))
+    if not body.memory.is_solid(cell):
+        return False
+    return (yield from mine(body, cell))
+
+
+def _look_above(body: Body, cell: Cell) -> Skill:
+    """Look at the block above one that was mined, if it has not been seen: trees go on upwards."""
+    above = cell[0], cell[1] + 1, cell[2]
+    if body.memory.name_of(above) is None:
+        yield from body.look_at(middle(above), tolerance=8.0, patience=20)
+    return True
+
+
+def collect(body: Body, names: Collection[str], last: Cell) -> Skill:
+    """Pick up the dropped items of these names in view.
+
+    Args:
+        body: The body.
+        names: Which items.
+        last: Where a block was mined: if nothing is in view, it must be there.
+    """
+    yield from body.react()
+    x, y, z = middle(last)
+    fallen_to = x, min(y, body.position[1] + 0.3), z
+    ways_to_find = iter(
+        (
+            body.look_at(fallen_to, tolerance=10.0),
+            walk_near(body, fallen_to, radius=1.2),
+        )
+    )
+    for _ in range(_MOST_DROPS):
+        if any(place[1] > body.position[1] + 1.0 for place in _wanted(body, names)):
+            yield from body.wait(_FALLING_TICKS)
+        places = _wanted(body, names)
+        if not places:
+            way = next(ways_to_find, None)
+            if way is None:
+                return True
+            yield from way
+        else:
+            place = min(places, key=lambda place: math.dist(place, body.position))
+            if not (yield from walk_near(body, place)):
+                return False
+        yield from body.react()
+    return False
+
+
+def _wanted(body: Body, names: Collection[str]) -> list[Point]:
+    """Where items of these names lie in view."""
+    return [
+        drop.place
+        for drop in body.drops
+        if drop.name in names and math.dist(drop.place, body.position) < _DROP_RANGE
+    ]
+
+
+def look_around(body: Body, blocks: Collection[str]) -> Skill:
+    """Turn all around, until one of these blocks is seen."""
+    side = float(body.random.choice((-1.0, 1.0)))
+    speed = side * body.limits.search_speed / body.limits.turn_gain
+    for _ in range(_SEARCH_TICKS):
+        if body.memory.find(blocks):
+            return True
+        yield {"camera": (_SEARCH_PITCH - body.pitch, speed)}
+    return bool(body.memory.find(blocks))
+
+
+def search(body: Body, blocks: Collection[str], rounds: int = 12) -> Skill:
+    """Stroll and look around, until one of these blocks is seen."""
+    for _ in range(rounds):
+        yield from stroll(body)
+        if (yield from look_around(body, blocks)):
+            return True
+    return False
+
+
+def dig_down(body: Body, blocks: Collection[str]) -> Skill:
+    """Dig stairs downwards until one of these blocks is seen."""
+    side_x, side_z = _SIDES[int(body.random.integers(len(_SIDES)))]
+    x, y, z = body.cell
+    near = x + _STAIRS * side_x, y - _STAIRS, z + _STAIRS * side_z
+
+    def reached(cell: Cell) -> bool:
+        return bool(body.memory.find(blocks)) or cell[1] <= near[1]
+
+    return (yield from walk(body, near, reached))
+
+
+def stroll(body: Body) -> Skill:
+    """Walk some way in a random direction."""
+    angle = float(body.random.uniform(0.0, 2.0 * math.pi))
+    length = float(body.random.uniform(*_STROLL))
+    x, y, z = body.position
+    goal = x + length * math.cos(angle), y, z + length * math.sin(angle)
+    near = (math.floor(goal[0]), math.floor(y), math.floor(goal[2]))
+
+    def reached(cell: Cell) -> bool:
+        return math.hypot(cell[0] - near[0], cell[2] - near[2]) < 2.0
+
+    return (yield from walk(body, near, reached, most_steps=16))

@@ -1,0 +1,114 @@
+"""The toolmaker makes its tools in nine of ten worlds, and knows no more than a player does."""
+
+import copy
+
+import numpy as np
+import pytest
+import yaml
+
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.actions import check_env_action
+from rllib_minestudio.env.agents import HumanLimits, Toolmaker
+from rllib_minestudio.errors import InvalidOptionsError
+from tests.docs.pages import DOCS
+
+TASK = DOCS.parent / "tuned_examples" / "iron_pickaxe_bc.yaml"
+NEEDED_SEEDS = 9
+MOST_STEPS = {"wooden_pickaxe": 2500, "stone_pickaxe": 5000, "iron_pickaxe": 6000}
+
+
+def task_config(**changes):
+    """The options of the tuned example, with small frames."""
+    (experiment,) = yaml.safe_load(TASK.read_text()).values()
+    return {**copy.deepcopy(experiment["config"]["env_config"]), "obs_size": [64, 64], **changes}
+
+
+def play(env, agent, seed, goal, on_action=None):
+    """Play until the goal is in the inventory; return how many steps that took, or None."""
+    agent.reset()
+    _, info = env.reset(seed=seed)
+    for step in range(MOST_STEPS[goal]):
+        if any(stack["type"] == goal for stack in info["inventory"].values()):
+            assert info["craft_item"][goal] == 1
+            return step
+        action = agent.act(env)
+        if on_action is not None:
+            on_action(action)
+        info = env.step(action)[-1]
+    return None
+
+
+def test_from_nothing_to_a_wooden_pickaxe_with_tokens_that_say_what_is_done():
+    env = MineStudioEnv(task_config())
+    mapper = env.sim.mapper
+    pressed = set()
+
+    def check(action):
+        tokens = (action["buttons"], action["camera"])
+        keys = mapper.to_env(*tokens)
+        assert env.action_space.contains(
+            {name: np.array([token]) for name, token in action.items()}
+        )
+        assert mapper.from_env(keys) == tokens
+        pressed.update(key for key, held in keys.items() if key != "camera" and held)
+
+    assert play(env, Toolmaker("wooden_pickaxe", seed=8), 8, "wooden_pickaxe", check) is not None
+    assert {"forward", "attack", "use", "sneak", "inventory"} <= pressed
+    assert "drop" not in pressed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goal", ["stone_pickaxe", "iron_pickaxe"])
+def test_from_nothing_in_nine_of_ten_worlds(goal):
+    env = MineStudioEnv(task_config())
+    steps = [play(env, Toolmaker(goal, seed=seed), seed, goal) for seed in range(10)]
+    assert sum(taken is not None for taken in steps) >= NEEDED_SEEDS, steps
+
+
+def test_one_seed_is_one_way_to_play_whatever_the_type_of_actions():
+    played = []
+    for action_type in ("agent", "agent", "env"):
+        env = MineStudioEnv(task_config(action_type=action_type))
+        env.reset(seed=3)
+        agent = Toolmaker(seed=8)
+        for _ in range(150):
+            action = agent.act(env)
+            if action_type == "env":
+                check_env_action(action)
+            env.step(action)
+        played.append(env.sim.info["player_pos"])
+    assert played[0] == played[1] == played[2]
+
+
+def test_it_does_not_notice_what_is_behind_it_or_inside_the_rock():
+    positions = []
+    for commands in ([], ["/fill ~-3 ~ ~-9 ~3 ~3 ~-6 iron_ore", "/setblock ~ ~-6 ~4 iron_ore"]):
+        level = ["/fill ~-20 ~ ~-20 ~20 ~9 ~20 air", "/tp @p ~ ~ ~ 0 0", *commands]
+        env = MineStudioEnv(task_config(callbacks=[{"Commands": {"commands": level}}]))
+        env.reset(seed=1)
+        agent = Toolmaker(seed=1, limits=HumanLimits(search_speed=0.0))  # never turns round
+        for _ in range(40):
+            env.step(agent.act(env))
+        positions.append(env.sim.info["player_pos"])
+    assert positions[0] == positions[1]
+
+
+def test_the_task_says_what_to_make():
+    make = {"name": "stone", "make": "stone_pickaxe"}
+    env = MineStudioEnv(task_config(callbacks=[{"Task": {"task_cfg": make}}]))
+    env.reset(seed=0)
+    agent = Toolmaker(seed=0)
+    agent.act(env)
+    assert agent.goal == "stone_pickaxe"
+    agent.reset()
+    assert agent.goal == "iron_pickaxe"
+
+
+def test_it_makes_what_it_knows_how_to_make_only():
+    with pytest.raises(InvalidOptionsError, match="Did you mean 'iron_pickaxe'"):
+        Toolmaker("iron_pikaxe")
+    make = {"name": "cake", "make": "cake"}
+    env = MineStudioEnv(task_config(callbacks=[{"Task": {"task_cfg": make}}]))
+    env.reset(seed=0)
+    with pytest.raises(InvalidOptionsError, match="make of the task 'cake'"):
+        Toolmaker().act(env)
