@@ -246,7 +246,7 @@ class VoxelEngine:
         return sight.visible_items(self._game.state, self._sight_camera(1, 1, reach))
 
     def _sight_camera(self, columns: int, rows: int, reach: float) -> Camera:
-        fov_degrees, aspect, view_distance, _ = self._view
+        fov_degrees, aspect, view_distance = self._view[:3]
         return Camera(columns, rows, fov_degrees, aspect, min(reach, view_distance))
 
     def _statistics(self) -> dict[str, dict[str, int]]:
