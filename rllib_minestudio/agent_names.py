@@ -11,8 +11,8 @@ AGENTS = {
     HUNTER: "hunts like a person: sees what the frame shows, reacts late, turns smoothly, misses, "
     "pauses",
     PERFECT_HUNTER: "knows where every animal is and turns at once",
-    TOOLMAKER: "works its way up to an iron pickaxe through the game's screens; sees what the frame "
-    "shows",
+    TOOLMAKER: "works its way up to an iron pickaxe through the game's screens; sees what the "
+    "frame shows",
     RANDOM: "draws every action uniformly",
 }
 """Name -> what it does. `env/agents/scripted.py` makes them."""
