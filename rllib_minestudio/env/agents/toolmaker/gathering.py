@@ -22,7 +22,8 @@ _MOST_DROPS, _MOST_IN_VAIN = 8, 12
 _FALLING_TICKS = 10
 """For something to fall from a tree's crown to the ground."""
 _SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
-_STROLL = (6.0, 14.0)
+_STROLL, _BESIDE = (6.0, 14.0), (2.0, 6.0)
+"""Blocks that one strolls, at least and at most, anywhere and around what is looked for."""
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _STAIRS = 5
 """Steps of the stairs that lead through the soil."""
@@ -79,7 +80,7 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
                 continue
             if mined.underground:
                 yield from dig_down(body, mined.blocks)
-            elif not (yield from search(body, mined.blocks)):
+            elif not (yield from search(body, mined)):
                 return False
             continue
         cell = min(found, key=lambda cell: (_cost(body, cell), cell))
@@ -170,11 +171,16 @@ def look_around(body: Body, blocks: Collection[str]) -> Skill:
     return bool(body.memory.find(blocks))
 
 
-def search(body: Body, blocks: Collection[str], rounds: int = 12) -> Skill:
-    """Stroll and look around, until one of these blocks is seen."""
+def search(body: Body, mined: Mined, rounds: int = 12) -> Skill:
+    """Stroll and look around, until one of the blocks is seen."""
     for _ in range(rounds):
-        yield from stroll(body)
-        if (yield from look_around(body, blocks)):
+        near = body.memory.find(mined.beside)
+        if near:
+            centre = middle(near[int(body.random.integers(len(near)))])
+            yield from stroll(body, centre, _BESIDE)
+        else:
+            yield from stroll(body)
+        if (yield from look_around(body, mined.blocks)):
             return True
     return False
 
@@ -191,11 +197,14 @@ def dig_down(body: Body, blocks: Collection[str]) -> Skill:
     return (yield from walk(body, near, reached))
 
 
-def stroll(body: Body) -> Skill:
-    """Walk some way in a random direction."""
+def stroll(
+    body: Body, centre: Point | None = None, distances: tuple[float, float] = _STROLL
+) -> Skill:
+    """Walk to a random place around a point, or around where one is, that far from it."""
     angle = float(body.random.uniform(0.0, 2.0 * math.pi))
-    length = float(body.random.uniform(*_STROLL))
-    x, y, z = body.position
+    length = float(body.random.uniform(*distances))
+    x, _, z = centre or body.position
+    y = body.position[1]
     goal = x + length * math.cos(angle), y, z + length * math.sin(angle)
     near = (math.floor(goal[0]), math.floor(y), math.floor(goal[2]))
 

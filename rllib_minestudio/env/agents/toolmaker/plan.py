@@ -64,11 +64,13 @@ class Mined(NamedTuple):
         blocks: Which blocks.
         tools: Tools that they drop it to, the easiest to make first; empty if the hand will do.
         underground: Whether they are below the soil everywhere.
+        beside: Blocks near which they are looked for.
     """
 
     blocks: tuple[str, ...]
     tools: tuple[str, ...]
     underground: bool = False
+    beside: tuple[str, ...] = ()
 
 
 class Knowledge(NamedTuple):
@@ -104,7 +106,10 @@ def knowledge() -> Knowledge:
         },
         {
             name: Mined(
-                tuple(mined["blocks"]), tuple(mined["tools"]), mined.get("underground", False)
+                tuple(mined["blocks"]),
+                tuple(mined["tools"]),
+                mined.get("underground", False),
+                tuple(mined.get("beside", ())),
             )
             for name, mined in told["mined"].items()
         },
