@@ -91,8 +91,9 @@ def check_light(world: World) -> None:
     wide = _loaded_columns(world, FULL)
     blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
     top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
-    # Below, all is solid; above, all is open.
-    low, high = int((blocks != 0).all((0, 1)).argmin()), min(int(top.max()) + 2, HEIGHT)
+    # Below, nothing lets light pass; above, all is open.
+    low = int(LETS_LIGHT_PASS[blocks].any((0, 1)).argmax())
+    high = min(int(top.max()) + 2, HEIGHT)
     sky = np.arange(low, high) > top[..., None]
     passes = LETS_LIGHT_PASS[blocks[:, :, low:high]]
     light = np.where(sky, FULL, 0).astype(np.int8)

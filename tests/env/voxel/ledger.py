@@ -38,5 +38,6 @@ def can_lose_items(state: GameState) -> bool:
     deep = state.player.position[1] < _DEEP or (dropped["position"][:, 1] < _DEEP).any()
     gone = deep or (dropped["age"] > _OLD).any()
     dying = (state.mobs.records["death_ticks"][: state.mobs.count] == 1).any()  # and leaves loot
+    falling = state.falling.count > 0 or bool(state.world.unsupported)  # may end as an item
     busy = any(not getattr(container, "is_idle", True) for container in state.block_entities)
-    return crowded or bool(gone) or bool(dying) or busy
+    return crowded or bool(gone) or bool(dying) or falling or busy

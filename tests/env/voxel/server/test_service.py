@@ -145,15 +145,13 @@ def test_blocks_and_mobs_come_on_request(client):
 
 
 def test_what_the_engine_does_not_know_is_left_out_with_a_warning(service, client):
-    client.begin(
-        mission(biome="mushroom_fields", inventory={0: ("copper_ingot", 1), 99: ("dirt", 1)})
-    )
+    client.begin(mission(biome="mushroom_fields", inventory={0: ("brass", 1), 99: ("dirt", 1)}))
     stacks = [stack for stack in client.peek().info["inventory"] if stack["type"] != "none"]
     assert stacks == []
     client.step("chat /locate village")
     client.step("chat /locate village")
     warnings = [line for line in service.lines if line.startswith("WARN ")]
-    for word in ("mushroom_fields", "copper_ingot", "slot 99", "/locate village"):
+    for word in ("mushroom_fields", "brass", "slot 99", "/locate village"):
         assert len([warning for warning in warnings if word in warning]) == 1
 
 
