@@ -110,7 +110,7 @@ def test_the_same_worlds_under_other_rules_are_not_compared():
     config = MineStudioPPOConfig().environment(env_config={"obs_size": [64, 64]})
     now = environment_identity(config, EvaluationOptions())
     before = {name: value for name, value in now.items() if name not in ("rules", "digest")}
-    with pytest.raises(MineStudioError, match=r"rules have changed \(no revision and revision 1\)"):
+    with pytest.raises(MineStudioError, match=r"rules have changed \(no revision and revision 2\)"):
         compare(summary([True], config=before), summary([True], config=now))
     own = environment_identity(config.environment(AttackOnRed), EvaluationOptions())
     assert "rules" not in own
