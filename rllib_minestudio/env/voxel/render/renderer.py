@@ -40,27 +40,19 @@ from rllib_minestudio.env.voxel.render.placement import (
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
 from rllib_minestudio.env.voxel.render.sampling import sampling_of
 from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
+from rllib_minestudio.env.voxel.render.still import StillPicture
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
 from rllib_minestudio.env.voxel.render.textures import textures_of
+from rllib_minestudio.env.voxel.render.view_checks import view_problems
 from rllib_minestudio.env.voxel.screens.view import ScreenView
-from rllib_minestudio.env.voxel.view_options import (
-    AVERAGE,
-    HIGHEST_GAMMA,
-    LOWEST_GAMMA,
-    MINESTUDIO_GAMMA,
-    SAMPLINGS,
-)
-from rllib_minestudio.env.voxel.world.addressing import CHUNK
+from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from rllib_minestudio.env.voxel.world.sky_light import level_at
-from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
+from rllib_minestudio.env.voxel.world.world import World
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]
-
-SHORTEST_VIEW, LONGEST_VIEW = 16, LOAD_RADIUS * CHUNK
-LARGEST_SIDE = 4096
 
 
 @lru_cache(maxsize=4)
@@ -75,36 +67,6 @@ def _models(pack: str | None) -> Models:
     mobs = [kind.name for kind in MOB_KINDS]
     atlas = _block_atlas(pack)
     return build_models(mobs, names, FIRST_PLAIN_ITEM, atlas, textures_of(pack), falling)
-
-
-def _problems(
-    frame_size: tuple[int, int],
-    fov_degrees: float,
-    aspect: float,
-    view_distance: float,
-    sampling: str,
-    gamma: float,
-) -> list[str]:
-    problems = []
-    if len(frame_size) != 2 or not all(8 <= side <= LARGEST_SIDE for side in frame_size):
-        problems.append(
-            f"frame_size must be (width, height) with both from 8 to {LARGEST_SIDE},"
-            f" got {frame_size!r}."
-        )
-    if not 10 <= fov_degrees <= 150:
-        problems.append(f"fov_degrees must be from 10 to 150, got {fov_degrees!r}.")
-    if not 0.2 <= aspect <= 5:
-        problems.append(f"aspect must be from 0.2 to 5, got {aspect!r}.")
-    if not SHORTEST_VIEW <= view_distance <= LONGEST_VIEW:
-        problems.append(
-            f"view_distance must be from {SHORTEST_VIEW} to {LONGEST_VIEW} blocks, as far as"
-            f" terrain is always loaded, got {view_distance!r}."
-        )
-    if sampling not in SAMPLINGS:
-        problems.append(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}.")
-    if not LOWEST_GAMMA <= gamma <= HIGHEST_GAMMA:
-        problems.append(f"gamma must be from {LOWEST_GAMMA:g} to {HIGHEST_GAMMA:g}, got {gamma!r}.")
-    return problems
 
 
 class Renderer:
@@ -145,7 +107,9 @@ class Renderer:
         Raises:
             InvalidOptionsError: If an argument is out of range; names them all.
         """
-        if problems := _problems(frame_size, fov_degrees, aspect, view_distance, sampling, gamma):
+        if problems := view_problems(
+            frame_size, fov_degrees, aspect, view_distance, sampling, gamma
+        ):
             raise InvalidOptionsError(problems)
         self.width, self.height = frame_size
         self._sampling = sampling_of(sampling, (self.width, self.height), aspect)
@@ -166,6 +130,7 @@ class Renderer:
         self._overlays = Overlays(
             self._sampling, self._tan_x, self._tan_y, textures_of(resource_pack)
         )
+        self._still = StillPicture()
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)
@@ -216,7 +181,11 @@ class Renderer:
         frame = out.reshape(-1)
         canvas = frame if self._canvas is None else self._canvas
         self._look(player, daytime)
-        self._draw_world(world, canvas)
+        view = world, self.camera, self._sky_step, canvas, self.depth
+        if screen is None or not self._still.repeat(*view):
+            self._draw_world(world, canvas)
+            if screen is not None:
+                self._still.keep(*view)
         self._draw_entities(world, mobs, items, falling, canvas)
         self._overlays.draw(canvas, player, inventory, self._light_at_eyes(world), screen)
         self._sampling.finish(canvas, frame)

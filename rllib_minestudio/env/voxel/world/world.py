@@ -43,7 +43,8 @@ class World:
         light: Level of the sky's light.
         ceiling: No loaded block is at or above this y. It never falls, and rises in steps of 8.
         seed: What the terrain is made from.
-        changes: Grows whenever blocks change, so that others can tell that they have not.
+        changes: Grows whenever blocks change, also with another seed, so that others can tell that
+            they have not.
         unsupported: Places (x, y, z) where a change left sand or gravel above air; `Falling` lets
             them fall and empties the list.
     """
@@ -51,6 +52,7 @@ class World:
     def __init__(self) -> None:
         """Makes the world of seed 0, without land."""
         self._land = Land()
+        self.changes = 0
         self.blocks, self.top, self.light = self._land.blocks, self._land.top, self._land.light
         self.layer_radius, self.box = self._land.layer_radius, self._land.box
         self.reset(0)
@@ -59,7 +61,8 @@ class World:
         """Forgets everything and makes the world of `seed`; `load_around` then fills it."""
         self.seed = seed & 0x3FFFFFFF
         self._land.reset(self.seed)
-        self.ceiling = self.changes = 0
+        self.ceiling = 0
+        self.changes += 1
         self._centre: Chunk | None = None
         self._loaded: set[Chunk] = set()
         self._ahead: list[Chunk] | None = None
