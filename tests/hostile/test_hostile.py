@@ -10,12 +10,14 @@ import pytest
 from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged
 
 CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
+LONG = ("recordings", "weights")
+"""Those that take a third of a minute and more."""
 TRACE = Path("/tmp/rllib_minestudio_was_run")
 
 
 @pytest.mark.parametrize(
     "category",
-    [pytest.param(c, marks=pytest.mark.slow if c == "recordings" else ()) for c in CATEGORIES],
+    [pytest.param(c, marks=pytest.mark.slow if c in LONG else ()) for c in CATEGORIES],
 )
 def test_what_should_be_refused_is_refused(category, tmp_path):
     TRACE.unlink(missing_ok=True)

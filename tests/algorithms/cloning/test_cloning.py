@@ -126,6 +126,7 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_
     restored.stop()
 
 
+@pytest.mark.slow
 def test_a_recording_by_minestudios_own_code_is_learnt_by_heart(local_ray, make_config):
     """Twelve steps of a policy with random weights: chance explains them with 13.9 nats a step."""
     recorded = Path(__file__).parents[2] / "demonstrations" / "minestudio"
