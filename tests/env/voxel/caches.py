@@ -90,10 +90,11 @@ def check_light(world: World) -> None:
     """The sky's light of the loaded columns follows from the blocks, in all layers."""
     wide = _loaded_columns(world, FULL)
     blocks = world.blocks.reshape(WINDOW, WINDOW, HEIGHT)[wide]
+    blocks = np.pad(blocks, ((0, 0), (0, 0), (0, 1)))  # the sky goes on above the world
     top = world.top.reshape(WINDOW, WINDOW)[wide].astype(np.int64)
     # Below, nothing lets light pass; above, all is open.
     low = int(LETS_LIGHT_PASS[blocks].any((0, 1)).argmax())
-    high = min(int(top.max()) + 2, HEIGHT)
+    high = int(top.max()) + 2
     sky = np.arange(low, high) > top[..., None]
     passes = LETS_LIGHT_PASS[blocks[:, :, low:high]]
     light = np.where(sky, FULL, 0).astype(np.int8)
@@ -106,7 +107,7 @@ def check_light(world: World) -> None:
                 best[tuple(to)] = np.maximum(best[tuple(to)], light[tuple(of)] - 1)
         light = np.where(passes | sky, best, 0).astype(np.int8)
     kept = world.light.reshape(WINDOW, WINDOW, HEIGHT)[_loaded_columns(world)]
-    inner = light[FULL:-FULL, FULL:-FULL]
+    inner = light[FULL:-FULL, FULL:-FULL, : HEIGHT - low]
     assert np.array_equal(kept[:, :, low:high], inner), "light"
     assert not kept[:, :, :low].any() and (kept[:, :, high:] == FULL).all(), "light far up or down"
 
