@@ -77,7 +77,12 @@ def test_play_and_record_know_the_same_agents(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])
     shown = capsys.readouterr().out
-    assert agents_help() in shown and list(AGENTS) == ["hunter", "perfect-hunter", "random"]
+    assert agents_help() in shown and list(AGENTS) == [
+        "hunter",
+        "perfect-hunter",
+        "toolmaker",
+        "random",
+    ]
 
 
 @pytest.mark.parametrize(
