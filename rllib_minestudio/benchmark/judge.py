@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from rllib_minestudio.benchmark.facts import Observer, make_observer
@@ -71,7 +70,7 @@ class JudgeTaskCallback(MinecraftCallback):
             self._facts |= self._quantity.needed_facts()
         self._told = {TASK: name, TASK_TEXT: text}
         self._observers: dict[str, Observer] = {}
-        self._first = self._blank({})
+        self._first_info: Info = {}
         self._length, self._return, self._progress = 0, 0.0, 0.0
 
     @classmethod
@@ -96,8 +95,8 @@ class JudgeTaskCallback(MinecraftCallback):
         self._length, self._return, self._progress = 0, 0.0, 0.0
         self._observers = self._new_observers(sim, info)
         info = self._with_facts(info)
-        self._first = self._blank(info)
-        judged = {SUCCESS: False, PROGRESS: self._progress_now(self._first)}
+        self._first_info = info
+        judged = {SUCCESS: False, PROGRESS: self._progress_now(self._episode(info))}
         return obs, {**info, **self._told, **judged}
 
     def after_step(
@@ -113,14 +112,7 @@ class JudgeTaskCallback(MinecraftCallback):
         self._length += 1
         self._return += reward
         info = self._with_facts(info)
-        episode = replace(
-            self._first,
-            length=self._length,
-            undiscounted_return=self._return,
-            terminated=terminated,
-            truncated=truncated,
-            info=info,
-        )
+        episode = self._episode(info, terminated, truncated)
         ended = terminated or truncated
         success = (ended or not self._at_end) and self._condition.accepts(episode)
         if success and not ended:
@@ -157,15 +149,19 @@ class JudgeTaskCallback(MinecraftCallback):
         self._progress = max(self._progress, min(max(now, 0.0), 1.0))
         return self._progress
 
-    def _blank(self, info: Info) -> EvaluatedEpisode:
-        """Return an episode before its first step."""
+    def _episode(
+        self, info: Info, terminated: bool = False, truncated: bool = False
+    ) -> EvaluatedEpisode:
+        """Return the episode as it is after a step, or after the reset."""
         return EvaluatedEpisode(
             index=0,
             seed=0,
-            task=str(self._told[TASK]),
-            length=0,
-            undiscounted_return=0.0,
-            first_info=info,
+            task=self._told[TASK],
+            length=self._length,
+            undiscounted_return=self._return,
+            terminated=terminated,
+            truncated=truncated,
+            first_info=self._first_info,
             info=info,
         )
 
