@@ -1,10 +1,11 @@
 """TechTreeRewards: VPT's reward for the way from a log to a diamond pickaxe.
 
-    log -> planks -> stick, crafting table -> wooden pickaxe -> cobblestone -> stone pickaxe, furnace
-        -> coal, torch, iron ore -> iron ingot -> iron pickaxe -> diamond -> diamond pickaxe
+    log -> planks -> stick, crafting table -> wooden pickaxe -> cobblestone -> stone pickaxe
+        -> furnace, coal, torch, iron ore -> iron ingot -> iron pickaxe -> diamond -> its pickaxe
 
-The items, how many of each are paid and what each one pays are in `tech_tree.csv`, after Baker et
-al., "Video PreTraining (VPT)", 2022, appendix on fine-tuning by reinforcement learning. Its columns:
+The items, how many of each are paid and what each one pays are in `tech_tree.csv`, after the
+appendix on fine-tuning by reinforcement learning of Baker et al., "Video PreTraining (VPT)", 2022.
+Its columns:
 
     item     name in `info["tech_tree"]` and in `limits`
     paid     how many are paid per episode; empty: all
@@ -23,7 +24,7 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.option_checks import Problems, is_integer, is_number
@@ -31,6 +32,8 @@ from rllib_minestudio.option_checks import Problems, is_integer, is_number
 TECH_TREE = "tech_tree"
 """Info key: {item: how many the agent has obtained in this episode}, paid or not."""
 
+_STATISTICS = ("craft_item", "pickup", "mine_block", "use_item")
+"""What is looked at; most steps change none of it, and then cost a comparison only."""
 _LARGEST_SCALE = 1e6
 
 
@@ -88,14 +91,12 @@ class TechTreeRewardsCallback(MinecraftCallback):
       the furnace with the mouse, and not if a hotbar key takes it or the furnace is broken; and
       it counts a tool repaired from two as one more.
     - Logs, cobblestone, coal, iron ore and diamonds when they are picked up, but never more than
-      their blocks were mined (blocks that the agent placed do not count), nor more than the
-      inventory has gained by it. So what is dropped and picked up again, placed and mined again,
-      given by a command or taken out of a chest pays nothing.
+      the agent has mined of their blocks, less those that it placed. So what is thrown away and
+      picked up again, placed and mined again, given by a command or taken out of a chest pays
+      nothing.
     """
 
-    def __init__(
-        self, scale: float = 1.0, limits: Mapping[str, int | None] | None = None
-    ) -> None:
+    def __init__(self, scale: float = 1.0, limits: Mapping[str, int | None] | None = None) -> None:
         """Check and keep the arguments.
 
         Args:
@@ -115,6 +116,7 @@ class TechTreeRewardsCallback(MinecraftCallback):
         self.scale, self.limits = float(scale), dict(limits)
         self._paid = {item.name: self.limits.get(item.name, item.paid) for item in TECH_TREE_ITEMS}
         self._tallies: list[_Crafted | _Gathered] = []
+        self._statistics: list[Any] = []
 
     @property
     def highest_return(self) -> float:
@@ -126,6 +128,7 @@ class TechTreeRewardsCallback(MinecraftCallback):
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Take the present counts as zero: a fast reset does not clear the game's statistics."""
+        self._statistics = []
         self._tallies = [
             _Crafted(item, info) if item.crafted else _Gathered(item, info)
             for item in TECH_TREE_ITEMS
@@ -143,7 +146,9 @@ class TechTreeRewardsCallback(MinecraftCallback):
     ) -> StepResult:
         """Pay for what was obtained since the previous step."""
         earned = 0.0
-        for tally in self._tallies:
+        statistics = [info.get(name) for name in _STATISTICS]
+        changed, self._statistics = statistics != self._statistics, statistics
+        for tally in self._tallies if changed else ():
             before = tally.obtained
             tally.update(info)
             if tally.obtained > before:
@@ -182,43 +187,30 @@ class _Crafted:
 class _Gathered:
     """How many of an item were mined and picked up since the episode began.
 
-    The most that there has been at any step of the least of three numbers, each since the reset:
+    The most that there has been at any step of the lesser of two numbers, each since the reset:
 
-        picked                     what was picked up, thrown away before or not
-        mined - placed             blocks that are gone for good: those placed by the agent cancel out
-        held + placed - screens    what the inventory gained, or lost by throwing it away, beside
-                                   what came and went through an open screen (grid, furnace, chest)
+        picked            what was picked up, for the first time or not
+        mined - placed    blocks gone for good: one that is placed and mined again cancels out
 
-    The third term falls by one with each item thrown away, so that picking it up again only makes
-    up for that. Each term is a state, not a sum of changes: a statistic that arrives some steps
-    late, as Minecraft's may, makes the payment late and not wrong.
+    Both are states, not sums of changes: a statistic that arrives some steps late makes the payment
+    late and not wrong.
     """
 
     def __init__(self, item: TechTreeItem, info: Info) -> None:
         self.item, self.obtained = item, 0
-        self._picked_at_first = _counted(info, "pickup", item.picked)
-        self._mined_at_first = self._mined(info)
-        self._gained_at_first: int | None = None  # what other callbacks give comes after the reset
-        self._balance = 0
-        self._screen_was_open = False
+        self._picked_at_first, self._mined_at_first = self._picked(info), self._mined(info)
 
     def update(self, info: Info) -> None:
         """Take in a step."""
-        is_open = bool(info.get("is_gui_open"))
-        picked = _counted(info, "pickup", self.item.picked) - self._picked_at_first
-        gained = _held(info, self.item.picked) + _counted(info, "use_item", self.item.picked)
-        balance = gained - picked
-        if self._gained_at_first is None:
-            self._gained_at_first, self._balance = balance, balance
-        if is_open or self._screen_was_open:
-            self._gained_at_first += balance - self._balance
-        self._balance, self._screen_was_open = balance, is_open
+        picked = self._picked(info) - self._picked_at_first
         mined = self._mined(info) - self._mined_at_first
-        obtained = min(picked, mined, gained - self._gained_at_first)
-        self.obtained = max(self.obtained, obtained)
+        self.obtained = max(self.obtained, min(picked, mined))
+
+    def _picked(self, info: Info) -> int:
+        return _counted(info, "pickup", self.item.picked)
 
     def _mined(self, info: Info) -> int:
-        """Blocks mined less those placed, which have the names of their items."""
+        """Blocks mined less those placed, whose items have the blocks' names."""
         blocks = self.item.mined
         return _counted(info, "mine_block", blocks) - _counted(info, "use_item", blocks)
 
@@ -227,12 +219,6 @@ def _counted(info: Info, statistic: str, patterns: tuple[str, ...]) -> int:
     """Return what a statistic of the game comes to for all names that fit a pattern."""
     counts = info.get(statistic) or {}
     return int(sum(count for name, count in counts.items() if _fits(name, patterns)))
-
-
-def _held(info: Info, patterns: tuple[str, ...]) -> int:
-    """Return how many items of the inventory fit a pattern."""
-    stacks = (info.get("inventory") or {}).values()
-    return sum(int(stack["quantity"]) for stack in stacks if _fits(stack["type"], patterns))
 
 
 @cache
