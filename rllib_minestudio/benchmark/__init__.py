@@ -1,1 +1,1 @@
-"""Suites of tasks that a program judges: what they are, how they are run, what comes of it."""
+"""The benchmark: suites of tasks whose success a program decides, and runs over them."""
