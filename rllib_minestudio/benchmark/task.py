@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from rllib_minestudio.benchmark.capabilities import VOXEL, lacking_capabilities
+from rllib_minestudio.benchmark.names import name_problem
 from rllib_minestudio.benchmark.world import TaskWorld
 from rllib_minestudio.env.callbacks import check_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter, parse_quantity
+from rllib_minestudio.evaluation.filters import (
+    EpisodeFilter,
+    WorldFact,
+    parse_filter,
+    parse_quantity,
+)
 from rllib_minestudio.option_checks import (
     Problems,
     broken_rule,
@@ -28,6 +35,8 @@ LONGEST_TEXT = 256
 """Bytes of a task's text in UTF-8."""
 LONGEST_TIME_LIMIT = 1_000_000
 """Steps: fourteen hours of game time."""
+
+_SECONDS = re.compile(r"\bseconds[<>=!]")
 
 _TEXTS = ("success", "because", "undecidable", "by_chance", "origin")
 """Fields that hold a text or nothing."""
@@ -122,6 +131,14 @@ class BenchmarkTask:
         """The condition of success; None if the task cannot be decided."""
         return None if self.success is None else parse_filter(self.success)
 
+    @cached_property
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """What the judge has to ask the game for."""
+        facts = frozenset() if self.condition is None else self.condition.needed_facts()
+        if self.progress is not None:
+            facts |= parse_quantity(self.progress.of).needed_facts()
+        return facts
+
     def marks(self, engine: str = VOXEL) -> list[str]:
         """Return why the task cannot be played on an engine, one sentence each; [] if it can.
 
@@ -131,6 +148,8 @@ class BenchmarkTask:
         reasons = [] if self.undecidable is None else [self.undecidable]
         if engine == VOXEL:
             reasons += [lacking_capabilities()[name] for name in self.needs]
+        elif untold := sorted(fact.key for fact in self.needed_facts):
+            reasons.append(f"The real Minecraft does not tell a program {', '.join(untold)}.")
         return reasons
 
     def capped(self, steps: int | None) -> BenchmarkTask:
@@ -170,15 +189,31 @@ def _check_judgement(problems: Problems, facts: dict[str, Any]) -> None:
             "undecidable."
         )
     if isinstance(success, str):
-        try:
-            parse_filter(success)
-        except InvalidOptionsError as error:
-            problems.include(error)
+        _check_condition(problems, success)
         if facts.get("because") is None:
             problems.messages.append(
                 f"{problems.owner}: because is missing; say why the condition stands for the text."
             )
     _check_progress(problems, facts)
+
+
+def _check_condition(problems: Problems, text: str) -> None:
+    """Note what is wrong with a condition."""
+    try:
+        condition = parse_filter(text)
+    except InvalidOptionsError as error:
+        problems.include(error)
+        return
+    _check_names(problems, condition.needed_facts())
+    if _SECONDS.search(str(condition)):
+        problems.add("success", text, "must not ask for seconds, which differ between runs")
+
+
+def _check_names(problems: Problems, facts: Iterable[WorldFact]) -> None:
+    """Note patterns that nothing in the game fits."""
+    for fact in sorted(facts, key=lambda fact: fact.key):
+        if problem := name_problem(fact):
+            problems.messages.append(f"{problems.owner}: {fact.key}: {problem}")
 
 
 def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
@@ -196,7 +231,9 @@ def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
         problems.add("progress.of", of, "must be a quantity, such as 'pickup:*_log'")
     else:
         try:
-            facts["progress"] = ProgressGoal(str(parse_quantity(of)), float(goal))
+            quantity = parse_quantity(of)
+            _check_names(problems, quantity.needed_facts())
+            facts["progress"] = ProgressGoal(str(quantity), float(goal))
         except InvalidOptionsError as error:
             problems.include(error)
 
@@ -216,7 +253,7 @@ def _check_needs(problems: Problems, facts: dict[str, Any]) -> None:
 def _check_parts(problems: Problems, facts: dict[str, Any]) -> None:
     """Note what is wrong with world, rewards and solution; the world becomes a `TaskWorld`."""
     try:
-        facts["world"] = TaskWorld.from_mapping(facts.get("world") or {})
+        facts["world"] = TaskWorld.from_mapping(facts.get("world", {}))
     except InvalidOptionsError as error:
         problems.include(error)
     for name, example in (
