@@ -11,7 +11,7 @@ from rllib_minestudio.benchmark.capabilities import VOXEL, lacking_capabilities
 from rllib_minestudio.benchmark.world import TaskWorld
 from rllib_minestudio.env.callbacks import check_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter
+from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter, parse_quantity
 from rllib_minestudio.option_checks import (
     Problems,
     broken_rule,
@@ -195,7 +195,10 @@ def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
     elif not isinstance(of, str):
         problems.add("progress.of", of, "must be a quantity, such as 'pickup:*_log'")
     else:
-        facts["progress"] = ProgressGoal(of, float(goal))
+        try:
+            facts["progress"] = ProgressGoal(str(parse_quantity(of)), float(goal))
+        except InvalidOptionsError as error:
+            problems.include(error)
 
 
 def _check_needs(problems: Problems, facts: dict[str, Any]) -> None:
