@@ -53,7 +53,7 @@ def _jump_and_place(player: Player) -> Skill:
         yield {"jump": 1}
         for _ in range(_JUMP_TICKS):
             yield {"use": int(player.position[1] > base + 1.0)}
-            if player.position[1] <= base + 0.01 or player.cell[1] > base and _rests(player):
+            if player.position[1] <= base + 0.01 or _rests(player):
                 break
         if player.cell[1] > base:
             return True

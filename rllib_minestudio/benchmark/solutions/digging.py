@@ -23,6 +23,8 @@ from rllib_minestudio.option_fields import option
 
 _MOST_BLOCKS = 500
 """Broken before a solution is begun anew: something that it does has no effect."""
+_FALL_TICKS = 20
+"""Enough to fall by one block."""
 
 
 def mine_from_here(player: Player, cell: Cell) -> Skill:
@@ -38,7 +40,9 @@ class Mine(Family):
 
     blocks: tuple[str, ...] = option((), "Names of blocks.", check=SOME_BLOCKS)
     count: int = option(1, "How many blocks, or how many of the items that drop.", least=1)
-    collect: tuple[str, ...] = option((), "Items to pick up; none: broken is enough.", check=ANY_ITEMS)
+    collect: tuple[str, ...] = option(
+        (), "Items to pick up; none: it is enough to break blocks.", check=ANY_ITEMS
+    )
 
     def play(self, player: Player) -> Skill:
         """Break blocks until there are enough of them, or of what they drop."""
@@ -110,7 +114,3 @@ class DigAndFill(Family):
                     break
                 yield {}
         return (yield from rise(player, self.fill, self.filled))
-
-
-_FALL_TICKS = 20
-"""Enough to fall by one block."""

@@ -31,7 +31,9 @@ def _sprinting(skill: Skill) -> Skill:
         yield {**keys, "sprint": keys.get("forward", 0)}
 
 
-def _legs(player: Player, goal: tuple[float, float]) -> Iterator[tuple[Cell, Callable[[Cell], bool]]]:
+def _legs(
+    player: Player, goal: tuple[float, float]
+) -> Iterator[tuple[Cell, Callable[[Cell], bool]]]:
     """Cells on the straight way to (x, z) and what counts as having got there, until it is near."""
     while True:
         x, y, z = player.cell
