@@ -9,6 +9,7 @@ from typing import Any
 from rllib_minestudio.benchmark.solutions.building import Pillar, Place
 from rllib_minestudio.benchmark.solutions.digging import Clear, DigAndFill, Mine
 from rllib_minestudio.benchmark.solutions.family import Family
+from rllib_minestudio.benchmark.solutions.gate import Gate
 from rllib_minestudio.benchmark.solutions.hunting import Hunt
 from rllib_minestudio.benchmark.solutions.making import Chest, Craft, Smelt
 from rllib_minestudio.benchmark.solutions.moving import FindBiome, Tunnel, Walk
@@ -52,6 +53,7 @@ FAMILIES: dict[str, type[Family]] = {
     "dig_and_fill": DigAndFill,
     "pillar": Pillar,
     "place": Place,
+    "gate": Gate,
     "craft": Craft,
     "smelt": Smelt,
     "chest": Chest,
