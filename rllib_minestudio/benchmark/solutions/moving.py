@@ -83,7 +83,7 @@ class FindBiome(Family):
 
     def play(self, player: Player) -> Skill:
         """Run straight to it."""
-        goal = player.engine.nearest_biome(self.biome, _FARTHEST_BIOME)
+        goal = player.survey.nearest_biome(self.biome, _FARTHEST_BIOME)
         if goal is None:
             return False
         return (yield from run_to(player, (float(goal[0]), float(goal[1]))))

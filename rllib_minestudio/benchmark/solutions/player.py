@@ -11,6 +11,7 @@ from rllib_minestudio.env.agents.toolmaker.body import REACH, Body, Drop, Glance
 from rllib_minestudio.env.agents.toolmaker.sight import AIR, Cell, Memory
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
+from rllib_minestudio.env.voxel.game.survey import Survey
 
 _NEAR = 24
 """Blocks, along each axis, within which blocks are looked for."""
@@ -21,10 +22,10 @@ _DROPS = 12.0
 class WorldMemory(Memory):
     """The blocks as they are: what a `Memory` would hold after having seen all of them."""
 
-    def __init__(self, engine: VoxelEngine) -> None:
-        """Look at an engine's world."""
+    def __init__(self, survey: Survey) -> None:
+        """Begin to ask about a world."""
         super().__init__()
-        self._engine = engine
+        self._survey = survey
 
     def note(self, seen: VisibleBlocks) -> None:
         """Learn nothing: all is known."""
@@ -34,7 +35,7 @@ class WorldMemory(Memory):
 
     def name_of(self, cell: Cell) -> str:
         """The block at `cell`, or `AIR`."""
-        return self._engine.block_at(*cell)
+        return self._survey.block_name(*cell)
 
     def is_solid(self, cell: Cell) -> bool:
         """Whether there is a block at `cell`."""
@@ -46,7 +47,7 @@ class WorldMemory(Memory):
 
     def find(self, names: Iterable[str]) -> list[Cell]:
         """The places of all blocks of these names around the player, in a fixed order."""
-        return sorted(self._engine.places_of(tuple(names), _NEAR))
+        return self._survey.places_of(tuple(names), _NEAR)
 
 
 @dataclass
@@ -55,6 +56,7 @@ class Player(Body):
 
     Attributes:
         engine: The game.
+        survey: Answers questions about it.
         info: What the environment told last.
         start: The cell that the feet were in when the episode began.
     """
@@ -64,7 +66,8 @@ class Player(Body):
     def __post_init__(self) -> None:
         """Begin an episode."""
         super().__post_init__()
-        self.memory = WorldMemory(self.engine)
+        self.survey = self.engine.survey
+        self.memory = WorldMemory(self.survey)
         self.info: Mapping[str, Any] = {}
         self.start: Cell | None = None
 
@@ -76,7 +79,7 @@ class Player(Body):
             self.start = self.cell
         drops = tuple(
             Drop(item["name"], (item["x"], item["y"], item["z"]))
-            for item in self.engine.items_near(_DROPS)
+            for item in self.survey.items_near(_DROPS)
         )
         if not self.screen_open:
             self.see(Glance(self.tick, self.engine.visible_blocks(1, 1, REACH), drops))

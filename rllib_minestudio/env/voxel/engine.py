@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel import commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
-from rllib_minestudio.env.voxel.game import sight, survey
+from rllib_minestudio.env.voxel.game import sight
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
+from rllib_minestudio.env.voxel.game.survey import Survey
 from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
@@ -81,6 +82,11 @@ class VoxelEngine:
     def player_dead(self) -> bool:
         """Whether the player died in a tick; the command /kill revives it at once instead."""
         return self._game.state.player_dead
+
+    @property
+    def survey(self) -> Survey:
+        """Answers questions about the present game that no observation answers."""
+        return Survey(self._game.state)
 
     def reset(self, seed: int, biome: str | None = None) -> None:
         """Begins a new game; everything in it follows from the seed.
@@ -225,22 +231,6 @@ class VoxelEngine:
             for j in range(y + y0, y + y1 + 1)
             for k in range(z + z0, z + z1 + 1)
         ]
-
-    def block_at(self, x: int, y: int, z: int) -> str:
-        """Name of the block at a place of the world; "air" where no land is loaded."""
-        return BLOCKS[self._game.state.world.block_at(x, y, z)].name
-
-    def places_of(self, names: Collection[str], radius: int) -> list[tuple[int, int, int]]:
-        """Where blocks of these names are, in a cube around the player; see `survey.places_of`."""
-        return survey.places_of(self._game.state, names, radius)
-
-    def items_near(self, radius: float) -> list[dict[str, Any]]:
-        """The dropped items within `radius` blocks: name, x, y and z of each."""
-        return survey.items_near(self._game.state, radius)
-
-    def nearest_biome(self, name: str, radius: int) -> tuple[int, int] | None:
-        """The nearest column (x, z) of a biome, within `radius` blocks along each axis."""
-        return survey.nearest_biome(self._game.state, name, radius)
 
     def visible_blocks(self, columns: int, rows: int, reach: float) -> sight.VisibleBlocks:
         """What the pixels of a frame of `columns` x `rows` show of the blocks.
