@@ -129,6 +129,9 @@ class PolicyPlayer:
         name = policy.identity["checkpoint"]
         self.identity = {**policy.identity, "name": name, "deterministic": deterministic}
         self.env_config = dict(policy.config.env_config)
+        kind = find_policy(policy.config.policy_class)
+        blank = kind.blank(policy.config.model_config, policy.config.known_spaces())
+        self._takes = {} if blank is None else dict(blank.observation_space.spaces)
 
     def unfit(self, task: BenchmarkTask) -> str | None:
         """None: a policy can try everything."""
@@ -140,17 +143,11 @@ class PolicyPlayer:
         Raises:
             InvalidOptionsError: They are not; nothing is built to find out.
         """
-        trained = self._policy.config.known_spaces()
-        config = self._config(env_config)
-        kind = find_policy(config.policy_class)
-        spaces = MineStudioEnv.spaces_of(env_config)
-        blank = kind.blank(config.model_config, trained)
-        wanted = {} if blank is None else blank.observation_space.spaces
-        given = spaces["observation_space"].spaces
+        given = MineStudioEnv.space_of(env_config).spaces
         problems = [
             f"{self.identity['name']!r} does not fit the observation of the tasks: {name} is "
             f"{given.get(name, 'not there')}, and the policy takes {space}."
-            for name, space in wanted.items()
+            for name, space in self._takes.items()
             if given.get(name) != space
         ]
         if problems:
