@@ -11,7 +11,12 @@ from rllib_minestudio.benchmark.capabilities import VOXEL, lacking_capabilities
 from rllib_minestudio.benchmark.world import TaskWorld
 from rllib_minestudio.env.callbacks import check_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter, parse_quantity
+from rllib_minestudio.evaluation.filters import (
+    EpisodeFilter,
+    WorldFact,
+    parse_filter,
+    parse_quantity,
+)
 from rllib_minestudio.option_checks import (
     Problems,
     broken_rule,
@@ -122,6 +127,14 @@ class BenchmarkTask:
         """The condition of success; None if the task cannot be decided."""
         return None if self.success is None else parse_filter(self.success)
 
+    @cached_property
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """What the judge has to ask the game for."""
+        facts = frozenset() if self.condition is None else self.condition.needed_facts()
+        if self.progress is not None:
+            facts |= parse_quantity(self.progress.of).needed_facts()
+        return facts
+
     def marks(self, engine: str = VOXEL) -> list[str]:
         """Return why the task cannot be played on an engine, one sentence each; [] if it can.
 
@@ -131,6 +144,8 @@ class BenchmarkTask:
         reasons = [] if self.undecidable is None else [self.undecidable]
         if engine == VOXEL:
             reasons += [lacking_capabilities()[name] for name in self.needs]
+        elif untold := sorted(fact.key for fact in self.needed_facts):
+            reasons.append(f"The real Minecraft does not tell a program {', '.join(untold)}.")
         return reasons
 
     def capped(self, steps: int | None) -> BenchmarkTask:
