@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from rllib_minestudio.benchmark.players import Player, make_player
 from rllib_minestudio.benchmark.request import BenchmarkRequest, claim_folder, task_digest
 from rllib_minestudio.benchmark.suites import load_suite
 from rllib_minestudio.benchmark.task import BenchmarkTask
-from rllib_minestudio.benchmark.task_env import task_env_config
+from rllib_minestudio.benchmark.task_env import check_tasks
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.errors import InvalidOptionsError
@@ -82,10 +82,7 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
     player.env_config = overridden(player.env_config, request.overrides)
     engine = str(player.env_config.get("engine", EMBEDDED))
     rules = RULES if engine == EMBEDDED else None
-    tasks = tuple(_planned(task.capped(request.steps), player, engine, rules) for task in chosen)
-    problems = _problems(player, tasks)
-    if problems:
-        raise InvalidOptionsError(problems)
+    tasks = _planned([task.capped(request.steps) for task in chosen], player, engine, rules)
     digests = {planned.task.name: planned.digest for planned in tasks}
     facts = request.facts(player.identity, player.env_config, rules, digests)
     folder = Path(request.out)
@@ -94,26 +91,33 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
 
 
 def _planned(
-    task: BenchmarkTask, player: Player, engine: str, rules: int | None
-) -> PlannedTask:
-    """Decide whether a task is played, and in which environment."""
-    marks = task.marks(engine)
-    unfit = player.unfit(task)
-    if not marks and unfit is not None:
-        marks = [unfit]
-    env_config = {} if marks else task_env_config(task, player.env_config)
-    digest = task_digest(task, player.env_config, engine, rules)
-    return PlannedTask(task, digest, env_config, " ".join(marks) if marks else None)
+    tasks: Sequence[BenchmarkTask], player: Player, engine: str, rules: int | None
+) -> tuple[PlannedTask, ...]:
+    """Decide which tasks are played, and in which environments.
 
-
-def _problems(player: Player, tasks: tuple[PlannedTask, ...]) -> list[str]:
-    """Say what is wrong with the tasks' environments, each thing once."""
-    found: dict[str, None] = {}
-    for planned in tasks:
-        if planned.mark is None:
-            try:
-                MineStudioEnv.check_options(planned.env_config)
-                player.check(planned.env_config)
-            except InvalidOptionsError as error:
-                found.update(dict.fromkeys(error.problems))
-    return list(found)
+    Raises:
+        InvalidOptionsError: The player does not fit them; lists all problems, each once.
+    """
+    marks = {}
+    for task in tasks:
+        unfit = player.unfit(task)
+        marks[task.name] = task.marks(engine) or ([] if unfit is None else [unfit])
+    env_configs = check_tasks([t for t in tasks if not marks[t.name]], player.env_config)
+    problems: dict[str, None] = {}
+    for env_config in env_configs.values():
+        try:
+            MineStudioEnv.check_options(env_config)
+            player.check(env_config)
+        except InvalidOptionsError as error:
+            problems.update(dict.fromkeys(error.problems))
+    if problems:
+        raise InvalidOptionsError(list(problems))
+    return tuple(
+        PlannedTask(
+            task,
+            task_digest(task, engine, rules),
+            env_configs.get(task.name, {}),
+            " ".join(marks[task.name]) or None,
+        )
+        for task in tasks
+    )

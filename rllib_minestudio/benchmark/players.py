@@ -13,9 +13,9 @@ import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio.agent_names import AGENTS
-from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.benchmark.scripted_runner import SOLUTION, AgentOrder, ScriptedRunner
 from rllib_minestudio.benchmark.task import BenchmarkTask
+from rllib_minestudio.benchmark.task_env import check_environment
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
@@ -116,11 +116,7 @@ class PolicyPlayer:
         Raises:
             InvalidOptionsError: It plays in another environment than MineStudio's.
         """
-        if resolve_env(policy.config.env) is not MineStudioEnv:
-            raise InvalidOptionsError(
-                f"{policy.identity['checkpoint']!r} was trained in {policy.config.env!r}; the "
-                "tasks of a benchmark are played by policies of MineStudio's environment."
-            )
+        check_environment(policy.config.env)
         self._policy = policy
         self._workers, self._envs, self._gpus = workers, envs, gpus
         self._deterministic = deterministic

@@ -32,8 +32,6 @@ _RANGES = {
     "workers": (0, 10_000),
     "envs": (1, 10_000),
 }
-_WORLD_OPTIONS = ("num_empty_frames", "inventory", "preferred_spawn_biome")
-"""Options of the environment that change what an episode is like, and not only how it is seen."""
 
 
 @dataclass(frozen=True)
@@ -129,23 +127,19 @@ class BenchmarkRequest:
         return {**facts, "digest": digest(facts)}
 
 
-def task_digest(
-    task: BenchmarkTask, env_config: Mapping[str, Any], engine: str, rules: int | None
-) -> str:
+def task_digest(task: BenchmarkTask, engine: str, rules: int | None) -> str:
     """Return a short name of everything that decides a task's worlds and what success is.
 
     How the player sees the game has no part in it, so that unlike players can be compared.
 
     Args:
         task: With the time limit that is played.
-        env_config: The options that it is played by.
         engine: Which game.
         rules: The embedded engine's revision; None with the real game.
     """
     unseen = ("category", "because", "by_chance", "solution", "origin", "needs")
     facts = {name: value for name, value in asdict(task).items() if name not in unseen}
-    options = {name: env_config.get(name) for name in _WORLD_OPTIONS}
-    return digest(plain({"task": facts, "options": options, "engine": engine, "rules": rules}))
+    return digest(plain({"task": facts, "engine": engine, "rules": rules}))
 
 
 def claim_folder(folder: Path, facts: Mapping[str, Any]) -> None:

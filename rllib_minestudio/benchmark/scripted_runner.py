@@ -13,7 +13,6 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     describe,
     plain_info,
 )
-from rllib_minestudio.benchmark.solutions import SolutionAgent
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.scripted import Agent, make_agent
 from rllib_minestudio.evaluation.env_runner import evaluated
@@ -41,6 +40,8 @@ class AgentOrder:
     def make(self, seed: int) -> Agent:
         """Make the agent."""
         if self.name == SOLUTION:
+            from rllib_minestudio.benchmark.solutions import SolutionAgent
+
             return SolutionAgent(self.solution, seed)
         return make_agent(self.name, seed=seed)
 
