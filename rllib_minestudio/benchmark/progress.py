@@ -27,7 +27,7 @@ class BenchmarkProgress:
         playable = [planned for planned in plan.tasks if planned.mark is None]
         self.left = [planned for planned in playable if planned.task.name not in done]
         self._plan, self._num_done = plan, len(playable) - len(self.left)
-        self._num_playable = len(playable)
+        self._num_playable, self._number = len(playable), self._num_done
         self._steps_left = sum(planned.task.time_limit for planned in self.left)
         self._steps_done = 0
 
@@ -57,6 +57,7 @@ class BenchmarkProgress:
     def begin(self, planned: PlannedTask) -> None:
         """Begin a task."""
         self._task, self._episodes, self._successes = planned.task, 0, 0
+        self._number += 1
         self._tell()
 
     def note(self, episode: EvaluatedEpisode) -> None:
@@ -83,17 +84,11 @@ class BenchmarkProgress:
         stderr.print(f"warning: {message}", style="yellow")
 
     def _tell(self) -> None:
-        number = self._num_playable - len(self.left) + self.left_before + 1
         self._show(
-            f"task {number} of {self._num_playable} {self._task.name}: episode {self._episodes} of "
-            f"{self._plan.request.episodes}, {counted(self._successes, 'success')}{self._rest()}"
+            f"task {self._number} of {self._num_playable}, {self._task.name}: "
+            f"episode {self._episodes} of {self._plan.request.episodes}, "
+            f"{counted(self._successes, 'success')}{self._rest()}"
         )
-
-    @property
-    def left_before(self) -> int:
-        """How many tasks of this run come before the present one."""
-        names = [planned.task.name for planned in self.left]
-        return names.index(self._task.name)
 
     def _rest(self) -> str:
         """Say how long the rest takes, if it goes on as it went."""

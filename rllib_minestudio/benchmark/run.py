@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -50,8 +50,6 @@ RESULT_FILE = "result.json"
 SUMMARY_FILE = "summary.json"
 ERROR_FILE = "error.txt"
 """Why a task could not be played, in full."""
-
-Show = Callable[[str], None]
 
 
 def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
@@ -156,21 +154,21 @@ def _play(
         Exception: Of the environment, or of the task.
     """
     request = plan.request
-    videos = KeptVideos(folder, planned.env_config)
-    settings = PlaySettings(
-        seed=request.seed,
-        deterministic=request.deterministic,
-        recorder=videos.recorder if request.videos else None,
-        policy=plan.player.identity,
-        env_config=planned.env_config,
-    )
     episodes = []
-    for played in plan.player.play(planned.task, request.episodes, settings):
-        episode = videos.note(played)
-        episodes.append(episode)
-        progress.note(episode)
+    with KeptVideos(folder, planned.env_config) as videos:
+        settings = PlaySettings(
+            seed=request.seed,
+            deterministic=request.deterministic,
+            recorder=videos.recorder if request.videos else None,
+            policy=plan.player.identity,
+            env_config=planned.env_config,
+        )
+        for played in plan.player.play(planned.task, request.episodes, settings):
+            episode = videos.note(played)
+            episodes.append(episode)
+            progress.note(episode)
+        files = videos.finish()
     seconds = perf_counter() - started
-    files = videos.finish()
     for problem in sorted(set(videos.problems)):
         progress.warn(f"{planned.task.name}: {problem}")
     summary = Summary.of(
@@ -250,7 +248,7 @@ def _write(file: Path, text: str) -> None:
     """Write a file of the results.
 
     Raises:
-        ResultsUnwritable: It cannot be written.
+        MineStudioError: It cannot be written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,14 @@ class KeptVideos:
         folder = str(self._recordings.resolve())
         return {"folder": folder, "source": source, "crf": _CRF}
 
+    def __enter__(self) -> KeptVideos:
+        """Begin the task."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing but the kept videos, whatever happened."""
+        shutil.rmtree(self._recordings, ignore_errors=True)
+
     def note(self, episode: EvaluatedEpisode) -> EvaluatedEpisode:
         """Keep or remove an episode's recording; returns the episode without it."""
         if episode.recording_error is not None:
@@ -69,7 +77,7 @@ class KeptVideos:
         return replace(episode, recording=None)
 
     def finish(self) -> dict[str, Path]:
-        """Put the kept videos beside the task's results, and remove the rest.
+        """Put the kept videos beside the task's results.
 
         Returns:
             Outcome -> file.
@@ -80,5 +88,4 @@ class KeptVideos:
                 video = Path(str(self._kept[outcome].recording)) / VIDEO_FILE
                 files[outcome] = self._folder / f"{outcome}.mp4"
                 video.replace(files[outcome])
-        shutil.rmtree(self._recordings, ignore_errors=True)
         return files
