@@ -167,6 +167,6 @@ def test_options_that_build_no_environment_leave_none_that_passes_for_them(make_
     runner = make_runner()
     refused = replace(SETTINGS, env_config={"seed": "none"})
     for _ in range(2):
-        with pytest.raises(TypeError):
+        with pytest.raises(ValueError, match="seed string"):
             list(runner.play(specs(1), refused))
     assert len(list(runner.play(specs(3), SETTINGS))) == 3
