@@ -188,7 +188,9 @@ class TaskResult:
         """
         given = {option.name: facts[option.name] for option in fields(cls)}
         given["episodes"] = tuple(EpisodeResult(**episode) for episode in facts["episodes"])
-        if given["status"] not in STATUSES or (given["status"] == PLAYED) != bool(facts["episodes"]):
+        if given["status"] not in STATUSES or (given["status"] == PLAYED) != bool(
+            facts["episodes"]
+        ):
             raise ValueError(f"task {facts['name']!r} has status {facts['status']!r}")
         return cls(**given)
 

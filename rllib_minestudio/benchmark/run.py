@@ -118,9 +118,7 @@ def _saved(plan: BenchmarkPlan, results: list[TaskResult]) -> BenchmarkResults:
 # ---------------------------------------------------------------- one task
 
 
-def _result(
-    plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgress
-) -> TaskResult:
+def _result(plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgress) -> TaskResult:
     """Play a task unless it is marked; whatever goes wrong is its result."""
     if planned.mark is not None:
         return _task_result(planned, status=MARKED, reason=planned.mark)
