@@ -20,7 +20,8 @@ ENGINE_LAYERS = (
 """Upwards, in `env/voxel`; nothing but a person's call knows `painting`, beside them."""
 
 LAYERS = (
-    *("env", "models", "algorithms", "evaluation", "experiments", "doctor", "cli", "reference"),
+    *("env", "models", "algorithms", "evaluation", "experiments", "benchmark"),
+    *("doctor", "cli", "reference"),
 )
 """Upwards; `checkpoints`, `recordings` and `demonstrations` lie beside `env`, below `models`."""
 
@@ -65,8 +66,13 @@ FORBIDDEN = {
     "algorithms/learner/losses.py": ["ray", f"{OURS}.models"],
     "algorithms/training_loop/replay_buffer.py": ["ray", "torch", f"{OURS}.models"],
     "evaluation": from_layer("experiments"),
-    "experiments": from_layer("doctor"),
-    "doctor": [f"{OURS}.cli", f"{OURS}.experiments"],
+    "experiments": from_layer("benchmark"),
+    "benchmark": from_layer("doctor"),
+    **{
+        f"benchmark/{file}.py": ["ray", "torch", f"{OURS}.algorithms", f"{OURS}.experiments"]
+        for file in ("task", "world", "biome", "capabilities", "suites", "judge", "facts", "names")
+    },
+    "doctor": [f"{OURS}.cli", f"{OURS}.experiments", f"{OURS}.benchmark"],
     "cli": [f"{OURS}.reference"],
     **{
         file.name: [f"{OURS}.recordings", f"{OURS}.demonstrations", *from_layer("env")]

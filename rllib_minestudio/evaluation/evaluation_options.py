@@ -120,12 +120,25 @@ def _check(problems: Problems, options: EvaluationOptions) -> None:
     if options.filter is not None and not isinstance(options.filter, str):
         problems.add("filter", options.filter, "must be text such as kill_entity:cow>=3")
     elif options.filter is not None:
-        _include(problems, lambda: parse_filter(str(options.filter)))
+        _include(problems, lambda: _parse_without_judge(str(options.filter)))
     if options.record is not None:
         if isinstance(options.record, Mapping):
             _include(problems, lambda: RecorderOptions.from_mapping(options.record or {}))
         else:
             problems.add("record", options.record, "must be a mapping of the recorder's options")
+
+
+def _parse_without_judge(text: str) -> None:
+    """Refuse a filter, or one that asks for what infos do not tell.
+
+    Raises:
+        InvalidOptionsError: It is none, or asks for facts of the world.
+    """
+    if facts := sorted(fact.key for fact in parse_filter(text).needed_facts()):
+        raise InvalidOptionsError(
+            f"filter: {facts[0]!r} is a fact of the world, which only the judge of a benchmark's "
+            "task asks the game for: write a task with this condition, see docs/benchmark.md."
+        )
 
 
 def _include(problems: Problems, check: Any) -> None:

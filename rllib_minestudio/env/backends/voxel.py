@@ -18,6 +18,7 @@ from rllib_minestudio.option_checks import Problems
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
+    from rllib_minestudio.env.voxel.game.survey import Survey
 
 _NAMESPACE = "minecraft:"
 
@@ -112,6 +113,10 @@ class VoxelBackend:
     def mobs_near(self, radius: float) -> list[dict[str, Any]]:
         """Return the mobs within `radius` blocks of the player."""
         return self.engine.mobs_near(radius)
+
+    def survey(self) -> Survey:
+        """Return what answers questions about the world, for judges of tasks."""
+        return self.engine.survey
 
     def visible_blocks(self, columns: int, rows: int, reach: float) -> VisibleBlocks:
         """Return what the pixels of a frame show of the blocks, up to `reach` blocks away."""

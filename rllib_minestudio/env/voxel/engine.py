@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import sight
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.surroundings import location_stats
+from rllib_minestudio.env.voxel.game.survey import Survey
 from rllib_minestudio.env.voxel.game.view import draw_view
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
@@ -81,6 +82,11 @@ class VoxelEngine:
     def player_dead(self) -> bool:
         """Whether the player died in a tick; the command /kill revives it at once instead."""
         return self._game.state.player_dead
+
+    @property
+    def survey(self) -> Survey:
+        """Answers questions about the present game that no observation answers."""
+        return Survey(self._game.state)
 
     def reset(self, seed: int, biome: str | None = None) -> None:
         """Begins a new game; everything in it follows from the seed.

@@ -6,27 +6,48 @@ text: `parse_filter("kill_entity:cow>=3 and not length<100")`.
 
 from rllib_minestudio.evaluation.filters.base import EpisodeFilter, Every
 from rllib_minestudio.evaluation.filters.conditions import (
+    Comparison,
     Flag,
     FunctionFilter,
     HeldItem,
-    InfoValue,
-    Measure,
-    Statistic,
     Task,
+    WornItem,
 )
 from rllib_minestudio.evaluation.filters.info_base_filter import InfoBaseFilter
-from rllib_minestudio.evaluation.filters.text import parse_filter
+from rllib_minestudio.evaluation.filters.quantities import (
+    Has,
+    InfoValue,
+    Measure,
+    Quantity,
+    Statistic,
+)
+from rllib_minestudio.evaluation.filters.text import parse_filter, parse_quantity
+from rllib_minestudio.evaluation.filters.world_facts import (
+    WORLD_FACTS,
+    Inside,
+    WorldFact,
+    WorldQuantity,
+)
 
 __all__ = [
+    "WORLD_FACTS",
+    "Comparison",
     "EpisodeFilter",
     "Every",
     "Flag",
     "FunctionFilter",
+    "Has",
     "HeldItem",
     "InfoBaseFilter",
     "InfoValue",
+    "Inside",
     "Measure",
+    "Quantity",
     "Statistic",
     "Task",
+    "WorldFact",
+    "WorldQuantity",
+    "WornItem",
     "parse_filter",
+    "parse_quantity",
 ]

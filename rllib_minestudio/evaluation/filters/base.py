@@ -5,8 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rllib_minestudio.evaluation.episode import STATUS, YES, EvaluatedEpisode
+
+if TYPE_CHECKING:
+    from rllib_minestudio.evaluation.filters.world_facts import WorldFact
 
 NO = "no"
 
@@ -29,6 +33,10 @@ class EpisodeFilter(ABC):
     @abstractmethod
     def accepts(self, episode: EvaluatedEpisode) -> bool:
         """Return whether the episode meets the condition."""
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return the facts of the world that have to be in the info; see `world_facts`."""
+        return frozenset()
 
     def filter(self, episodes: Iterable[EvaluatedEpisode]) -> Iterator[EvaluatedEpisode]:
         """Label episodes as they come; none is dropped.
@@ -75,6 +83,10 @@ class AllOf(EpisodeFilter):
         """Return whether all parts accept."""
         return all(part.accepts(episode) for part in self.parts)
 
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of all parts."""
+        return _facts_of(self.parts)
+
     def __str__(self) -> str:
         """Return the text form."""
         return " and ".join(_bracketed(part, AnyOf) for part in self.parts)
@@ -90,6 +102,10 @@ class AnyOf(EpisodeFilter):
     def accepts(self, episode: EvaluatedEpisode) -> bool:
         """Return whether a part accepts."""
         return any(part.accepts(episode) for part in self.parts)
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of all parts."""
+        return _facts_of(self.parts)
 
     def __str__(self) -> str:
         """Return the text form."""
@@ -107,6 +123,10 @@ class Not(EpisodeFilter):
         """Return whether the part refuses."""
         return not self.part.accepts(episode)
 
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of the part."""
+        return self.part.needed_facts()
+
     def __str__(self) -> str:
         """Return the text form."""
         return f"not {_bracketed(self.part, AnyOf, AllOf)}"
@@ -115,3 +135,8 @@ class Not(EpisodeFilter):
 def _bracketed(part: EpisodeFilter, *weaker: type) -> str:
     """Return the text of `part`, in brackets if it binds less tightly than what holds it."""
     return f"({part})" if isinstance(part, weaker) else str(part)
+
+
+def _facts_of(parts: Iterable[EpisodeFilter]) -> frozenset[WorldFact]:
+    """Return what several conditions need."""
+    return frozenset().union(*(part.needed_facts() for part in parts))

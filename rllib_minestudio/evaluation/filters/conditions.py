@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.filters.base import EpisodeFilter
+from rllib_minestudio.evaluation.filters.quantities import Quantity, lookup, matches
 from rllib_minestudio.option_checks import not_a_choice
+
+if TYPE_CHECKING:
+    from rllib_minestudio.evaluation.filters.world_facts import WorldFact
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -22,13 +26,6 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 
-MEASURES: dict[str, Callable[[EvaluatedEpisode], float]] = {
-    "return": lambda episode: episode.undiscounted_return,
-    "length": lambda episode: episode.length,
-    "seconds": lambda episode: episode.seconds,
-}
-"""Numbers that every episode has."""
-
 FLAGS: dict[str, Callable[[EvaluatedEpisode], bool]] = {
     "success": lambda episode: bool(episode.success),
     "terminated": lambda episode: episode.terminated,
@@ -36,93 +33,31 @@ FLAGS: dict[str, Callable[[EvaluatedEpisode], bool]] = {
 }
 """Yes or no, by themselves."""
 
-INFO_SHORTHANDS = {
-    "x": "player_pos.x",
-    "y": "player_pos.y",
-    "z": "player_pos.z",
-    "health": "health",
-    "food_level": "food_level",
-}
-"""Short names of numbers in the last info, by their paths."""
+_ARMOUR = ("head", "chest", "legs", "feet")
+"""Entries of `equipped_items` that are worn."""
 
 
-class _Comparison(EpisodeFilter):
-    """Compares a number of the episode with a constant."""
+class Comparison(EpisodeFilter):
+    """Compares a number of the episode with a constant: `kill_entity:cow>=3`."""
 
-    subject: str
-
-    def __init__(self, comparison: str, number: float) -> None:
+    def __init__(self, quantity: Quantity, comparison: str, number: float) -> None:
+        """Compare `quantity` by `comparison`, one of `COMPARISONS`, with `number`."""
         if comparison not in COMPARISONS:
             raise InvalidOptionsError(not_a_choice("comparison", comparison, COMPARISONS))
-        self.comparison = comparison
-        self.number = number
-
-    def measured(self, episode: EvaluatedEpisode) -> float | None:
-        """Return the episode's number; None if it has none, which meets no comparison."""
-        raise NotImplementedError
+        self.quantity, self.comparison, self.number = quantity, comparison, number
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
         """Return whether the comparison holds."""
-        value = self.measured(episode)
+        value = self.quantity.measured(episode)
         return value is not None and COMPARISONS[self.comparison](value, self.number)
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of the quantity."""
+        return self.quantity.needed_facts()
 
     def __str__(self) -> str:
         """Return the text form."""
-        return f"{self.subject}{self.comparison}{self.number:g}"
-
-
-class Measure(_Comparison):
-    """Compares the return, the length or the duration: `return>=5`."""
-
-    def __init__(self, name: str, comparison: str, number: float) -> None:
-        """Compare `name`, one of `MEASURES`, with `number`."""
-        super().__init__(comparison, number)
-        if name not in MEASURES:
-            raise InvalidOptionsError(not_a_choice("measure", name, MEASURES))
-        self.subject = name
-
-    def measured(self, episode: EvaluatedEpisode) -> float:
-        """Return the measure."""
-        return MEASURES[self.subject](episode)
-
-
-class Statistic(_Comparison):
-    """Compares what the game counted in the episode: `kill_entity:cow>=3`."""
-
-    def __init__(self, statistic: str, pattern: str, comparison: str, number: float) -> None:
-        """Compare a sum of counters with `number`.
-
-        Args:
-            statistic: Info key that holds counters, such as `mine_block`.
-            pattern: Shell pattern of the names to sum over, such as `*_ore`; names count with
-                and without `minecraft:`.
-            comparison: One of `COMPARISONS`.
-            number: What to compare with.
-        """
-        super().__init__(comparison, number)
-        self.statistic, self.pattern = statistic, pattern
-        self.subject = f"{statistic}:{pattern}"
-
-    def measured(self, episode: EvaluatedEpisode) -> float:
-        """Return the sum of the matching counters; 0 if the game has counted nothing."""
-        counters = episode.counter(self.statistic)
-        return sum(count for name, count in counters.items() if matches(name, self.pattern))
-
-
-class InfoValue(_Comparison):
-    """Compares a number of the last info: `info:player_pos.y<12`."""
-
-    def __init__(self, path: str, comparison: str, number: float) -> None:
-        """Compare the entry at `path`, keys separated by dots, with `number`."""
-        super().__init__(comparison, number)
-        shorthands = {full: short for short, full in INFO_SHORTHANDS.items()}
-        self.path = path
-        self.subject = shorthands.get(path, f"info:{path}")
-
-    def measured(self, episode: EvaluatedEpisode) -> float | None:
-        """Return the entry; None if there is none, or it is no number."""
-        entry = lookup(episode.info, self.path)
-        return float(entry) if isinstance(entry, (int, float)) else None
+        return f"{self.quantity}{self.comparison}{self.number:g}"
 
 
 class Flag(EpisodeFilter):
@@ -178,6 +113,23 @@ class HeldItem(EpisodeFilter):
         return f"held:{self.pattern}"
 
 
+class WornItem(EpisodeFilter):
+    """Asks what armour the player wore in the end: `worn:iron_helmet`."""
+
+    def __init__(self, pattern: str) -> None:
+        """Accept items whose names fit the shell pattern."""
+        self.pattern = pattern
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return whether the name of something worn fits."""
+        worn = [lookup(episode.info, f"equipped_items.{place}.type") for place in _ARMOUR]
+        return any(isinstance(item, str) and matches(item, self.pattern) for item in worn)
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"worn:{self.pattern}"
+
+
 class FunctionFilter(EpisodeFilter):
     """Asks a function of the user's: `function:my_package.my_module.is_good`."""
 
@@ -209,18 +161,3 @@ class FunctionFilter(EpisodeFilter):
     def __str__(self) -> str:
         """Return the text form."""
         return f"function:{self.path}"
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Return whether a name of Minecraft, with or without `minecraft:`, fits a shell pattern."""
-    return fnmatchcase(name, pattern) or fnmatchcase(name.removeprefix("minecraft:"), pattern)
-
-
-def lookup(info: Mapping[str, Any], path: str) -> Any:
-    """Return the entry at a dotted path, None if there is none."""
-    entry: Any = info
-    for key in path.split("."):
-        if not isinstance(entry, Mapping):
-            return None
-        entry = entry.get(key, entry.get(int(key)) if key.isdigit() else None)
-    return entry

@@ -5,7 +5,14 @@
     negation = "not" negation | "(" expression ")" | condition
     condition = quantity comparison number      return>=5, kill_entity:cow>=3, y<12, info:a.b==2
               | flag                            success, terminated, truncated
-              | "task:" pattern | "held:" pattern | "function:" dotted path
+              | "task:" pattern | "held:" pattern | "worn:" pattern | "inside:" pattern
+              | "function:" dotted path
+    quantity = measure                          return, length, distance, height, alive, x, health
+             | statistic ":" pattern            mine_block:*_ore
+             | "has:" pattern | "chest:" pattern | "structure:" name | "info:" dotted path
+             | "placed:" pattern "@" box | "block:" pattern "@" box
+    box = "near" | span "," span "," span       of x, y and z
+    span = number [ ".." number ]
 
 A parser by recursive descent, one method per rule.
 """
@@ -13,9 +20,9 @@ A parser by recursive descent, one method per rule.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from functools import partial
+from typing import NoReturn, TypeVar
 
 from rllib_minestudio.env.callbacks.rewards import STATISTICS
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -23,45 +30,75 @@ from rllib_minestudio.evaluation.filters.base import EpisodeFilter
 from rllib_minestudio.evaluation.filters.conditions import (
     COMPARISONS,
     FLAGS,
-    INFO_SHORTHANDS,
-    MEASURES,
+    Comparison,
     Flag,
     FunctionFilter,
     HeldItem,
+    Task,
+    WornItem,
+)
+from rllib_minestudio.evaluation.filters.quantities import (
+    INFO_SHORTHANDS,
+    MEASURES,
+    Has,
     InfoValue,
     Measure,
+    Quantity,
     Statistic,
-    Task,
+)
+from rllib_minestudio.evaluation.filters.tokens import Token, complain, tokenize
+from rllib_minestudio.evaluation.filters.world_facts import (
+    BLOCK,
+    CHEST,
+    INSIDE,
+    PLACED,
+    STRUCTURE,
+    Inside,
+    WorldFact,
+    WorldQuantity,
+    located_fact,
 )
 
 _WORDS = ("and", "or", "not")
 _WITH_PATTERN: dict[str, Callable[[str], EpisodeFilter]] = {
     "task": Task,
     "held": HeldItem,
+    "worn": WornItem,
+    INSIDE: Inside,
     "function": FunctionFilter,
 }
-_INFO = "info"
-_NAMES = (*STATISTICS, *MEASURES, *FLAGS, *INFO_SHORTHANDS, *_WITH_PATTERN, _INFO)
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w*]))"
-    r"|(?P<comparison>>=|<=|==|!=|>|<|=)"
-    r"|(?P<bracket>[()])"
-    r"|(?P<colon>:)"
-    r"|(?P<word>[\w.*?\[\]/-]+))"
-)
-"""A word may be a shell pattern or a dotted path."""
-
+"""Conditions by themselves that have a pattern or path."""
+_OF_PATTERN: dict[str, Callable[[str], Quantity]] = {
+    **{name: partial(Statistic, name) for name in STATISTICS},
+    "info": InfoValue,
+    "has": Has,
+    PLACED: lambda text: WorldQuantity(located_fact(PLACED, text)),
+    BLOCK: lambda text: WorldQuantity(located_fact(BLOCK, text)),
+    CHEST: lambda text: WorldQuantity(WorldFact(CHEST, text)),
+    STRUCTURE: lambda text: WorldQuantity(WorldFact(STRUCTURE, text)),
+}
+"""Quantities that have a pattern or path."""
+_QUANTITIES = (*_OF_PATTERN, *MEASURES, *INFO_SHORTHANDS)
+_NAMES = (*_QUANTITIES, *FLAGS, *_WITH_PATTERN)
+_EXAMPLES = {
+    "info": "info:player_pos.y<12",
+    "function": "function:package.module.name",
+    PLACED: "placed:*_planks@near>=3",
+    BLOCK: "block:*_log@-3..3,0..4,-3..3>=1",
+    STRUCTURE: "structure:pillar>=1",
+    CHEST: "chest:diamond>=1",
+    INSIDE: "inside:cobweb",
+    "has": "has:stick>=4",
+    "held": "held:*_sword",
+    "worn": "worn:iron_helmet",
+}
+"""What is shown where the pattern is missing; of others, that of a cow."""
 
 _LONGEST = 10_000
 """Characters of a filter."""
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    column: int
-    """Of its first character, from 0."""
+_Made = TypeVar("_Made")
 
 
 def parse_filter(text: str) -> EpisodeFilter:
@@ -81,18 +118,47 @@ def parse_filter(text: str) -> EpisodeFilter:
         raise InvalidOptionsError("filter: its brackets are nested too deeply.") from None
 
 
+def parse_quantity(text: str) -> Quantity:
+    """Read a quantity alone, such as `kill_entity:cow`.
+
+    Args:
+        text: See the grammar above.
+
+    Raises:
+        InvalidOptionsError: The text is none; the message points at the place.
+    """
+    if len(text) > _LONGEST:
+        raise InvalidOptionsError(f"quantity: must have at most {_LONGEST} characters.")
+    return _Parser(text, "quantity").parse_quantity()
+
+
 class _Parser:
     """One pass over the tokens of a text."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = self._tokenize()
+    def __init__(self, text: str, subject: str = "filter") -> None:
+        """Cut the text into tokens; `subject` is what complaints call it."""
+        self._text, self._subject = text, subject
+        self._tokens = tokenize(text, subject)
         self._next = 0
 
     def parse(self) -> EpisodeFilter:
         found = self._expression()
         if self._peek().kind != "end":
             self._fail(self._peek(), "expected 'and', 'or', or the end")
+        return found
+
+    def parse_quantity(self) -> Quantity:
+        name = self._advance()
+        if name.kind != "word" or name.text not in _QUANTITIES:
+            hint = did_you_mean(name.text, _QUANTITIES)
+            self._fail(
+                name,
+                f"expected a quantity, one of {', '.join(_QUANTITIES)}",
+                hint=hint,
+            )
+        found, _ = self._quantity(name)
+        if self._peek().kind != "end":
+            self._fail(self._peek(), "expected the end")
         return found
 
     # ---------------------------------------------------------------- rules
@@ -129,28 +195,33 @@ class _Parser:
             return Flag(name.text)
         if name.text in _WITH_PATTERN:
             return self._with_pattern(name)
-        if name.text in MEASURES:
-            return Measure(name.text, *self._comparison(name))
-        if name.text in INFO_SHORTHANDS:
-            return InfoValue(INFO_SHORTHANDS[name.text], *self._comparison(name))
-        pattern = self._pattern(name)
-        if name.text == _INFO:
-            return InfoValue(pattern.text, *self._comparison(pattern))
-        return Statistic(name.text, pattern.text, *self._comparison(pattern))
+        quantity, subject = self._quantity(name)
+        return Comparison(quantity, *self._comparison(subject))
 
-    def _with_pattern(self, name: _Token) -> EpisodeFilter:
-        """Read the pattern or path of a condition that compares nothing."""
+    def _quantity(self, name: Token) -> tuple[Quantity, Token]:
+        """Read the rest of a quantity; returns its last token as well."""
+        if name.text in MEASURES:
+            return Measure(name.text), name
+        if name.text in INFO_SHORTHANDS:
+            return InfoValue(INFO_SHORTHANDS[name.text]), name
         pattern = self._pattern(name)
+        return self._made(_OF_PATTERN[name.text], pattern), pattern
+
+    def _with_pattern(self, name: Token) -> EpisodeFilter:
+        """Read the pattern or path of a condition that compares nothing."""
+        return self._made(_WITH_PATTERN[name.text], self._pattern(name))
+
+    def _made(self, make: Callable[[str], _Made], pattern: Token) -> _Made:
+        """Make something of a pattern, or point at what is wrong with it."""
         try:
-            return _WITH_PATTERN[name.text](pattern.text)
+            return make(pattern.text)
         except InvalidOptionsError as error:
             self._fail(pattern, str(error))
 
-    def _pattern(self, name: _Token) -> _Token:
+    def _pattern(self, name: Token) -> Token:
         """Read ":" and what stands behind it; `minecraft:cow` is one name."""
-        example = {_INFO: "info:player_pos.y<12", "function": "function:package.module.name"}
         if self._peek().kind != "colon":
-            shown = example.get(name.text, f"{name.text}:cow")
+            shown = _EXAMPLES.get(name.text, f"{name.text}:cow")
             self._fail(self._peek(), f"expected ':' after {name.text!r}, as in {shown}")
         self._advance()
         pattern = self._advance()
@@ -159,10 +230,12 @@ class _Parser:
         while self._peek().kind == "colon":
             self._advance()
             rest = self._advance()
-            pattern = _Token("word", f"{pattern.text}:{rest.text}", pattern.column)
+            pattern = Token("word", f"{pattern.text}:{rest.text}", pattern.column)
+        if name.text not in (PLACED, BLOCK) and set(pattern.text) & set("@,"):
+            self._fail(pattern, f"only {PLACED} and {BLOCK} are followed by a box")
         return pattern
 
-    def _comparison(self, subject: _Token) -> tuple[str, float]:
+    def _comparison(self, subject: Token) -> tuple[str, float]:
         comparison = self._advance()
         if comparison.kind == "comparison" and comparison.text == "=":
             self._fail(comparison, "'=' is no comparison", hint=" Did you mean '=='?")
@@ -178,23 +251,10 @@ class _Parser:
 
     # ---------------------------------------------------------------- tokens
 
-    def _tokenize(self) -> list[_Token]:
-        tokens, position = [], 0
-        end = len(self._text.rstrip())
-        while position < end:
-            match = _TOKEN.match(self._text, position)
-            if match is None:
-                column = position + len(self._text[position:]) - len(self._text[position:].lstrip())
-                self._fail(_Token("", self._text[column], column), "unexpected character")
-            kind = str(match.lastgroup)
-            tokens.append(_Token(kind, match.group(kind), match.start(kind)))
-            position = match.end()
-        return [*tokens, _Token("end", "", end)]
-
-    def _peek(self) -> _Token:
+    def _peek(self) -> Token:
         return self._tokens[self._next]
 
-    def _advance(self) -> _Token:
+    def _advance(self) -> Token:
         token = self._peek()
         if token.kind != "end":
             self._next += 1
@@ -210,10 +270,5 @@ class _Parser:
     def _suggest(self, name: str) -> str:
         return did_you_mean(name, _NAMES) or f" There are {', '.join(_NAMES)}."
 
-    def _fail(self, token: _Token, reason: str, hint: str = "") -> NoReturn:
-        found = "" if token.kind != "end" else ", found the end"
-        dot = "" if reason.endswith((".", "?")) else "."
-        raise InvalidOptionsError(
-            f"filter, column {token.column + 1}: {reason}{found}{dot}{hint}\n"
-            f"  {self._text}\n  {' ' * token.column}^"
-        )
+    def _fail(self, token: Token, reason: str, hint: str = "") -> NoReturn:
+        complain(self._text, self._subject, token, reason, hint)

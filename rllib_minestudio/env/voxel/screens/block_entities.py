@@ -50,6 +50,12 @@ class BlockEntities:
         """All containers."""
         return (container for _, container in self._containers.values())
 
+    def of_block(self, block: int) -> Iterator[tuple[Place, Container]]:
+        """The places and containers of all blocks with this block id."""
+        for place, (kind, container) in self._containers.items():
+            if kind == block:
+                yield place, container
+
     def at(self, place: Place, block: int) -> Container | None:
         """The container of the block at a place, made if it has none yet.
 

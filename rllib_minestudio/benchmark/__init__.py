@@ -1,0 +1,1 @@
+"""The benchmark: suites of tasks whose success a program decides, and runs over them."""

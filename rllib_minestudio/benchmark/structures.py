@@ -1,0 +1,104 @@
+"""Structures that `structure:NAME` looks for, read from `structures.yaml`, and finding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.benchmark.blocks import AIR, matching_blocks
+from rllib_minestudio.small_files import read_yaml
+
+_FILE = Path(__file__).parent / "structures.yaml"
+
+_NEW, _SOLID, _AIR, _ANYTHING = "#", "X", "_", "."
+
+Cells = frozenset[tuple[int, int, int, str]]
+"""x, y and z from the lowest corner, and the letter of what has to be there."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Some shapes of blocks, in every direction.
+
+    Attributes:
+        name: As in `structure:NAME`.
+        text: What it is, in words.
+        legend: Shell patterns of blocks by letter.
+        variants: The shapes, each turned by every quarter that makes a difference.
+    """
+
+    name: str
+    text: str
+    legend: Mapping[str, Sequence[str]]
+    variants: tuple[Cells, ...]
+
+
+@cache
+def known_structures() -> Mapping[str, Structure]:
+    """Return all structures by name."""
+    return {name: _structure(name, facts) for name, facts in read_yaml(_FILE).items()}
+
+
+def find_structures(
+    structure: Structure, blocks: NDArray[np.uint16], before: NDArray[np.uint16]
+) -> list[NDArray[np.bool_]]:
+    """Find where a structure stands in a box.
+
+    Args:
+        structure: What to look for.
+        blocks: Block ids of the box now, [x, y, z].
+        before: Those when the episode began.
+
+    Returns:
+        Per variant where the lowest corner of one is, bool; smaller than the box by the variant's
+        size along each axis, less one.
+    """
+    present = {_SOLID: blocks != AIR, _AIR: blocks == AIR}
+    present[_NEW] = present[_SOLID] & (blocks != before)
+    for letter, patterns in structure.legend.items():
+        present[letter] = np.any([matching_blocks(pattern) for pattern in patterns], 0)[blocks]
+    return [_places(variant, present) for variant in structure.variants]
+
+
+def _places(cells: Cells, present: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return at which corners all cells have what they need."""
+    size = np.max([cell[:3] for cell in cells], axis=0) + 1
+    room = np.maximum(np.array(present[_SOLID].shape) - size + 1, 0).tolist()
+    found = np.ones(room, np.bool_)
+    for x, y, z, letter in sorted(cells):
+        found &= present[letter][x : x + room[0], y : y + room[1], z : z + room[2]]
+    return found
+
+
+def _structure(name: str, facts: Mapping[str, Any]) -> Structure:
+    """Return what an entry of the file describes."""
+    variants = {turned: None for shape in facts["shapes"] for turned in _turned(_cells(shape))}
+    text = " ".join(facts["text"].split())
+    return Structure(name, text, facts.get("legend", {}), tuple(variants))
+
+
+def _cells(shape: Sequence[str | Sequence[str]]) -> Cells:
+    """Return the cells of a shape: rows run along x, one after the other along z."""
+    layers = [[layer] if isinstance(layer, str) else layer for layer in shape]
+    return frozenset(
+        (x, y, z, letter)
+        for y, layer in enumerate(layers)
+        for z, row in enumerate(layer)
+        for x, letter in enumerate(row)
+        if letter != _ANYTHING
+    )
+
+
+def _turned(cells: Cells) -> Iterator[Cells]:
+    """Yield a shape turned about the vertical by no, one, two and three quarters."""
+    for _ in range(4):
+        low_x, low_z = min(cell[0] for cell in cells), min(cell[2] for cell in cells)
+        cells = frozenset((x - low_x, y, z - low_z, letter) for x, y, z, letter in cells)
+        yield cells
+        cells = frozenset((-z, y, x, letter) for x, y, z, letter in cells)

@@ -1,0 +1,93 @@
+"""docs/benchmark_tasks.md: every task of the benchmark's suites, and what the engine lacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rllib_minestudio.benchmark.capabilities import lacking_capabilities
+from rllib_minestudio.benchmark.suites import FOLDER, SUITE_FILE, Suite, load_suite
+from rllib_minestudio.benchmark.task import AT_END, BenchmarkTask
+from rllib_minestudio.reference.tables import table
+
+_INTRODUCTION = """\
+# The benchmark's tasks
+
+What every task tells the agent, and the condition that decides it, in the language of
+[filters](evaluation.md), read from the files in `rllib_minestudio/benchmark/suites`. Each file
+also says what an episode begins with, and `because`: why its condition stands for its text.
+
+A task that needs what the embedded engine lacks is marked: it is listed, not played there, and
+never counted as failed. So is one that no program can decide. Steps are those of the time limit; 20
+are one second of game time.
+
+This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+"""
+
+_MISSING = """## What the embedded engine lacks
+
+Which tasks would be played if all of a row existed:
+
+"""
+
+_CAPABILITIES = """The capabilities one by one, with the number of tasks that need them:
+
+"""
+
+
+def page() -> str:
+    """Return docs/benchmark_tasks.md."""
+    suites = [load_suite(file.parent.name) for file in sorted(FOLDER.glob(f"*/{SUITE_FILE}"))]
+    tasks = [task for suite in suites for task in suite.tasks]
+    counts = table(
+        ((suite.name, *map(str, _counts(suite))) for suite in suites),
+        ("Suite", "Tasks", "Played", "Marked"),
+    )
+    missing = _MISSING + _unlocked(tasks)
+    capabilities = _CAPABILITIES + _capabilities(tasks)
+    return "\n".join([_INTRODUCTION, counts, missing, capabilities, *map(_section, suites)])
+
+
+def _counts(suite: Suite) -> tuple[int, int, int]:
+    """Return how many tasks there are, are played on the embedded engine, and are marked."""
+    marked = sum(bool(task.marks()) for task in suite.tasks)
+    return len(suite.tasks), len(suite.tasks) - marked, marked
+
+
+def _unlocked(tasks: list[BenchmarkTask]) -> str:
+    """Return a table of what is missing together, and the number of tasks that wait for it."""
+    sets = Counter(", ".join(sorted(task.needs)) for task in tasks if task.needs)
+    order = sorted(sets, key=lambda names: (-sets[names], names))
+    return table(((names, str(sets[names])) for names in order), ("Missing", "Tasks"))
+
+
+def _capabilities(tasks: list[BenchmarkTask]) -> str:
+    needed = Counter(name for task in tasks for name in task.needs)
+    order = sorted(lacking_capabilities(), key=lambda name: (-needed[name], name))
+    rows = ((name, str(needed[name]), lacking_capabilities()[name]) for name in order)
+    return table(rows, ("Capability", "Tasks", "What is missing"))
+
+
+def _section(suite: Suite) -> str:
+    rows = (
+        (task.name, task.text, _condition(task), "; ".join(_marks(task))) for task in suite.tasks
+    )
+    header = ("Task", "Text", "Success", "Marked")
+    return f"## {suite.title} (`{suite.name}`)\n\n{suite.text}\n\n{table(rows, header)}"
+
+
+def _condition(task: BenchmarkTask) -> str:
+    if task.success is None:
+        return ""
+    words = [f"`{task.success}`"]
+    if task.judged == AT_END:
+        words.append("at the end")
+    if task.progress is not None:
+        words.append(f"progress: `{task.progress.of}` of {task.progress.goal:g}")
+    return "; ".join([*words, f"{task.time_limit} steps"])
+
+
+def _marks(task: BenchmarkTask) -> Iterator[str]:
+    yield from task.needs
+    if task.undecidable is not None:
+        yield task.undecidable
