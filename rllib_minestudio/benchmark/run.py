@@ -21,10 +21,12 @@ from rllib_minestudio.benchmark.judge import PROGRESS
 from rllib_minestudio.benchmark.plan import EMBEDDED, BenchmarkPlan, PlannedTask, make_plan
 from rllib_minestudio.benchmark.players import PolicyPlayer
 from rllib_minestudio.benchmark.progress import BenchmarkProgress
+from rllib_minestudio.benchmark.report.page import write_page
 from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.benchmark.results import (
     FAILED,
     MARKED,
+    PAGE_FILE,
     PLAYED,
     RESULTS_FILE,
     TASKS_FOLDER,
@@ -110,6 +112,7 @@ def _saved(plan: BenchmarkPlan, results: list[TaskResult]) -> BenchmarkResults:
     )
     try:
         found.save(plan.folder / RESULTS_FILE)
+        write_page(found, plan.folder / PAGE_FILE)
     except OSError as error:
         raise _unwritable(plan.folder, error) from error
     return found
