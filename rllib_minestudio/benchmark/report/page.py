@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from rllib_minestudio.benchmark.results import (
     FAILED,
@@ -69,13 +71,14 @@ def write_page(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["percent"] = _percent
+    environment.filters |= {"percent": _percent, "breakable": _breakable}
     text = environment.from_string(template).render(
         results=results,
         name=str(results.player.get("name", "player")),
         counts={status: len(results.with_status(status)) for status in (PLAYED, MARKED, FAILED)},
         failed=results.with_status(FAILED),
         facts=list(_facts(results)),
+        lacking=Counter(task.reason for task in results.with_status(MARKED)).most_common(),
         confidence=CONFIDENCE,
         categories=_categories(results),
         items=_item_table(results.with_status(PLAYED)),
@@ -167,6 +170,11 @@ def _percent(share: float) -> str:
     return (
         f"{percent:.0f}" if percent in (0.0, 100.0) or 1.0 <= percent <= 99.0 else f"{percent:.1f}"
     )
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken into lines where its words end."""
+    return Markup("_<wbr>").join(name.split("_"))
 
 
 def _duration(seconds: float) -> str:
