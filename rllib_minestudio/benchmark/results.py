@@ -153,7 +153,6 @@ class TaskResult:
         facts = {option.name: getattr(self, option.name) for option in fields(self)}
         facts["videos"] = dict(self.videos)
         facts["episodes"] = [asdict(episode) for episode in self.episodes]
-        facts["seconds"] = round(self.seconds, 3)
         return {**facts, **(self._numbers() if self.status == PLAYED else {})}
 
     def _numbers(self) -> dict[str, Any]:
@@ -188,7 +187,9 @@ class TaskResult:
         """
         given = {option.name: facts[option.name] for option in fields(cls)}
         given["episodes"] = tuple(EpisodeResult(**episode) for episode in facts["episodes"])
-        if given["status"] not in STATUSES or (given["status"] == PLAYED) != bool(facts["episodes"]):
+        if given["status"] not in STATUSES or (given["status"] == PLAYED) != bool(
+            facts["episodes"]
+        ):
             raise ValueError(f"task {facts['name']!r} has status {facts['status']!r}")
         return cls(**given)
 

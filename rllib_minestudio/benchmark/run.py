@@ -112,9 +112,7 @@ def _saved(plan: BenchmarkPlan, results: list[TaskResult]) -> BenchmarkResults:
 # ---------------------------------------------------------------- one task
 
 
-def _result(
-    plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgress
-) -> TaskResult:
+def _result(plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgress) -> TaskResult:
     """Play a task unless it is marked; whatever goes wrong is its result."""
     if planned.mark is not None:
         return _task_result(planned, status=MARKED, reason=planned.mark)
@@ -129,7 +127,7 @@ def _result(
         text = "".join(traceback.format_exception(error))
         _write(folder / ERROR_FILE, text)
         reason = str(error) if isinstance(error, MineStudioError) else describe(error)
-        seconds = perf_counter() - started
+        seconds = round(perf_counter() - started, 3)
         result = _task_result(planned, status=FAILED, reason=reason, seconds=seconds)
     progress.end(result)
     return result
@@ -162,7 +160,7 @@ def _play(
             episodes.append(episode)
             progress.note(episode)
         files = videos.finish()
-    seconds = perf_counter() - started
+    seconds = round(perf_counter() - started, 3)
     for problem in sorted(set(videos.problems)):
         progress.warn(f"{planned.task.name}: {problem}")
     summary = Summary.of(

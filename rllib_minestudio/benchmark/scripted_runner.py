@@ -106,9 +106,7 @@ class ScriptedRunner:
             self._env = make_evaluation_env(lambda: MineStudioEnv(options))
         env = self._env
         agent = order.make(agent_seed(settings.seed, spec.index))
-        _, info = env.reset(
-            seed=settings.world_seed(spec), options=settings.reset_options(spec)
-        )
+        _, info = env.reset(seed=settings.world_seed(spec), options=settings.reset_options(spec))
         agent.reset()
         running, done = RunningEpisode(0, plain_info(info)), False
         while not done:

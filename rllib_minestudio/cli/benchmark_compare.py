@@ -27,7 +27,9 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `rllib benchmark compare`."""
     parser.add_argument("first", metavar="A", help="folder of the first run's results")
     parser.add_argument("second", metavar="B", help="folder of the second run's results")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="also write the comparison, as JSON")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="also write the comparison, as JSON"
+    )
     parser.set_defaults(run=_run)
 
 

@@ -79,9 +79,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="one episode of 60 steps per task, to see that everything runs",
     )
-    parser.add_argument(
-        "--out", metavar="DIR", help="where the results go (default: a new folder)"
-    )
+    parser.add_argument("--out", metavar="DIR", help="where the results go (default: a new folder)")
     parser.add_argument(
         "--no-videos",
         action="store_true",

@@ -120,7 +120,9 @@ def test_what_met_other_worlds_is_refused(changes, seed, message):
 
 def test_the_command_prints_and_writes_the_comparison(tmp_path, capsys):
     for name, successes in (("A", [NO, NO]), ("B", [YES, NO])):
-        results_of(task_result("a", successes), player=name).save(tmp_path / name / "benchmark.json")
+        results_of(task_result("a", successes), player=name).save(
+            tmp_path / name / "benchmark.json"
+        )
     file = tmp_path / "comparison.json"
     words = ["benchmark", "compare", str(tmp_path / "A"), str(tmp_path / "B"), "--out", str(file)]
     assert main(words) == 0
