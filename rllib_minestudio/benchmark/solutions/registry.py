@@ -12,7 +12,7 @@ from rllib_minestudio.benchmark.solutions.family import Family
 from rllib_minestudio.benchmark.solutions.gate import Gate
 from rllib_minestudio.benchmark.solutions.hunting import Hunt
 from rllib_minestudio.benchmark.solutions.making import Chest, Craft, Smelt
-from rllib_minestudio.benchmark.solutions.moving import FindBiome, Tunnel, Walk
+from rllib_minestudio.benchmark.solutions.moving import Back, FindBiome, Tunnel, Walk
 from rllib_minestudio.benchmark.solutions.player import Player
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.errors import InvalidOptionsError
@@ -58,6 +58,7 @@ FAMILIES: dict[str, type[Family]] = {
     "smelt": Smelt,
     "chest": Chest,
     "walk": Walk,
+    "back": Back,
     "find_biome": FindBiome,
     "tunnel": Tunnel,
     "hunt": Hunt,

@@ -23,6 +23,7 @@ class HumanLimits:
         pause_rate: Probability per tick of beginning to rest.
         pause_ticks: Least and most duration of a rest.
         slip_rate: How often one clicks before the cursor is where it should be.
+        aim_pixels: Standard deviation, limited to two of them, of where in a slot one aims.
     """
 
     sight: float = 20.0
@@ -34,6 +35,7 @@ class HumanLimits:
     pause_rate: float = 1 / 200
     pause_ticks: tuple[int, int] = (5, 15)
     slip_rate: float = 0.02
+    aim_pixels: float = 3.0
 
     def draw_reaction(self, random: np.random.Generator) -> int:
         """Draw the ticks between seeing and acting of an episode."""
@@ -48,6 +50,7 @@ WITHOUT_LIMITS = HumanLimits(
     turn_noise=0.0,
     pause_rate=0.0,
     slip_rate=0.0,
+    aim_pixels=0.0,
 )
 """Of a script that shows what can be done, not how a person would do it."""
 

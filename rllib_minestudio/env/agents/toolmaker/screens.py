@@ -13,8 +13,6 @@ _NEAR_ENOUGH = 4.0
 """Pixels between the cursor and where it is to go, at which one clicks; a slot is 18 wide."""
 _SLIP_PIXELS = 16.0
 """How near the cursor is when one clicks too soon."""
-_AIM_PIXELS = 3.0
-"""Standard deviation, limited to two of them, of where in a slot one aims."""
 _LONGEST = 60
 _CLICK_GAP = (1, 4)
 """Ticks between two clicks."""
@@ -115,7 +113,8 @@ class Screen:
         """
         body, cursor = self._body, self._body.cursor
         place = self._layout.slots[slot]
-        shift = body.random.normal(0.0, _AIM_PIXELS, 2).clip(-2 * _AIM_PIXELS, 2 * _AIM_PIXELS)
+        spread = body.limits.aim_pixels
+        shift = body.random.normal(0.0, spread, 2).clip(-2 * spread, 2 * spread)
         x, y = (float(v) for v in shift + SLOT_SIZE / 2 + (place.x, place.y))
         slips = body.random.random() < body.limits.slip_rate
         near = _SLIP_PIXELS if slips else _NEAR_ENOUGH
