@@ -48,7 +48,7 @@ def test_what_was_changed_of_the_environment_is_told(tmp_path):
         overrides=["env_config.engine=minecraft"],
     )
     text = plain(written(found, tmp_path))
-    assert "engine minecraft set env_config.engine=minecraft" in text and "rules" not in text
+    assert "engine minecraft set env_config.engine=minecraft" in text and ", rules" not in text
 
 
 def test_items_have_a_table(tmp_path):
