@@ -70,7 +70,7 @@ FORBIDDEN = {
     "benchmark": from_layer("doctor"),
     **{
         f"benchmark/{file}.py": ["ray", "torch", f"{OURS}.algorithms", f"{OURS}.experiments"]
-        for file in ("task", "world", "biome", "capabilities", "suites", "judge", "structures")
+        for file in ("task", "world", "biome", "capabilities", "suites", "judge", "facts", "names")
     },
     "doctor": [f"{OURS}.cli", f"{OURS}.experiments", f"{OURS}.benchmark"],
     "cli": [f"{OURS}.reference"],

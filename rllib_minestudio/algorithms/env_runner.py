@@ -61,6 +61,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             self.env.close()
         if recreated:  # its fragments are not the continuation of those that were lost
             self._instance_id = f".{secrets.token_hex(4)}"
+        if self.env is None:
+            self._read = self.config.observations_read()  # by the module, which stays
         options = EnvPoolOptions(**self.config.env_pool)
         self._hooks = RunnerCallbacks(self)
         self.env = make_pool(
@@ -73,7 +75,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             recreated=recreated,
             episode_source=self.episode_source,
             infos=self._hooks.infos,
-            read=self.config.observations_read(),
+            read=self._read,
         )
         self.num_envs, self._min_ready = self.env.num_envs, options.inference_batch_size
         self._collector = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from rllib_minestudio.benchmark.capabilities import VOXEL, lacking_capabilities
+from rllib_minestudio.benchmark.names import name_problem
 from rllib_minestudio.benchmark.world import TaskWorld
 from rllib_minestudio.env.callbacks import check_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
@@ -33,6 +35,8 @@ LONGEST_TEXT = 256
 """Bytes of a task's text in UTF-8."""
 LONGEST_TIME_LIMIT = 1_000_000
 """Steps: fourteen hours of game time."""
+
+_SECONDS = re.compile(r"\bseconds[<>=!]")
 
 _TEXTS = ("success", "because", "undecidable", "by_chance", "origin")
 """Fields that hold a text or nothing."""
@@ -185,15 +189,31 @@ def _check_judgement(problems: Problems, facts: dict[str, Any]) -> None:
             "undecidable."
         )
     if isinstance(success, str):
-        try:
-            parse_filter(success)
-        except InvalidOptionsError as error:
-            problems.include(error)
+        _check_condition(problems, success)
         if facts.get("because") is None:
             problems.messages.append(
                 f"{problems.owner}: because is missing; say why the condition stands for the text."
             )
     _check_progress(problems, facts)
+
+
+def _check_condition(problems: Problems, text: str) -> None:
+    """Note what is wrong with a condition."""
+    try:
+        condition = parse_filter(text)
+    except InvalidOptionsError as error:
+        problems.include(error)
+        return
+    _check_names(problems, condition.needed_facts())
+    if _SECONDS.search(str(condition)):
+        problems.add("success", text, "must not ask for seconds, which differ between runs")
+
+
+def _check_names(problems: Problems, facts: Iterable[WorldFact]) -> None:
+    """Note patterns that nothing in the game fits."""
+    for fact in sorted(facts, key=lambda fact: fact.key):
+        if problem := name_problem(fact):
+            problems.messages.append(f"{problems.owner}: {fact.key}: {problem}")
 
 
 def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
@@ -211,7 +231,9 @@ def _check_progress(problems: Problems, facts: dict[str, Any]) -> None:
         problems.add("progress.of", of, "must be a quantity, such as 'pickup:*_log'")
     else:
         try:
-            facts["progress"] = ProgressGoal(str(parse_quantity(of)), float(goal))
+            quantity = parse_quantity(of)
+            _check_names(problems, quantity.needed_facts())
+            facts["progress"] = ProgressGoal(str(quantity), float(goal))
         except InvalidOptionsError as error:
             problems.include(error)
 
@@ -231,7 +253,7 @@ def _check_needs(problems: Problems, facts: dict[str, Any]) -> None:
 def _check_parts(problems: Problems, facts: dict[str, Any]) -> None:
     """Note what is wrong with world, rewards and solution; the world becomes a `TaskWorld`."""
     try:
-        facts["world"] = TaskWorld.from_mapping(facts.get("world") or {})
+        facts["world"] = TaskWorld.from_mapping(facts.get("world", {}))
     except InvalidOptionsError as error:
         problems.include(error)
     for name, example in (

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rllib_minestudio.cli import (
+    benchmark_command,
     checkpoint_command,
     convert,
     doctor_command,
@@ -47,6 +48,7 @@ COMMANDS: dict[str, tuple[str, ModuleType]] = {
     "warmup": ("compile engine and convolutions, once per machine", warmup_command),
     "play": ("watch an agent play a task", play_command),
     "evaluate": ("measure how well a checkpoint plays, and record it", evaluate_command),
+    "benchmark": ("play suites of tasks, and compare what came of it", benchmark_command),
     "convert": ("translate a MineStudio config into an experiment file", convert),
     "doctor": ("say what works on this machine, and how to fix the rest", doctor_command),
     "record": ("record demonstrations of a scripted agent", record_command),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -39,13 +39,31 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
     the same to the last bit; with another number, up to the rounding of matrix products.
     """
 
+    _own_env_config: Mapping[str, Any] | None = None
+
     def make_env(self) -> None:
         """Build the environments, parked."""
         self._waiting: deque[EpisodeSpec] = deque()
         self._settings = PlaySettings()
         self._num_sampled = 0
         self._slots: list[_Slot] = []
+        self._env_config: Mapping[str, Any] | None = self.config.env_config
         super().make_env()
+
+    def _adopt(self, env_config: Mapping[str, Any] | None) -> None:
+        """Build the environments anew if they are to have other options; the module stays.
+
+        Args:
+            env_config: The options; None takes those that the env runner was built with.
+        """
+        if self._own_env_config is None:
+            self._own_env_config = self.config.env_config
+        wanted = self._own_env_config if env_config is None else env_config
+        if wanted != self._env_config:
+            self._env_config = None  # known again once they are built
+            self.config = self.config.copy(copy_frozen=False)
+            self.config.env_config = dict(wanted)  # `environment()` would merge them
+            self.make_env()
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
         """The training environments' constructors, wrapped."""
@@ -93,6 +111,7 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         self, specs: Sequence[EpisodeSpec], settings: PlaySettings, weights: Any, prior: Any
     ) -> Acting:
         """Forget what was played before; the arguments are those of `play`."""
+        self._adopt(settings.env_config)
         if weights is not None:
             self.set_state({COMPONENT_RL_MODULE: _writable(weights)})
         reference = None

@@ -37,6 +37,8 @@ class PlaySettings:
         max_steps: Steps after which an episode is truncated; None leaves that to the task.
         recorder: Options of the recorder (see `RecorderOptions`); None records nothing.
         policy: What recordings are to say about the policy.
+        env_config: Options of the environments, which are built anew where they had others; None
+            takes those of the env runner's config.
     """
 
     seed: int = 0
@@ -45,6 +47,7 @@ class PlaySettings:
     max_steps: int | None = None
     recorder: Mapping[str, Any] | None = None
     policy: Mapping[str, Any] | None = None
+    env_config: Mapping[str, Any] | None = None
 
     def reset_options(self, spec: EpisodeSpec) -> dict[str, Any]:
         """Return the `options` of the reset that begins an episode; plain Python throughout."""

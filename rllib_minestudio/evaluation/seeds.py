@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_WORLD, _ACTIONS = 0, 1
+_WORLD, _ACTIONS, _AGENT = 0, 1, 2
 _MAX_SEED = 2**31 - 1
 
 
@@ -21,3 +21,9 @@ def world_seed(seed: int, index: int) -> int:
 def action_numbers(seed: int, index: int) -> np.random.Generator:
     """Return the source of the numbers that actions of episode `index` are drawn with."""
     return np.random.default_rng((seed, index, _ACTIONS))
+
+
+def agent_seed(seed: int, index: int) -> int:
+    """Return the seed of the scripted agent that plays episode `index`."""
+    (word,) = np.random.SeedSequence((seed, index, _AGENT)).generate_state(1)
+    return int(word) & _MAX_SEED

@@ -55,8 +55,26 @@ def play_episodes(
     if not actors:
         yield from group.local_env_runner.play(specs, settings, weights, prior)
         return
-    networks = [None if state is None else ray.put(state) for state in (weights, prior)]
-    yield from _RemoteRunners(actors, settings, networks).play(specs)
+    yield from play_on_actors(actors, specs, settings, weights, prior)
+
+
+def play_on_actors(
+    actors: Mapping[int, Any], specs: Sequence[EpisodeSpec], settings: PlaySettings, *shared: Any
+) -> Iterator[EvaluatedEpisode]:
+    """Play episodes on actors and yield each as it ends; see `play_episodes`.
+
+    Args:
+        actors: By index; each has a generator `play(specs, settings, *shared)` and a `ping()`.
+        specs: What to play.
+        settings: How.
+        shared: What else `play` takes, the same for all.
+
+    Raises:
+        EnvRunnersLostError: None of them is left.
+        MineStudioError: One gave up.
+    """
+    references = [None if part is None else ray.put(part) for part in shared]
+    yield from _RemoteRunners(actors, settings, references).play(specs)
 
 
 @dataclass
@@ -81,11 +99,11 @@ class _RemoteRunners:
         self,
         actors: Mapping[int, Any],
         settings: PlaySettings,
-        networks: Sequence[ray.ObjectRef | None],
+        shared: Sequence[ray.ObjectRef | None],
     ) -> None:
         self._actors = actors
         self._settings = settings
-        self._networks = networks
+        self._shared = shared
         self._streams: dict[Any, _Stream] = {}
         self._waiting: list[EpisodeSpec] = []
 
@@ -110,7 +128,7 @@ class _RemoteRunners:
             generator = (
                 self._actors[worker]
                 .play.options(num_returns="streaming")
-                .remote(list(specs), self._settings, *self._networks)
+                .remote(list(specs), self._settings, *self._shared)
             )
             self._streams[generator] = _Stream(worker, {spec.index: spec for spec in specs})
 

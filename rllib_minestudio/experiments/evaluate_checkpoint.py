@@ -78,10 +78,10 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     from rllib_minestudio.evaluation.reference_policy import load_prior
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 
-    policies = [_load(request.checkpoint)]
+    policies = [load_policy_of(request.checkpoint)]
     other = _other_summary(request.compare)
     if request.compare and other is None:
-        policies.append(_load(request.compare))
+        policies.append(load_policy_of(request.compare))
     prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
     configs = [_config(policy, request) for policy in policies]
     identities = [environment_identity(config, options) for config in configs]
@@ -127,8 +127,12 @@ def _save(summary: Summary, folder: Path) -> None:
         ) from error
 
 
-def _load(source: str) -> LoadedPolicy:
-    """Load the policy of a checkpoint, or the one that an experiment file starts from."""
+def load_policy_of(source: str) -> LoadedPolicy:
+    """Load the policy of a checkpoint, or the one that an experiment file starts from.
+
+    Raises:
+        MineStudioError: There is none.
+    """
     from rllib_minestudio.evaluation.policy_loading import load_policy
     from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 

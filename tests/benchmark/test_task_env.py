@@ -64,11 +64,13 @@ def test_a_text_that_a_policy_does_not_read_is_not_in_its_observations():
 def test_a_policy_that_reads_what_the_task_lacks_is_refused_in_one_sentence():
     policy = {"callbacks": [{"Compose": {"callbacks": ["PrevAction"]}}]}
     other = BenchmarkTask.from_mapping("hunt/again", FACTS)
-    with pytest.raises(InvalidOptionsError, match="reads 'env_prev_action', which no callback") as e:
+    with pytest.raises(
+        InvalidOptionsError, match="reads 'env_prev_action', which no callback"
+    ) as e:
         check_tasks([TASK, other], policy)
     assert len(e.value.problems) == 1
     short = {"callbacks": [{"Task": {"task_cfg": {"name": "x"}, "max_text_bytes": 8}}]}
-    with pytest.raises(InvalidOptionsError, match="its text has 11 bytes, .* room for 8"):
+    with pytest.raises(InvalidOptionsError, match=r"its text has 11 bytes, .* room for 8"):
         task_env_config(TASK, short)
 
 
@@ -81,7 +83,7 @@ def test_a_policy_of_another_environment_is_refused():
 
 def test_a_biome_that_the_engine_lacks_is_refused():
     facts = {**FACTS, "world": {"biomes": ["plain"]}}
-    with pytest.raises(InvalidOptionsError, match="'plain'. Did you mean 'plains'"):
+    with pytest.raises(InvalidOptionsError, match=r"'plain'. Did you mean 'plains'"):
         task_env_config(BenchmarkTask.from_mapping("a", facts), {})
 
 

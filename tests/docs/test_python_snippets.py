@@ -95,6 +95,12 @@ def test_a_policy_acts_and_a_callback_adds_to_observations():
     env.close()
 
 
+@shows("benchmark-0")
+def test_a_task_is_trained_on(capsys):
+    run("benchmark-0")["env"].close()
+    assert "False 0.0" in capsys.readouterr().out
+
+
 @shows("evaluation-0", "evaluation-1")
 def test_evaluation_is_configured_and_filtered():
     config = small_config()

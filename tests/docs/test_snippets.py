@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 import yaml
 
+from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.cli.main import build_parser
 from rllib_minestudio.env.callbacks import MinecraftCallback
 from rllib_minestudio.errors import InvalidOptionsError
@@ -41,11 +42,13 @@ NOT_HERE = (
 """What checks say of weights, recordings and a game that this machine lacks, if that is all."""
 
 TYPED = [command for command in commands() if command.words[0] == "rllib"]
-SETTINGS = [
+YAML = [
     pytest.param(part, id=f"{snippet}-{number}")
     for snippet in snippets("yaml")
     for number, part in enumerate(parts(snippet))
 ]
+TASKS = [param for param in YAML if "time_limit" in yaml.safe_load(param.values[0])]
+SETTINGS = [param for param in YAML if param not in TASKS]
 
 
 def test_commands_stand_in_blocks_of_bash_and_all_are_known():
@@ -142,6 +145,11 @@ def as_experiment(settings):
         **config.get("env_config", {}),
     }
     return {name: merged}
+
+
+@pytest.mark.parametrize("text", TASKS)
+def test_a_task_is_one(text):
+    assert not BenchmarkTask.from_mapping("of_the_docs", yaml.safe_load(text)).marks()
 
 
 @pytest.mark.parametrize("text", SETTINGS)

@@ -146,3 +146,27 @@ def test_the_divergence_from_a_prior_is_recorded_step_by_step(make_runner, tmp_p
     assert all(np.abs(column).max() < 1e-5 for column in kl["same"])
     assert all(len(column) in (3, 6) and column.min() > 1e-3 for column in kl["other"])
     assert kl["none"] == [None] * 3
+
+
+def test_environments_with_other_options_replace_those_that_there_are(make_runner):
+    changed = replace(SETTINGS, env_config={"failure_length": 7})
+    runner = make_runner()
+    before, module = by_index(list(runner.play(specs(6), SETTINGS))), runner.module
+    switched = by_index(list(runner.play(specs(6), changed)))
+    env = runner.env
+    again = by_index(list(runner.play(specs(6), changed)))
+    assert runner.env is env, "nothing is built that is there"
+    back = by_index(list(runner.play(specs(6), SETTINGS)))
+    assert runner.module is module
+    assert before == back != switched == again
+    assert {episode.length for episode in switched.values()} == {3, 7}
+    assert switched == by_index(list(make_runner(failure_length=7).play(specs(6), SETTINGS)))
+
+
+def test_options_that_build_no_environment_leave_none_that_passes_for_them(make_runner):
+    runner = make_runner()
+    refused = replace(SETTINGS, env_config={"seed": "none"})
+    for _ in range(2):
+        with pytest.raises(ValueError, match="seed string"):
+            list(runner.play(specs(1), refused))
+    assert len(list(runner.play(specs(3), SETTINGS))) == 3

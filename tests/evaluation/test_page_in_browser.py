@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from selenium import webdriver
 
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.evaluation.compare import compare
@@ -18,21 +16,11 @@ from rllib_minestudio.evaluation.filters import parse_filter
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import Recording
+from tests.browser import needs_browser, open_page
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
-)
+pytestmark = needs_browser
 
 EPISODES, STEPS, SIZE = 3, 30, (128, 72)
-
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    "--disable-dev-shm-usage",  # small in containers
-)
 
 SEEK_AND_READ = """
 const [number, time, done] = arguments;
@@ -92,14 +80,7 @@ def evaluated(make_config, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(evaluated):
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    driver.set_script_timeout(60)
-    driver.get(evaluated[0].as_uri())
+    driver = open_page(evaluated[0])
     yield driver
     driver.quit()
 

@@ -22,6 +22,7 @@ class HumanLimits:
         search_speed: Degrees per tick while nothing is in view.
         pause_rate: Probability per tick of beginning to rest.
         pause_ticks: Least and most duration of a rest.
+        slip_rate: How often one clicks before the cursor is where it should be.
     """
 
     sight: float = 20.0
@@ -32,11 +33,23 @@ class HumanLimits:
     search_speed: float = 6.0
     pause_rate: float = 1 / 200
     pause_ticks: tuple[int, int] = (5, 15)
+    slip_rate: float = 0.02
 
     def draw_reaction(self, random: np.random.Generator) -> int:
         """Draw the ticks between seeing and acting of an episode."""
         least, most = self.reaction_ticks
         return int(random.integers(least, most + 1))
+
+
+WITHOUT_LIMITS = HumanLimits(
+    reaction_ticks=(0, 0),
+    turn_gain=1.0,
+    turn_acceleration=2 * _TURN_RANGE,
+    turn_noise=0.0,
+    pause_rate=0.0,
+    slip_rate=0.0,
+)
+"""Of a script that shows what can be done, not how a person would do it."""
 
 
 class HumanHand:

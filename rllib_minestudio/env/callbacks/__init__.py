@@ -18,6 +18,7 @@ from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
+from rllib_minestudio.env.callbacks.tech_tree import TechTreeRewardsCallback
 from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "SummonMobsCallback",
     "TaskCallback",
     "TaskFileCallback",
+    "TechTreeRewardsCallback",
     "VoxelsCallback",
     "build_callbacks",
     "check_callbacks",

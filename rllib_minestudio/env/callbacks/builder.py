@@ -26,6 +26,7 @@ from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
+from rllib_minestudio.env.callbacks.tech_tree import TechTreeRewardsCallback
 from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 from rllib_minestudio.option_checks import Problems, is_list
@@ -50,6 +51,7 @@ CALLBACKS: dict[str, type] = {
         SummonMobsCallback,
         TaskCallback,
         TaskFileCallback,
+        TechTreeRewardsCallback,
         VoxelsCallback,
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ from rllib_minestudio.env.callbacks.builder import CALLBACKS, check_callbacks
 from rllib_minestudio.env.callbacks.compose import Compose
 from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
 from rllib_minestudio.env.callbacks.rewards import RewardsCallback
+from rllib_minestudio.env.callbacks.tech_tree import TechTreeRewardsCallback
 
+_BOUNDED = (RewardsCallback, TechTreeRewardsCallback)
 _MAY_CHANGE_REWARDS = (Compose, GateRewardsCallback)
 
 
@@ -20,16 +23,17 @@ def highest_return(specs: Sequence[Any]) -> float | None:
         specs: The environment's callbacks, as for `build_callbacks`.
 
     Returns:
-        The limit of the last `Rewards`; None if there is none, or if a callback behind it may
-        change the reward.
+        The limit of the last `Rewards` or `TechTreeRewards`; None if there is none, if it pays for
+        something each time, or if a callback behind it may change the reward.
 
     Raises:
         InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
     """
     bound = None
     for callback in check_callbacks(specs):
-        if isinstance(callback, RewardsCallback):
-            bound = callback.highest_return
+        if isinstance(callback, _BOUNDED):
+            highest = callback.highest_return
+            bound = highest if math.isfinite(highest) else None
         elif type(callback) not in CALLBACKS.values() or isinstance(callback, _MAY_CHANGE_REWARDS):
             bound = None
     return bound

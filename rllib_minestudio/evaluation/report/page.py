@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from rllib_minestudio.evaluation.report.tables import (
     policy_name,
     task_rows,
 )
+from rllib_minestudio.evaluation.report.videos import VideoSources
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 from rllib_minestudio.whole_file import write_whole
 
@@ -70,18 +69,10 @@ def _plots(summary: Summary, old: Summary | None) -> list[str]:
 
 
 def _tiles(summary: Summary, folder: Path, max_embedded: int) -> list[dict[str, Any]]:
-    tiles, embedded = [], 0
+    sources, tiles = VideoSources(folder, max_embedded), []
     for episode in summary.episodes:
         video = video_of(episode)
-        source = None
-        if video is not None:
-            size = video.stat().st_size
-            if embedded + size <= max_embedded:
-                embedded += size
-                source = "data:video/mp4;base64," + base64.b64encode(video.read_bytes()).decode()
-            else:
-                source = Path(os.path.relpath(video, folder)).as_posix()
-        tiles.append({"episode": episode, "video": source})
+        tiles.append({"episode": episode, "video": video and sources.source(video)})
     return tiles
 
 

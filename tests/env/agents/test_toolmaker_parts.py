@@ -106,13 +106,14 @@ def test_what_is_there_is_not_made_again():
 
 
 def test_a_stack_of_each_kind_of_wood_limits_the_sets():
-    planks = knowledge().crafts["planks"]
-    assert most_sets(planks, [Stack("oak_log", 3), Stack("birch_log", 1)], 4) == 3
-    pickaxe = knowledge().crafts["wooden_pickaxe"]
+    known = knowledge()
+    planks = known.crafts["planks"]
+    assert most_sets(known, planks, [Stack("oak_log", 3), Stack("birch_log", 1)], 4) == 3
+    pickaxe = known.crafts["wooden_pickaxe"]
     mixed = [Stack("oak_planks", 2), Stack("birch_planks", 1), Stack("stick", 2)]
-    assert most_sets(pickaxe, mixed, 1) == 1
-    assert most_sets(pickaxe, mixed, 2) == 1
-    assert most_sets(pickaxe, mixed[:1], 1) == 0
+    assert most_sets(known, pickaxe, mixed, 1) == 1
+    assert most_sets(known, pickaxe, mixed, 2) == 1
+    assert most_sets(known, pickaxe, mixed[:1], 1) == 0
 
 
 # ---------------------------------------------------------------- what was seen

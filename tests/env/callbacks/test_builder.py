@@ -187,5 +187,6 @@ def test_the_docs_list_every_callback_with_its_arguments_and_defaults():
             if default is None:
                 assert actual is inspect.Parameter.empty, argument
             else:
+                default = {"null": "None"}.get(default, default)  # YAML's word for it
                 value = ast.literal_eval(default.capitalize() if default.isalpha() else default)
                 assert (tuple(value) if isinstance(value, list) else value) == actual, argument

@@ -6,7 +6,8 @@ plan        the tech tree: what to do next
 gathering   looking for blocks, mining them, picking up what drops
 crafting    recipes clicked into a grid
 smelting    a furnace filled and emptied
-placing     stations put down and opened
+stations    screens opened at the blocks that have them, and left
+placing     blocks put down and used
 walking     along a path, jumping and digging; paths finds it
 mining      attack held on a block
 screens     a screen's slots clicked

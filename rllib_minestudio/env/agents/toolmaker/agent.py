@@ -72,29 +72,14 @@ class Toolmaker:
             InvalidOptionsError: If the game is not the embedded engine, or the episode's task is to
                 make something unknown.
         """
-        base = env.unwrapped
-        if not isinstance(base, MineStudioEnv):
-            raise TypeError(f"Toolmaker plays MineStudioEnv; got {type(base).__name__}.")
-        backend, mapper = base.backend, base.sim.mapper
-        if not isinstance(backend, VoxelBackend):
-            raise InvalidOptionsError(
-                f"engine: {base.options.engine!r} does not tell the toolmaker what is in view; use "
-                "engine: voxel."
-            )
+        base, backend = embedded_game(env, "Toolmaker")
         self._note_task(base.sim.obs)
         body = self._body
         body.feel(base.sim.info)
         if not body.screen_open and body.tick % _TICKS_PER_GLANCE == 0:
             body.see(_look(backend, body))
         body.understand()
-        buttons, camera = mapper.from_env(self._keys())
-        keys = mapper.to_env(buttons, camera)
-        if body.screen_open:
-            body.cursor.move(*keys["camera"].tolist())
-        if base.options.action_type == "agent":
-            return {"buttons": buttons, "camera": camera}
-        del keys["drop"]  # the game's own actions have no such key
-        return keys
+        return press(base, body, self._keys())
 
     def _note_task(self, obs: Mapping[str, Any]) -> None:
         """Make what the episode's task says; the episode's first observation tells the task."""
@@ -111,6 +96,44 @@ class Toolmaker:
         action: EnvAction = {} if body.hand.rests() else dict(next(self._skill))
         action["camera"] = body.move_mouse(action.get("camera", (0.0, 0.0)))
         return action
+
+
+def embedded_game(env: gym.Env[Any, Any], who: str) -> tuple[MineStudioEnv, VoxelBackend]:
+    """Return the environment below all wrappers, and its embedded engine.
+
+    Args:
+        env: A `MineStudioEnv` or a wrapped one.
+        who: The agent that plays, for messages.
+
+    Raises:
+        TypeError: If it is no `MineStudioEnv`.
+        InvalidOptionsError: If the game is not the embedded engine.
+    """
+    base = env.unwrapped
+    if not isinstance(base, MineStudioEnv):
+        raise TypeError(f"{who} plays MineStudioEnv; got {type(base).__name__}.")
+    backend = base.backend
+    if not isinstance(backend, VoxelBackend):
+        raise InvalidOptionsError(
+            f"engine: {base.options.engine!r} does not tell {who} what there is; use engine: voxel."
+        )
+    return base, backend
+
+
+def press(base: MineStudioEnv, body: Body, keys: EnvAction) -> dict[str, Any]:
+    """Return keys as the action of the type that an environment takes, rounded to VPT's tokens.
+
+    An open screen's cursor is followed to where the action moves it.
+    """
+    mapper = base.sim.mapper
+    buttons, camera = mapper.from_env(keys)
+    rounded = mapper.to_env(buttons, camera)
+    if body.screen_open:
+        body.cursor.move(*rounded["camera"].tolist())
+    if base.options.action_type == "agent":
+        return {"buttons": buttons, "camera": camera}
+    del rounded["drop"]  # the game's own actions have no such key
+    return rounded
 
 
 def _look(backend: VoxelBackend, body: Body) -> Glance:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill, Stack
-from rllib_minestudio.env.agents.toolmaker.plan import Craft, knowledge
+from rllib_minestudio.env.agents.toolmaker.plan import Craft, Knowledge
 from rllib_minestudio.env.agents.toolmaker.screens import Screen
 
 
-def most_sets(made: Craft, slots: Sequence[Stack], wanted: int) -> int:
+def most_sets(known: Knowledge, made: Craft, slots: Sequence[Stack], wanted: int) -> int:
     """How many sets, up to `wanted`, the stacks suffice for; a cell takes one stack's items."""
     for sets in range(wanted, 0, -1):
-        if all(_shares(made, slots, name, sets) is not None for name in made.needs):
+        if all(_shares(known, made, slots, name, sets) is not None for name in made.needs):
             return sets
     return 0
 
 
 def _shares(
-    made: Craft, slots: Sequence[Stack], name: str, sets: int
+    known: Knowledge, made: Craft, slots: Sequence[Stack], name: str, sets: int
 ) -> list[tuple[int, list[int]]] | None:
     """Which slots fill which cells of the grid with `sets` of an ingredient; None if too few."""
     cells = [cell for cell, wanted in enumerate(made.grid) if wanted == name]
-    members = knowledge().members(name)
+    members = known.members(name)
     shares = []
     for slot, stack in enumerate(slots):
         filled = min(stack.quantity // sets, len(cells)) if stack.name in members else 0
@@ -32,18 +32,17 @@ def _shares(
     return None if cells else shares
 
 
-def craft(body: Body, screen: Screen, item: str, sets: int) -> Skill:
+def craft(body: Body, screen: Screen, known: Knowledge, item: str, sets: int) -> Skill:
     """Make `sets` sets of something on the screen that is open.
 
     Whether it worked is seen by what the inventory holds afterwards. If not, the caller closes the
     screen, which gives back whatever lies in the grid or hangs on the cursor.
     """
-    known = knowledge()
     made = known.crafts[item]
     members = known.members(item)
     before = sum(body.counts()[name] for name in members)
     for name in made.needs:
-        if not (yield from _lay_out(body, screen, made, name, sets)):
+        if not (yield from _lay_out(body, screen, known, made, name, sets)):
             return False
     if not (yield from screen.shift_click(screen.own("result"))):
         return False
@@ -52,9 +51,11 @@ def craft(body: Body, screen: Screen, item: str, sets: int) -> Skill:
     return after - before >= made.makes * sets
 
 
-def _lay_out(body: Body, screen: Screen, made: Craft, name: str, sets: int) -> Skill:
+def _lay_out(
+    body: Body, screen: Screen, known: Knowledge, made: Craft, name: str, sets: int
+) -> Skill:
     """Put `sets` of one ingredient into each cell of the grid where it belongs."""
-    shares = _shares(made, body.slots, name, sets)
+    shares = _shares(known, made, body.slots, name, sets)
     if shares is None:
         return False
     quantities = [stack.quantity for stack in body.slots]

@@ -10,8 +10,8 @@ HOTBAR = 9
 """Slots that the keys `hotbar.1` to `hotbar.9` select."""
 
 TOOLS = {
-    "pickaxe": ("iron_pickaxe", "stone_pickaxe", "wooden_pickaxe"),
-    "axe": ("iron_axe", "stone_axe", "wooden_axe"),
+    "pickaxe": ("diamond_pickaxe", "iron_pickaxe", "stone_pickaxe", "wooden_pickaxe"),
+    "axe": ("diamond_axe", "iron_axe", "stone_axe", "wooden_axe"),
 }
 """Tools by kind, the best first."""
 

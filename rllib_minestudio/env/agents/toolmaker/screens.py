@@ -11,8 +11,8 @@ HOTBAR_SLOTS = 9
 
 _NEAR_ENOUGH = 4.0
 """Pixels between the cursor and where it is to go, at which one clicks; a slot is 18 wide."""
-_SLIP_RATE, _SLIP_PIXELS = 0.02, 16.0
-"""How often one clicks too soon, and how near the cursor is then."""
+_SLIP_PIXELS = 16.0
+"""How near the cursor is when one clicks too soon."""
 _AIM_PIXELS = 3.0
 """Standard deviation, limited to two of them, of where in a slot one aims."""
 _LONGEST = 60
@@ -43,7 +43,7 @@ class Screen:
     Clicks return whether they went where they were meant to.
 
     Attributes:
-        kind: "inventory", "crafting_table" or "furnace".
+        kind: "inventory", "crafting_table", "furnace" or "chest".
     """
 
     def __init__(self, body: Body, kind: str) -> None:
@@ -117,7 +117,7 @@ class Screen:
         place = self._layout.slots[slot]
         shift = body.random.normal(0.0, _AIM_PIXELS, 2).clip(-2 * _AIM_PIXELS, 2 * _AIM_PIXELS)
         x, y = (float(v) for v in shift + SLOT_SIZE / 2 + (place.x, place.y))
-        slips = body.random.random() < _SLIP_RATE
+        slips = body.random.random() < body.limits.slip_rate
         near = _SLIP_PIXELS if slips else _NEAR_ENOUGH
         for _ in range(_LONGEST):
             if not body.screen_open:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
-from rllib_minestudio.env.agents.toolmaker.plan import knowledge
+from rllib_minestudio.env.agents.toolmaker.plan import Knowledge
 from rllib_minestudio.env.agents.toolmaker.screens import Screen
 
 _SPARE_TICKS = 20
@@ -14,9 +14,8 @@ _LOOKS = 3
 """How often one waits on if something is missing."""
 
 
-def smelt(body: Body, screen: Screen, item: str, count: int) -> Skill:
+def smelt(body: Body, screen: Screen, known: Knowledge, item: str, count: int) -> Skill:
     """Make `count` of something in the furnace that is open, and wait for it."""
-    known = knowledge()
     process = known.smelts[item]
     pieces = math.ceil(count / process.per_fuel)
     before = body.counts()[item]

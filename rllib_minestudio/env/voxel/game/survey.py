@@ -1,9 +1,10 @@
-"""Questions about the world that no observation answers: for programs that judge what was done."""
+"""Questions about the world that no observation answers: for judges and scripted solutions."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.world.addressing import HEIGHT, block_index
-from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.game.game_state import GameState
@@ -20,6 +22,10 @@ Corner = tuple[int, int, int]
 """A block's x, y and z."""
 
 _HIGHEST = HEIGHT - 1
+_BIOME_STEP = 8
+"""Blocks between the places where a biome is looked for."""
+_INSIDE = ((0, 0), (4, 0), (-4, 0), (0, 4), (0, -4))
+"""Columns, from one, that have the same biome if it is well inside."""
 
 
 class Survey:
@@ -84,3 +90,61 @@ class Survey:
                     if stack.quantity:
                         found[ITEMS[stack.item].name] += stack.quantity
         return found
+
+    def block_name(self, x: int, y: int, z: int) -> str:
+        """Name of the block at a place; "air" outside of the world's height and of loaded land."""
+        return BLOCKS[self._state.world.block_at(x, y, z)].name
+
+    def places_of(self, names: Collection[str], radius: int) -> list[Corner]:
+        """The places of loaded blocks of these names in a cube around the player, in a fixed order.
+
+        Args:
+            names: Names of blocks; one that there is not is nowhere.
+            radius: Half the cube's side in blocks.
+        """
+        wanted = [BLOCK_ID[name] for name in names if name in BLOCK_ID]
+        x, y, z = self._feet()
+        blocks = self.block_ids(
+            (x - radius, y - radius, z - radius), (x + radius, y + radius, z + radius)
+        )
+        if blocks is None:
+            return []
+        found = np.argwhere(np.isin(blocks, wanted)) + (x - radius, y - radius, z - radius)
+        return [(i, j, k) for i, j, k in found.tolist()]
+
+    def items_near(self, radius: float) -> list[dict[str, Any]]:
+        """The dropped items within `radius` blocks of the player.
+
+        Returns:
+            Dictionaries with name and x, y, z (bottom centre).
+        """
+        items, feet = self._state.items, self._state.player.position.tolist()
+        stacks = zip(items.item.tolist(), items.quantity.tolist(), items.position.tolist())
+        return [
+            {"name": ITEMS[item].name, "x": place[0], "y": place[1], "z": place[2]}
+            for item, quantity, place in stacks
+            if quantity and math.dist(place, feet) <= radius
+        ]
+
+    def nearest_biome(self, name: str, radius: int) -> tuple[int, int] | None:
+        """The nearest column (x, z) well inside a biome, loaded or not, around the player.
+
+        Args:
+            name: One of `BIOMES`.
+            radius: Blocks along each axis; columns are looked at 8 blocks apart.
+        """
+        x, _, z = self._feet()
+        wanted, seed = BIOMES.index(name), self._state.world.seed
+        steps = range(-radius, radius + 1, _BIOME_STEP)
+        found = [
+            (x + i, z + k)
+            for i in steps
+            for k in steps
+            if all(biome_at(x + i + di, z + k + dk, seed) == wanted for di, dk in _INSIDE)
+        ]
+        return min(found, key=lambda column: math.dist(column, (x, z)), default=None)
+
+    def _feet(self) -> Corner:
+        """The block that the player's feet are in."""
+        x, y, z = (math.floor(v) for v in self._state.player.position.tolist())
+        return x, y, z

@@ -1,0 +1,54 @@
+"""Solutions that hunt animals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rllib_minestudio.benchmark.solutions.family import ANY_ITEMS, SOME_PREY, Family
+from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.env.agents.hunter import ScriptedHunter
+from rllib_minestudio.env.agents.toolmaker.body import Skill
+from rllib_minestudio.env.agents.toolmaker.gathering import collect
+from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
+from rllib_minestudio.option_fields import option
+
+_WEAPONS = tuple(
+    f"{material}_{kind}"
+    for material in ("diamond", "iron", "stone", "wooden")
+    for kind in ("sword", "axe", "pickaxe", "shovel")
+)
+"""The best first."""
+_SIGHT = 48.0
+_DYING_TICKS = 25
+"""From the last hit until what the animal drops lies on the ground."""
+_COLLECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Hunt(Family):
+    """Kills animals as `ScriptedHunter` does, and picks up what they drop."""
+
+    prey: tuple[str, ...] = option(("sheep",), "Names of animals.", check=SOME_PREY)
+    kills: int = option(1, "How many to kill.", least=1)
+    collect: tuple[str, ...] = option((), "Items to pick up then.", check=ANY_ITEMS)
+
+    def play(self, player: Player) -> Skill:
+        """Hunt one after the other."""
+        yield from hold_one_of(player, _WEAPONS)
+        for _ in range(self.kills):
+            yield from self._kill_one(player)
+            yield from player.wait(_DYING_TICKS)
+            for _ in range(_COLLECTIONS):
+                if any(drop.name in self.collect for drop in player.drops):
+                    yield from collect(player, self.collect, player.cell)
+        return True
+
+    def _kill_one(self, player: Player) -> Skill:
+        hunter, before = ScriptedHunter(self.prey), self._killed(player)
+        while self._killed(player) == before:
+            yield hunter.keys(player.info["player_pos"], player.engine.mobs_near(_SIGHT))
+        return True
+
+    def _killed(self, player: Player) -> int:
+        killed = player.info["kill_entity"]
+        return sum(killed.get(name, 0) for name in self.prey)

@@ -1,0 +1,98 @@
+"""The families of solutions by name, and how a task file's `solution` becomes one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rllib_minestudio.benchmark.solutions.building import Pillar, Place
+from rllib_minestudio.benchmark.solutions.digging import Clear, DigAndFill, Mine
+from rllib_minestudio.benchmark.solutions.family import Family
+from rllib_minestudio.benchmark.solutions.gate import Gate
+from rllib_minestudio.benchmark.solutions.hunting import Hunt
+from rllib_minestudio.benchmark.solutions.making import Chest, Craft, Smelt
+from rllib_minestudio.benchmark.solutions.moving import FindBiome, Tunnel, Walk
+from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.env.agents.toolmaker.body import Skill
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import broken_rule, is_list, unknown_name
+from rllib_minestudio.option_fields import group_problems, option
+
+_ONE = "must be one family and its parameters, such as {mine: {blocks: [dirt], count: 3}}"
+
+
+def _check_steps(name: str, value: Any) -> list[str]:
+    if not is_list(value) or not value:
+        return [broken_rule(name, value, "must be a list of solutions")]
+    return [
+        problem
+        for index, step in enumerate(value)
+        for problem in solution_problems(step, f"{name}[{index}]")
+    ]
+
+
+@dataclass(frozen=True)
+class InTurn(Family):
+    """Several solutions, one after the other."""
+
+    steps: Sequence[Mapping[str, Any]] = option((), "Solutions.", check=_check_steps)
+
+    def play(self, player: Player) -> Skill:
+        """Play each; one that fails is tried again, and then all end."""
+        for step in self.steps:
+            family = make_solution(step)
+            if not (yield from family.play(player)) and not (yield from family.play(player)):
+                return False
+        return True
+
+
+FAMILIES: dict[str, type[Family]] = {
+    "mine": Mine,
+    "clear": Clear,
+    "dig_and_fill": DigAndFill,
+    "pillar": Pillar,
+    "place": Place,
+    "gate": Gate,
+    "craft": Craft,
+    "smelt": Smelt,
+    "chest": Chest,
+    "walk": Walk,
+    "find_biome": FindBiome,
+    "tunnel": Tunnel,
+    "hunt": Hunt,
+    "in_turn": InTurn,
+}
+"""Families by the name that task files give them."""
+
+
+def solution_problems(given: Any, where: str = "solution") -> list[str]:
+    """Say what is wrong with a task's solution.
+
+    Args:
+        given: A mapping of one family to its parameters.
+        where: What messages call it.
+    """
+    if not isinstance(given, Mapping) or len(given) != 1:
+        return [broken_rule(where, given, _ONE)]
+    ((name, parameters),) = given.items()
+    if name not in FAMILIES:
+        return [unknown_name("family of solutions", name, FAMILIES, where)]
+    if not isinstance(parameters, Mapping):
+        return [broken_rule(f"{where}.{name}", parameters, "must be a mapping of parameters")]
+    return group_problems(FAMILIES[name], parameters, f"{where}.{name}")
+
+
+def make_solution(given: Any) -> Family:
+    """Make the solution that a task file describes.
+
+    Args:
+        given: A mapping of one family to its parameters.
+
+    Raises:
+        InvalidOptionsError: It describes none; lists all problems.
+    """
+    if problems := solution_problems(given):
+        raise InvalidOptionsError(problems)
+    ((name, parameters),) = given.items()
+    return FAMILIES[name](**parameters)

@@ -1,0 +1,85 @@
+"""`rllib benchmark`: its subcommands and their arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rllib_minestudio.console import stdout
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import broken_rule
+
+DESCRIPTION = """\
+Play suites of tasks with conditions that a program decides.
+
+SUITE is the name of a suite that comes with the package, such as minestudio or minestudio-simple,
+or a folder of task files of your own (docs/benchmark.md says what is in one).
+"""
+
+EXAMPLES = """\
+examples:
+  rllib benchmark list
+  rllib benchmark list minestudio-simple --tasks "collect_*"
+"""
+
+_LIST_DESCRIPTION = """\
+List suites with how many of their tasks the engine has, or the tasks of some suites: the category,
+the time limit in steps, the condition of success, what the engine lacks for it, and whether a
+scripted solution is shipped.
+"""
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands of `rllib benchmark`."""
+    commands = parser.add_subparsers(dest="benchmark_command", required=True, metavar="COMMAND")
+    _add_list(
+        commands.add_parser(
+            "list",
+            help="list suites, or the tasks of some",
+            description=_LIST_DESCRIPTION,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+    )
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `rllib benchmark list`."""
+    parser.add_argument(
+        "suites", metavar="SUITE", nargs="*", help="a suite's name or folder (default: all, summed)"
+    )
+    parser.add_argument(
+        "--tasks", metavar="PATTERN", help='only tasks whose names fit, such as "collect_*"'
+    )
+    parser.add_argument(
+        "--engine", choices=("voxel", "minecraft"), default="voxel", help="the game that is meant"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.set_defaults(run=_list)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    """Print suites or tasks; returns the exit status."""
+    from rllib_minestudio.benchmark import listing
+    from rllib_minestudio.benchmark.suites import find_suites, load_suite
+
+    engine = arguments.engine
+    if arguments.tasks is not None and not arguments.suites:
+        raise InvalidOptionsError(
+            broken_rule("--tasks", arguments.tasks, "needs the SUITE whose tasks are meant")
+        )
+    suites = [load_suite(name) for name in arguments.suites or find_suites()]
+    if not arguments.json and not arguments.suites:
+        stdout.print(listing.suites_table(suites, engine))
+        return 0
+    listings = [(suite, suite.matching(arguments.tasks)) for suite in suites]
+    if arguments.json:
+        print(json.dumps(listing.listing_json(listings, engine), indent=2, ensure_ascii=False))
+        return 0
+    for suite, tasks in listings:
+        stdout.print(listing.tasks_table((suite, tasks), engine))
+        stdout.print(listing.categories_table(tasks, engine))
+        if lines := listing.reasons(tasks, engine):
+            stdout.print("what is missing, in how many of these tasks:")
+            for line in lines:
+                stdout.print(line)
+    return 0

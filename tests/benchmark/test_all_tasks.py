@@ -1,0 +1,90 @@
+"""Every task that is shipped: solved neither at the start, nor by doing nothing, nor by luck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from rllib_minestudio.benchmark.suites import FOLDER, find_suites, load_suite
+from rllib_minestudio.benchmark.task import BenchmarkTask
+from rllib_minestudio.benchmark.task_env import task_env_config
+from rllib_minestudio.buttons import NUM_BUTTONS
+from rllib_minestudio.env.minestudio_env import MineStudioEnv
+
+SUITES = [name for name, folder in find_suites().items() if folder.parent == FOLDER]
+PLAYED = [
+    pytest.param(task, id=f"{suite}:{task.name}")
+    for suite in SUITES
+    for task in load_suite(suite).tasks
+    if not task.marks()
+]
+STEPS = 600
+"""Of an episode; a longer one is cut off here."""
+WORLDS = 5
+
+SMALL = {"obs_size": [16, 16]}
+NUM_CAMERA_BINS = 121
+IDLE = {"buttons": np.array([0]), "camera": np.array([NUM_CAMERA_BINS // 2])}
+
+
+def idle() -> Iterator[dict[str, np.ndarray]]:
+    while True:
+        yield IDLE
+
+
+def at_random(seed: int) -> Iterator[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    while True:
+        yield {
+            "buttons": rng.integers(0, NUM_BUTTONS, 1),
+            "camera": rng.integers(0, NUM_CAMERA_BINS, 1),
+        }
+
+
+def succeeds(env: MineStudioEnv, seed: int, actions: Iterator, steps: int) -> bool:
+    """Play an episode; returns whether it ends in success."""
+    _, info = env.reset(seed=seed)
+    assert info["success"] is False and 0.0 <= info["progress"] < 1.0
+    for _, action in zip(range(steps), actions, strict=False):
+        _, _, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            break
+    assert "engine_error" not in info
+    return info["success"]
+
+
+def environment(task: BenchmarkTask, steps: int) -> MineStudioEnv:
+    return MineStudioEnv(task_env_config(task.capped(steps), SMALL))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_names_and_texts_tell_tasks_apart(suite):
+    tasks = load_suite(suite).tasks
+    assert len({task.name for task in tasks}) == len(tasks)
+    for task in tasks:
+        assert task.success is None or task.because
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_no_task_is_solved_in_its_first_step(suite):
+    """All playable tasks of a suite in one test: a world each takes but a moment."""
+    solved = [
+        task.name
+        for task in load_suite(suite).tasks
+        if not task.marks() and not task.by_chance and succeeds(environment(task, 2), 0, idle(), 2)
+    ]
+    assert not solved
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", PLAYED)
+def test_a_task_is_solved_neither_by_doing_nothing_nor_in_most_worlds_at_random(task):
+    env = environment(task, STEPS)
+    idled = succeeds(env, 0, idle(), STEPS)
+    lucky = sum(succeeds(env, seed, at_random(seed), STEPS) for seed in range(WORLDS))
+    if task.by_chance:
+        assert idled or lucky, "by_chance is for tasks that are solved without any skill"
+    else:
+        assert not idled and lucky <= WORLDS // 2

@@ -1,0 +1,77 @@
+"""`rllib benchmark list`: suites, and the tasks of some."""
+
+import json
+
+import pytest
+import yaml
+
+from rllib_minestudio.cli.main import main
+from rllib_minestudio.console import stdout
+
+FACTS = {
+    "text": "Dig.",
+    "category": "dig",
+    "time_limit": 100,
+    "success": "mine_block:dirt>=1",
+    "because": "The game counts.",
+}
+
+
+@pytest.fixture
+def suite(tmp_path, monkeypatch):
+    monkeypatch.setattr(stdout, "_width", 200)
+    tasks = {
+        "dig": FACTS,
+        "dive": {**FACTS, "category": "swim", "needs": ["fluids"]},
+        "build": {**FACTS, "success": "structure:pillar>=1", "solution": {"pile": {"blocks": 4}}},
+    }
+    for name, facts in tasks.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(facts))
+    return str(tmp_path)
+
+
+def rows(printed):
+    cells = ([cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines())
+    return {row[0]: row[1:] for row in cells if row}
+
+
+def test_the_suites(capsys):
+    assert main(["benchmark", "list"]) == 0
+    shown = rows(capsys.readouterr().out)
+    assert {"minestudio", "minestudio-simple", "animals", "memory"} <= shown.keys()
+    assert shown["minestudio"][1] == "153"
+
+
+def test_the_tasks_of_a_suite(suite, capsys):
+    assert main(["benchmark", "list", suite]) == 0
+    printed = capsys.readouterr().out
+    shown = rows(printed)
+    assert shown["build"] == ["dig", "100", "structure:pillar>=1", "yes", "yes"]
+    assert shown["dive"] == ["swim", "100", "mine_block:dirt>=1", "no: fluids", ""]
+    assert shown["swim"] == ["1", "0", "0"] and shown["all"] == ["3", "2", "1"]
+    assert "   1  There is no water" in printed
+    assert main(["benchmark", "list", suite, "--engine", "minecraft", "--tasks", "*i*"]) == 0
+    shown = rows(capsys.readouterr().out)
+    assert shown["dive"][3] == "yes" and shown["build"][3] == "no: not told"
+
+
+def test_as_json(suite, capsys):
+    assert main(["benchmark", "list", suite, "--json", "--tasks", "di*"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    dig, dive = listed["tasks"]
+    assert (dig["name"], dig["time_limit"], dig["marks"]) == ("dig", 100, [])
+    assert dive["needs"] == ["fluids"] and len(dive["marks"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["minestdio"], "Did you mean 'minestudio'"),
+        (["minestudio", "--tasks", "colect_wood"], "no task that fits 'colect_wood'"),
+        (["--tasks", "a*"], "--tasks needs the SUITE whose tasks are meant"),
+    ],
+)
+def test_mistakes(words, message, capsys):
+    assert main(["benchmark", "list", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("error:") == 1

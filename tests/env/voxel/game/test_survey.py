@@ -1,0 +1,46 @@
+"""The survey's boxes against single blocks, in and beyond the loaded world."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rllib_minestudio.env.voxel.engine import VoxelEngine
+from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS
+
+ENGINE = VoxelEngine(frame_size=(16, 16))
+ENGINE.reset(7)
+WORLD = ENGINE._game.state.world
+
+CORNERS = st.tuples(st.integers(-40, 40), st.integers(-4, 131), st.integers(-40, 40))
+SIZES = st.tuples(*(st.integers(1, 4),) * 3)
+
+
+@given(CORNERS, SIZES)
+def test_a_box_holds_its_blocks(corner, size):
+    x, _, z = (int(c // 1) for c in ENGINE.player.position.tolist())
+    low = (x + corner[0], corner[1], z + corner[2])
+    high = tuple(start + length - 1 for start, length in zip(low, size, strict=True))
+    found = ENGINE.survey.block_ids(low, high)
+    assert found.shape == size and found.dtype == np.uint16
+    for place in np.ndindex(*size):
+        at = [start + step for start, step in zip(low, place, strict=True)]
+        assert found[place] == WORLD.block_at(*at)
+
+
+def test_a_box_that_is_not_loaded_has_no_blocks():
+    x = int(ENGINE.player.position[0] // 16) * 16
+    z = int(ENGINE.player.position[2] // 1)
+    last = x + 16 * (LOAD_RADIUS + 1) - 1
+    assert ENGINE.survey.block_ids((last - 2, 60, z), (last, 60, z)) is not None
+    assert ENGINE.survey.block_ids((last - 2, 60, z), (last + 1, 60, z)) is None
+
+
+def test_changes_tell_whether_a_block_has_changed():
+    engine = VoxelEngine(frame_size=(16, 16))
+    before = engine.survey.changes
+    engine.execute("/give @s dirt")
+    assert engine.survey.changes == before
+    engine.execute("/setblock ~ ~5 ~ dirt")
+    assert engine.survey.changes > before
