@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from rllib_minestudio.benchmark.suites import load_suite
 from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.benchmark.task_env import check_tasks
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.backends.minecraft import prerequisites
+from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
@@ -78,11 +81,14 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
         envs=request.envs,
         gpus=request.gpus,
         deterministic=request.deterministic,
+        overrides=request.overrides,
     )
     player.env_config = overridden(player.env_config, request.overrides)
     engine = str(player.env_config.get("engine", EMBEDDED))
     rules = RULES if engine == EMBEDDED else None
     tasks = _planned([task.capped(request.steps) for task in chosen], player, engine, rules)
+    if engine != EMBEDDED and "RAY_ADDRESS" not in os.environ:  # else other machines play
+        prerequisites.require(EnvOptions.from_mapping(player.env_config).minecraft)
     digests = {planned.task.name: planned.digest for planned in tasks}
     facts = request.facts(player.identity, player.env_config, rules, digests)
     folder = Path(request.out)

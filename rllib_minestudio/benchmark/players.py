@@ -6,7 +6,7 @@ episode's index, and the random numbers of policy and agent do, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import ray
@@ -71,6 +71,7 @@ def make_player(
     envs: int,
     gpus: float | None = None,
     deterministic: bool = False,
+    overrides: Sequence[str] = (),
 ) -> Player:
     """Make the player of a name.
 
@@ -80,6 +81,7 @@ def make_player(
         envs: Environments per process; a scripted agent plays one at a time.
         gpus: GPUs per process; None as in the policy's training.
         deterministic: Whether a policy takes its most probable actions.
+        overrides: `env_config.KEY=VALUE`, changes of the environment's options.
 
     Raises:
         MineStudioError: There is no such player, or it cannot be loaded.
@@ -91,7 +93,7 @@ def make_player(
             )
         return ScriptedPlayer(name, workers)
     try:
-        policy = load_policy_of(name)
+        policy = load_policy_of(name, overrides)
     except CheckpointMismatchError as error:
         hint = did_you_mean(name, SCRIPTED)
         raise CheckpointMismatchError(

@@ -89,8 +89,8 @@ class BenchmarkRequest:
         for override in self.overrides:
             if override.removeprefix("config.").startswith("env_config.callbacks"):
                 problems.messages.append(
-                    f"--set {override}: a task brings its own callbacks; change its file, or a copy "
-                    "of it in a folder of your own (--suite FOLDER)."
+                    f"--set {override}: a task brings its own callbacks; change a copy of its "
+                    "file, in a folder of your own (--suite FOLDER)."
                 )
         problems.raise_if_any()
         if not self.smoke:

@@ -127,8 +127,12 @@ def _save(summary: Summary, folder: Path) -> None:
         ) from error
 
 
-def load_policy_of(source: str) -> LoadedPolicy:
+def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
     """Load the policy of a checkpoint, or the one that an experiment file starts from.
+
+    Args:
+        source: A checkpoint or a file.
+        overrides: `key=value`, changes of the file's experiment; a checkpoint is as it is.
 
     Raises:
         MineStudioError: There is none.
@@ -137,7 +141,9 @@ def load_policy_of(source: str) -> LoadedPolicy:
     from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
 
     path = Path(source)
-    return load_starting_policy(path) if path.suffix in EXPERIMENT_SUFFIXES else load_policy(source)
+    if path.suffix in EXPERIMENT_SUFFIXES:
+        return load_starting_policy(path, overrides)
+    return load_policy(source)
 
 
 def _folder(request: EvaluationRequest) -> Path:

@@ -10,10 +10,10 @@ import yaml
 
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.cli.main import main
-from rllib_minestudio.errors import EngineError
-from rllib_minestudio.experiments.running import starting_policy
+from rllib_minestudio.env.backends.minecraft import prerequisites
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from tests.benchmark.conftest import TASKS, write_suite
+from tests.models.conftest import TINY_OPTIONS
 from tests.models.vpt.checkpoints import hugging_face
 
 PRESET = "2x"
@@ -21,13 +21,13 @@ PRESET = "2x"
 
 def experiment(folder: Path, network: VPTNetwork, engine: str) -> str:
     """Write weights in MineStudio's layout and an experiment file that names them."""
-    side = network.config.img_shape[0]
+    height, width, _ = network.config.img_shape
     config = {
         "model": {"weights": str(hugging_face(network, folder / "weights"))},
-        "env_config": {"engine": engine, "obs_size": [side, side]},
+        "env_config": {"engine": engine, "obs_size": [width, height]},
     }
     file = folder / "published.yaml"
-    described = {"run": "MineStudioPPO", "env": "MineStudio", "config": config}
+    described = {"run": "MineStudioPPO", "env": "MineStudioEnv", "config": config}
     file.write_text(yaml.safe_dump({"published": described}))
     return str(file)
 
@@ -49,18 +49,17 @@ def test_random_weights_of_the_2x_size_play(tmp_path):
     assert stay.rate.yes_rate == 1.0
 
 
-def test_the_real_game_is_not_launched_before_it_is_played(
-    tmp_path, tiny_options, monkeypatch, capsys
+@pytest.mark.parametrize("engine", ["minecraft", "voxel"])
+def test_either_engine_plays_and_the_real_game_is_looked_for_first(
+    tmp_path, monkeypatch, capsys, engine
 ):
-    def launched(*_):
-        raise EngineError("launched")
-
-    monkeypatch.setattr(starting_policy, "make_env", launched)
-    monkeypatch.setattr("rllib_minestudio.env.simulator.make_backend", launched)
-    network = VPTNetwork(VPTConfig.from_options({**tiny_options, "action_head": "joint"}))
-    file = experiment(tmp_path, network, "minecraft")
+    missing = prerequisites.Finding("package minestudio", False, "not installed", "Get it")
+    monkeypatch.setattr(prerequisites, "examine", lambda options: [missing])
+    network = VPTNetwork(VPTConfig.from_options({**TINY_OPTIONS, "action_head": "joint"}))
+    file = experiment(tmp_path, network, engine)
     suite = write_suite(tmp_path / "suite", {"stay": TASKS["move/stay"]})
-    assert main(words(file, suite, tmp_path / "out", "--set", "env_config.obs_size=[48, 48]")) == 2
-    assert "does not fit the observation" in capsys.readouterr().err
-    assert main(words(file, suite, tmp_path / "out")) == 1
-    assert "stay failed: launched" in capsys.readouterr().err
+    out = tmp_path / "out"
+    assert main(words(file, suite, out, "--set", "env_config.engine=minecraft")) == 2
+    assert "engine='minecraft' cannot start on this machine" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(words(file, suite, out, "--set", "env_config.engine=voxel")) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,17 +16,18 @@ from rllib_minestudio.experiments.reading.tune_plan import make_plan
 from rllib_minestudio.experiments.running.environment import make_env
 
 
-def load_starting_policy(path: Path) -> LoadedPolicy:
+def load_starting_policy(path: Path, overrides: Sequence[str] = ()) -> LoadedPolicy:
     """Build the policy that an experiment file describes.
 
     Args:
         path: A file with one experiment, without searches.
+        overrides: `key=value`, changes of the experiment, as with `rllib train file`.
 
     Raises:
         InvalidOptionsError: It holds several, or a search, or options that are wrong.
         ExperimentFileError: It is missing or not readable.
     """
-    experiments = load_experiments(path)
+    experiments = load_experiments(path, overrides)
     plans = [make_plan(experiment) for experiment in experiments]
     if len(plans) != 1 or plans[0].searched:
         raise InvalidOptionsError(
