@@ -125,7 +125,7 @@ def _is_level(player: Player, cell: Cell) -> bool:
 class Gate(Family):
     """Builds two posts and a beam on level ground near by."""
 
-    item: str = option("oak_planks", "What it is made of; eight blocks.", check=check_item)
+    item: str = option(None, "What it is made of; eight blocks.", check=check_item)
 
     def play(self, player: Player) -> Skill:
         """Raise the posts, step up by a block, and lay the beam."""
