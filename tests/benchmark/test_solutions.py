@@ -104,7 +104,7 @@ def test_a_solution_that_cannot_work_plays_on_without_success():
         ({"mine": {}, "walk": {}}, "must be one family and its parameters"),
         ({"mine": {"blocks": ["dirty"]}}, "Did you mean 'dirt'?"),
         ({"mine": {"blocks": ["dirt"], "count": 0}}, "solution.mine.count must be an integer"),
-        ({"mine": {"block": ["dirt"]}}, "unknown option 'block'"),
+        ({"mine": {"blocks": ["dirt"], "block": ["dirt"]}}, "unknown option 'block'"),
         ({"mine": {}}, "solution.mine.blocks is missing"),
         ({"clear": {"box": [0, 1, 2]}}, "solution.clear.box"),
         ({"craft": {"items": {"torch": "many"}}}, "solution.craft.items.torch"),
@@ -127,4 +127,4 @@ def test_all_mistakes_are_told_at_once():
 
 def test_it_plays_the_embedded_engine_only():
     with pytest.raises(TypeError, match="MineStudioEnv"):
-        SolutionAgent({"walk": {}}).act(gymnasium.make("CartPole-v1"))
+        SolutionAgent({"walk": {"distance": 5}}).act(gymnasium.make("CartPole-v1"))

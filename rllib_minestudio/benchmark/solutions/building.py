@@ -24,7 +24,7 @@ def stand_in_middle(player: Player) -> Skill:
     for _ in range(_CENTRE_TICKS):
         if player.far_from(player.cell) < _CENTRED:
             return True
-        pitch, yaw = player.error_to((x, player.position[1], z))
+        yaw = player.error_to((x, player.position[1], z))[1]
         yield {"camera": (45.0 - player.pitch, yaw), "sneak": 1, "forward": int(abs(yaw) < 20.0)}
     return False
 
