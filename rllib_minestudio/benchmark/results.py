@@ -153,7 +153,6 @@ class TaskResult:
         facts = {option.name: getattr(self, option.name) for option in fields(self)}
         facts["videos"] = dict(self.videos)
         facts["episodes"] = [asdict(episode) for episode in self.episodes]
-        facts["seconds"] = round(self.seconds, 3)
         return {**facts, **(self._numbers() if self.status == PLAYED else {})}
 
     def _numbers(self) -> dict[str, Any]:
@@ -203,7 +202,8 @@ class Total:
         tasks: How many; at least one.
         episodes: Of all of them.
         yes_rate: Mean of their success rates.
-        yes_rate_interval: By the bootstrap over tasks and their episodes.
+        yes_rate_interval: By the bootstrap over tasks and their episodes, widened to Wilson's for
+            all episodes together: where nothing or everything succeeds the bootstrap is empty.
         progress: Mean of their mean progress.
         progress_interval: By the bootstrap over tasks and their episodes.
     """
@@ -218,11 +218,17 @@ class Total:
     @classmethod
     def of(cls, results: Sequence[TaskResult]) -> Total:
         """Add up played tasks, of which there must be one."""
+        everything = Rate(
+            sum(result.rate.num_yes for result in results),
+            sum(result.rate.num_episodes for result in results),
+        )
+        drawn = mean_of_means_interval([result.successes for result in results])
+        pooled = everything.interval
         return cls(
             tasks=len(results),
-            episodes=sum(len(result.episodes) for result in results),
+            episodes=everything.num_episodes,
             yes_rate=sum(result.rate.yes_rate for result in results) / len(results),
-            yes_rate_interval=mean_of_means_interval([result.successes for result in results]),
+            yes_rate_interval=(min(drawn[0], pooled[0]), max(drawn[1], pooled[1])),
             progress=sum(result.progress for result in results) / len(results),
             progress_interval=mean_of_means_interval([result.progresses for result in results]),
         )

@@ -19,12 +19,13 @@ import rllib_minestudio
 from rllib_minestudio.algorithms.env_pool.episode import describe
 from rllib_minestudio.benchmark.judge import PROGRESS
 from rllib_minestudio.benchmark.plan import EMBEDDED, BenchmarkPlan, PlannedTask, make_plan
-from rllib_minestudio.benchmark.players import PolicyPlayer
 from rllib_minestudio.benchmark.progress import BenchmarkProgress
+from rllib_minestudio.benchmark.report.page import write_page
 from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.benchmark.results import (
     FAILED,
     MARKED,
+    PAGE_FILE,
     PLAYED,
     RESULTS_FILE,
     TASKS_FOLDER,
@@ -39,7 +40,7 @@ from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.request import PlaySettings
 from rllib_minestudio.experiments.running import ray_session
-from rllib_minestudio.experiments.running.kernels import compile_convolutions, compile_kernels
+from rllib_minestudio.experiments.running.kernels import compile_kernels
 from rllib_minestudio.provenance import code_identity, versions
 from rllib_minestudio.small_files import read_json
 from rllib_minestudio.whole_file import write_whole
@@ -64,8 +65,8 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
     plan = make_plan(request)
     kept = {planned.task.name: _kept_result(plan, planned) for planned in plan.tasks}
     progress = BenchmarkProgress(plan, {name for name, found in kept.items() if found is not None})
-    if progress.left:
-        _compile(plan)
+    if progress.left and plan.engine == EMBEDDED:
+        compile_kernels()  # before any task's time is taken
     results = []
     with _session(plan, bool(progress.left)), progress:
         try:
@@ -75,14 +76,6 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
         finally:
             plan.player.close()
     return _saved(plan, results)
-
-
-def _compile(plan: BenchmarkPlan) -> None:
-    """Compile what is going to be needed, before any task's time is taken."""
-    if plan.engine == EMBEDDED:
-        compile_kernels()
-    if isinstance(plan.player, PolicyPlayer):
-        compile_convolutions()
 
 
 def _session(plan: BenchmarkPlan, is_needed: bool) -> AbstractContextManager[Any]:
@@ -110,6 +103,7 @@ def _saved(plan: BenchmarkPlan, results: list[TaskResult]) -> BenchmarkResults:
     )
     try:
         found.save(plan.folder / RESULTS_FILE)
+        write_page(found, plan.folder / PAGE_FILE)
     except OSError as error:
         raise _unwritable(plan.folder, error) from error
     return found
@@ -133,7 +127,7 @@ def _result(plan: BenchmarkPlan, planned: PlannedTask, progress: BenchmarkProgre
         text = "".join(traceback.format_exception(error))
         _write(folder / ERROR_FILE, text)
         reason = str(error) if isinstance(error, MineStudioError) else describe(error)
-        seconds = perf_counter() - started
+        seconds = round(perf_counter() - started, 3)
         result = _task_result(planned, status=FAILED, reason=reason, seconds=seconds)
     progress.end(result)
     return result
@@ -166,7 +160,7 @@ def _play(
             episodes.append(episode)
             progress.note(episode)
         files = videos.finish()
-    seconds = perf_counter() - started
+    seconds = round(perf_counter() - started, 3)
     for problem in sorted(set(videos.problems)):
         progress.warn(f"{planned.task.name}: {problem}")
     summary = Summary.of(

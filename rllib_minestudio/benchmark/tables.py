@@ -29,8 +29,8 @@ def results_table(results: BenchmarkResults) -> Table:
         caption=Text(_counts(results)),
         caption_justify="left",
     )
-    table.add_column("task")
-    for name in ("episodes", "successes", "rate", _INTERVAL, "progress", _INTERVAL):
+    table.add_column("task", overflow="fold")
+    for name in ("solved", "rate", _INTERVAL, "progress", _INTERVAL):
         table.add_column(name, justify="right", no_wrap=True)
     for task in results.tasks:
         if task.status == PLAYED:
@@ -60,31 +60,30 @@ def items_table(task: TaskResult) -> Table:
 
 def comparison_table(comparison: BenchmarkComparison) -> Table:
     """One row per task that both played, and one for all."""
-    title = f"first: {comparison.first}   second: {comparison.second}"
+    title = f"first: {comparison.first}   second: {comparison.second}   differences: second - first"
     caption = TESTS
     if comparison.unpaired:
         caption = f"not in both: {', '.join(comparison.unpaired)}\n{caption}"
     table = Table(
         title=Text(title), title_justify="left", caption=Text(caption), caption_justify="left"
     )
-    table.add_column("task")
-    names = ("episodes", "first", "second", "difference", _INTERVAL, "p", "progress", _INTERVAL)
+    table.add_column("task", overflow="fold")
+    names = ("first", "second", "rate", _INTERVAL, "p", "progress", _INTERVAL)
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     for task in comparison.tasks:
-        cells = (str(task.pairs), f"{task.first_rate:.1%}", f"{task.second_rate:.1%}")
-        p = f"{task.p:.3g}"
+        cells = (f"{task.first_rate:.0%}", f"{task.second_rate:.0%}")
+        p = f"{task.p:.2g}"
         row = (task.name, *cells, *_difference(task.rate), p, *_progress(task.progress))
         table.add_row(*map(Text, row))
     table.add_section()
     count = len(comparison.tasks)
     means = [
-        f"{sum(getattr(task, name) for task in comparison.tasks) / count:.1%}"
+        f"{sum(getattr(task, name) for task in comparison.tasks) / count:.0%}"
         for name in ("first_rate", "second_rate")
     ]
-    episodes = str(sum(task.pairs for task in comparison.tasks))
     total = (*_difference(comparison.rate), "", *_progress(comparison.progress))
-    table.add_row(*map(Text, (f"all {counted(count, 'task')}", episodes, *means, *total)))
+    table.add_row(*map(Text, (f"all {counted(count, 'task')}", *means, *total)))
     return table
 
 
@@ -101,11 +100,10 @@ def _task_cells(task: TaskResult) -> tuple[str, ...]:
     rate = task.rate
     return (
         task.name,
-        str(rate.num_episodes),
-        str(rate.num_yes),
+        f"{rate.num_yes}/{rate.num_episodes}",
         f"{rate.yes_rate:.1%}",
         _share(rate.interval),
-        f"{task.progress:.3f}",
+        f"{task.progress:.2f}",
         _range(task.progress_interval),
     )
 
@@ -113,28 +111,27 @@ def _task_cells(task: TaskResult) -> tuple[str, ...]:
 def _total_cells(name: str, total: Total) -> tuple[str, ...]:
     return (
         f"{name}, {counted(total.tasks, 'task')}",
-        str(total.episodes),
         "",
         f"{total.yes_rate:.1%}",
         _share(total.yes_rate_interval),
-        f"{total.progress:.3f}",
+        f"{total.progress:.2f}",
         _range(total.progress_interval),
     )
 
 
 def _share(interval: Interval) -> str:
-    return f"{interval[0]:.1%} to {interval[1]:.1%}"
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
 
 
 def _range(interval: Interval) -> str:
-    return f"{interval[0]:.3f} to {interval[1]:.3f}"
+    return f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def _difference(found: Difference) -> tuple[str, str]:
-    low, high = (rounded(end, "{:+.1%}") for end in found.interval)
-    return rounded(found.mean, "{:+.1%}"), f"{low} to {high}"
+    low, high = (rounded(end, "{:+.0%}") for end in found.interval)
+    return rounded(found.mean, "{:+.0%}"), f"{low} to {high}"
 
 
 def _progress(found: Difference) -> tuple[str, str]:
-    low, high = (rounded(end, "{:+.3f}") for end in found.interval)
-    return rounded(found.mean, "{:+.3f}"), f"{low} to {high}"
+    low, high = (rounded(end, "{:+.2f}") for end in found.interval)
+    return rounded(found.mean, "{:+.2f}"), f"{low} to {high}"

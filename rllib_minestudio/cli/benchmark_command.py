@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from rllib_minestudio.cli import benchmark_compare, benchmark_run
 from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import broken_rule
@@ -20,6 +21,8 @@ EXAMPLES = """\
 examples:
   rllib benchmark list
   rllib benchmark list minestudio-simple --tasks "collect_*"
+  rllib benchmark run CHECKPOINT --suite minestudio-simple --episodes 20 --out out/
+  rllib benchmark compare A B
 """
 
 _LIST_DESCRIPTION = """\
@@ -40,6 +43,20 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
     )
+
+    for name, line, module in (
+        ("run", "play the tasks of a suite and sum them up", benchmark_run),
+        ("compare", "compare two runs, paired by task and episode", benchmark_compare),
+    ):
+        module.add_parser(
+            commands.add_parser(
+                name,
+                help=line,
+                description=module.DESCRIPTION,
+                epilog=module.EXAMPLES,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

@@ -85,9 +85,9 @@ def test_a_fresh_process_goes_on_where_this_one_stopped(local_ray, make_config, 
     "options",
     [
         {},
-        {"model": tiny_model(precision="bfloat16")},
+        pytest.param({"model": tiny_model(precision="bfloat16")}, marks=pytest.mark.slow),
         {"ema_decay": 0.9},
-        {"prior_update_interval": 1},
+        pytest.param({"prior_update_interval": 1}, marks=pytest.mark.slow),
     ],
     ids=["plain", "bfloat16", "averaged", "prior that follows"],
 )

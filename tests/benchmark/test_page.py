@@ -33,6 +33,24 @@ def test_the_numbers_are_those_of_the_results(tmp_path):
     assert "There is no water." in text and "none was played" in text
 
 
+def test_tasks_are_in_the_order_of_their_numbers(tmp_path):
+    names = ("logs_12", "12000", "3000", "fell")
+    found = results(*(task(name, "tree", episodes=episodes(1)) for name in names))
+    html = written(found, tmp_path)
+    shown = re.findall(r'<span class="name">([\w<>]+)</span>', html)
+    assert shown == ["3000", "12000", "fell", "logs_<wbr>12"]
+
+
+def test_what_was_changed_of_the_environment_is_told(tmp_path):
+    found = results(
+        task("dig", "mine", episodes=episodes(1)),
+        env_config={"engine": "minecraft"},
+        overrides=["env_config.engine=minecraft"],
+    )
+    text = plain(written(found, tmp_path))
+    assert "engine minecraft set env_config.engine=minecraft" in text and ", rules" not in text
+
+
 def test_items_have_a_table(tmp_path):
     text = plain(written(with_everything(tmp_path), tmp_path))
     assert "log 75 % (30 to 95 %), 1.5" in text and "stick 25 % (5 to 70 %), 1.0" in text

@@ -115,6 +115,7 @@ def test_bad_input_is_one_message_and_status_2(folder, monkeypatch, capfd, argum
     assert not (folder / "results").exists()
 
 
+@pytest.mark.slow
 def test_more_than_the_machine_has_is_one_message_and_status_2(folder):
     """In a process of its own: it starts a Ray of its own to see."""
     asked = ("num_learners=1", "num_gpus_per_learner=99")

@@ -156,6 +156,7 @@ def named(command, log):
     return any(f"'{pattern(command)}'" in pattern(line).replace('\\"', '"') for line in log)
 
 
+@pytest.mark.slow
 def test_all_of_them_are_played_and_name_themselves(tasks):
     assert len(tasks) == 153
     assert sum(len(task.commands) for task in tasks) == 672

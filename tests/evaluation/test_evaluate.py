@@ -99,6 +99,7 @@ def test_what_an_env_runner_leaves_when_it_dies_is_played_again(make_group):
     assert {e.attempts for e in found.values()} == {1, 2}
 
 
+@pytest.mark.slow
 def test_an_environment_that_cannot_be_put_up_with_ends_it_with_its_error(make_group, tmp_path):
     group = make_group(1, env=Fragile, folder=str(tmp_path), failures=999, max_restarts_per_hour=2)
     with pytest.raises(EnvPoolError, match=r"max_restarts_per_hour=2.*lost the world"):

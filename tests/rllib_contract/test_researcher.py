@@ -28,9 +28,10 @@ def assert_has_the_learners_weights(algorithm):
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "num_learners",
-    [0, pytest.param(2, marks=pytest.mark.slow)],
+    [0, 2],
     ids=["learns_here", "two_learners"],
 )
 def test_callbacks_a_learner_and_the_policy_of_a_remote_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from rllib_minestudio.benchmark.capabilities import VOXEL
 from rllib_minestudio.benchmark.results import (
     FAILED,
     MARKED,
@@ -108,9 +110,13 @@ def _facts(results: BenchmarkResults) -> Iterator[tuple[str, str]]:
         yield "steps per episode", f"at most {request['steps']:,}"
     if request.get("tasks") is not None:
         yield "only tasks like", str(request["tasks"])
-    engine = (player.get("env_config") or {}).get("engine", "voxel")
+    options = {**(player.get("env_config") or {}), **(request.get("env_config") or {})}
+    engine = options.get("engine", VOXEL)
     rules = request.get("rules")
-    yield "engine", engine if rules is None else f"{engine}, rules {rules}"
+    is_told = engine == VOXEL and rules is not None  # they are the embedded engine's
+    yield "engine", f"{engine}, rules {rules}" if is_told else str(engine)
+    if request.get("overrides"):
+        yield "set", " ".join(map(str, request["overrides"]))
     if player.get("deterministic") is not None:
         yield "actions", "most probable" if player["deterministic"] else "sampled"
     if player.get("weights"):
@@ -127,7 +133,7 @@ def _categories(results: BenchmarkResults) -> list[Category]:
     found = []
     for name in sorted({task.category for task in results.tasks}):
         tasks = [task for task in results.tasks if task.category == name]
-        tasks.sort(key=lambda task: (task.status == MARKED, task.name))
+        tasks.sort(key=lambda task: (task.status == MARKED, _in_order(task.name)))
         found.append(Category(name, tasks, results.categories.get(name)))
     return found
 
@@ -158,6 +164,12 @@ def _videos(
     for _, name, outcome in found:
         videos[name].append((outcome, source[name, outcome]))
     return videos
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """A key to sort names by in which numbers are numbers: 3000 before 12000."""
+    parts = re.split(r"(\d+)", name)  # digits at the odd places
+    return [(int(part) if i % 2 else 0, part) for i, part in enumerate(parts)]
 
 
 def _mean(values: Sequence[float]) -> float:

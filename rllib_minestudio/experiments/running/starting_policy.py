@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gymnasium as gym
+
+from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.played_config import playing_config
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, weights_digest
@@ -29,17 +32,19 @@ def load_starting_policy(path: Path) -> LoadedPolicy:
             f"{path}: to be evaluated, a file must hold one experiment without searches."
         )
     config = playing_config(plans[0].example)
-    env = make_env(config)
-    try:
-        module = config.policy_class(
-            observation_space=env.observation_space,
-            action_space=env.action_space,
-            model_config=config.model_config,
-        )
-    finally:
-        env.close()
+    spaces = config.known_spaces() or _spaces_of_env(config)
+    module = config.policy_class(**spaces, model_config=config.model_config)
     # The sizes in full: from here on the weights that may have decided them are not looked at.
     config.training(model=module.model_config)
     weights = module.get_state()
     identity = {"checkpoint": str(path), "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity)
+
+
+def _spaces_of_env(config: MineStudioPPOConfig) -> dict[str, gym.Space]:
+    """Build the environment to learn its spaces, where nothing else tells them."""
+    env = make_env(config)
+    try:
+        return {"observation_space": env.observation_space, "action_space": env.action_space}
+    finally:
+        env.close()

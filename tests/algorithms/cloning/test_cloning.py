@@ -75,7 +75,9 @@ def test_windows_give_the_loss_of_whole_episodes(local_ray, make_config):
     algorithm.stop()
 
 
-@pytest.mark.parametrize(("burn_in", "remembers"), [(None, True), (0, False)])
+@pytest.mark.parametrize(
+    ("burn_in", "remembers"), [pytest.param(None, True, marks=pytest.mark.slow), (0, False)]
+)
 def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_in, remembers):
     """Windows of 2 steps rarely hold the colour that is acted by: it is shown every 6th step."""
     config = make_config(burn_in=burn_in, window_length=2, context_length=1)

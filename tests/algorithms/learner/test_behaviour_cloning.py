@@ -60,6 +60,7 @@ def test_the_null_camera_is_the_one_that_does_not_turn():
     assert ActionMapper().to_env(0, NULL_CAMERA)["camera"] == pytest.approx([0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_demonstrations_teach_the_policy(local_ray, make_config, recordings):
     """PPO's own term is off, and what is demonstrated is what pays."""
     config = make_config(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from tests.correctness.harness import Harness
@@ -25,6 +26,7 @@ def assert_close(actual, expected):
         np.testing.assert_allclose(actual[name], value, rtol=1e-3, atol=2e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_learner_on_any_device_learns_the_same(local_ray, make_config, device):
     on_processor, other = make_harness(make_config, "cpu"), make_harness(make_config, device)
     assert other.learner.policy.device.type == device

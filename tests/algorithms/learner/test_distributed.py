@@ -79,6 +79,7 @@ def assert_equal(one, two):
         np.testing.assert_allclose(actual[name], value, rtol=1e-3, atol=5e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_two_learners_end_with_the_weights_of_one(pair):
     """Fresh, stale and reused fragments; environments change from one learner to the other."""
     algorithm, two = pair
@@ -107,6 +108,7 @@ def test_two_learners_end_with_the_weights_of_one(pair):
             assert float(result["default_policy"][name]) == pytest.approx(float(expected), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_bad_fragment_at_one_learner_is_left_out_by_both(pair):
     algorithm, two = pair
     one = algorithm.learner_group
@@ -123,6 +125,7 @@ def test_a_bad_fragment_at_one_learner_is_left_out_by_both(pair):
     assert_equal(one, two)
 
 
+@pytest.mark.slow
 def test_two_learners_take_over_one_state_and_go_on_from_it(pair):
     """Each with moments of its own, though both were restored from one object in shared memory."""
     algorithm, two = pair

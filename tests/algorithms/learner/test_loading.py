@@ -125,6 +125,7 @@ def test_another_batch_is_loaded_at_once(loader, threads):
     assert numbers(loader.load(TrainingData(episodes=fragments))) == [0, 2]
 
 
+@pytest.mark.slow
 def test_references_are_recognised_and_lost_ones_replaced(loader, local_ray, threads):
     references = [ray.put(make_fragment(i)) for i in range(4)]
     loader.prefetch(TrainingData(episodes_refs=references))

@@ -21,6 +21,7 @@ def test_a_restored_learner_takes_its_steps_with_the_configs_options(
     check_restored_with_other_options(make_short_config, lambda a: a.train(), tmp_path)
 
 
+@pytest.mark.slow
 def test_the_first_step_after_a_restore_has_the_rate_that_the_schedule_has_by_then(
     local_ray, make_short_config, tmp_path
 ):

@@ -50,6 +50,7 @@ def test_an_object_is_let_go_with_its_fragment(experience):
     assert num_references() == before
 
 
+@pytest.mark.slow
 def test_what_was_lost_is_forgotten_and_the_rest_kept(experience):
     buffer = experience.replay_buffer
     buffer.max_reuse = 2

@@ -50,7 +50,9 @@ def test_another_process_pulls(publisher):
     assert ray.get(pull.remote(publisher.source()), timeout=60).version == 4
 
 
-@pytest.mark.parametrize(("stop", "cause"), [(kill, "died"), (freeze, "hung")])
+@pytest.mark.parametrize(
+    ("stop", "cause"), [(kill, "died"), pytest.param(freeze, "hung", marks=pytest.mark.slow)]
+)
 def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, stop, cause):
     publisher = WeightsPublisher(max_restarts_per_hour=5)
     publisher.answer_within_s = 3.0
@@ -79,6 +81,7 @@ class Unwilling:
         """Never gets so far."""
 
 
+@pytest.mark.slow
 def test_an_actor_that_never_lives_ends_the_run_with_a_clear_error(local_ray, monkeypatch):
     monkeypatch.setattr(weights, "WeightsBoard", Unwilling)
     publisher = WeightsPublisher(max_restarts_per_hour=1)

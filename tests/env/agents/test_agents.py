@@ -20,6 +20,7 @@ def kills(env, hunter, seed):
     return total
 
 
+@pytest.mark.slow
 def test_the_hunter_kills_at_least_eight_of_ten_cows_in_nine_of_ten_seeds(cow_task):
     env = MineStudioEnv(cow_task, obs_size=[64, 64])
     hunter = ScriptedHunter(["cow"])

@@ -48,6 +48,7 @@ def test_processes_that_start_together_compile_once(tmp_path):
     assert all(lines > 0 for lines in told)
 
 
+@pytest.mark.slow
 def test_a_compiler_that_fails_is_told_with_its_last_words(tmp_path):
     full_disk = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
     result = subprocess.run(
