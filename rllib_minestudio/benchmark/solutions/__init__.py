@@ -7,9 +7,9 @@ agent       `SolutionAgent`: plays a solution in an environment
 registry    the families by name; `in_turn` plays several
 family      what a family is, and checks of parameters
 digging     mine, clear, dig_and_fill
-building    pillar, place
+building    pillar; gate is a module of its own
 making      craft, smelt, chest; recipes are the engine's
-moving      walk, find_biome, tunnel
+moving      walk, back, find_biome, tunnel
 hunting     hunt
 player      the toolmaker's body, knowing where all is
 """

@@ -1,4 +1,4 @@
-"""Solutions that put blocks: pillars under the feet, and blocks on the ground."""
+"""Solutions that raise the player on blocks put below its feet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rllib_minestudio.benchmark.solutions.player import Player
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
 from rllib_minestudio.env.agents.toolmaker.mining import mine
-from rllib_minestudio.env.agents.toolmaker.placing import place
 from rllib_minestudio.env.agents.toolmaker.sight import middle
 from rllib_minestudio.env.agents.toolmaker.stations import Stations
 from rllib_minestudio.option_fields import option
@@ -25,7 +24,7 @@ def stand_in_middle(player: Player) -> Skill:
     for _ in range(_CENTRE_TICKS):
         if player.far_from(player.cell) < _CENTRED:
             return True
-        pitch, yaw = player.error_to((x, player.position[1], z))
+        yaw = player.error_to((x, player.position[1], z))[1]
         yield {"camera": (45.0 - player.pitch, yaw), "sneak": 1, "forward": int(abs(yaw) < 20.0)}
     return False
 
@@ -70,7 +69,7 @@ def _rests(player: Player) -> bool:
 class Pillar(Family):
     """Raises a pillar below one's own feet."""
 
-    item: str = option("dirt", "What it is made of.", check=check_item)
+    item: str = option(None, "What it is made of.", check=check_item)
     height: int = option(4, "Blocks.", least=1)
 
     def play(self, player: Player) -> Skill:
@@ -81,20 +80,3 @@ class Pillar(Family):
                 return False
         yield from stand_in_middle(player)
         return (yield from rise(player, self.item, self.height))
-
-
-@dataclass(frozen=True)
-class Place(Family):
-    """Puts blocks somewhere around, on whatever there is."""
-
-    item: str = option("dirt", "What is put.", check=check_item)
-    count: int = option(1, "How many.", least=1)
-
-    def play(self, player: Player) -> Skill:
-        """Put one after the other."""
-        for _ in range(self.count):
-            if not (yield from Stations(player).have_in_hotbar((self.item,))):
-                return False
-            if not (yield from place(player, self.item)):
-                return False
-        return True

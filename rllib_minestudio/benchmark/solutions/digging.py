@@ -38,7 +38,7 @@ def mine_from_here(player: Player, cell: Cell) -> Skill:
 class Mine(Family):
     """Breaks the nearest blocks of some kinds, and picks up what drops if that is wanted."""
 
-    blocks: tuple[str, ...] = option((), "Names of blocks.", check=SOME_BLOCKS)
+    blocks: tuple[str, ...] = option(None, "Names of blocks.", check=SOME_BLOCKS)
     count: int = option(1, "How many blocks, or how many of the items that drop.", least=1)
     collect: tuple[str, ...] = option(
         (), "Items to pick up; none: it is enough to break blocks.", check=ANY_ITEMS
@@ -75,7 +75,7 @@ class Clear(Family):
     """Breaks all blocks of a box, the nearest first."""
 
     box: tuple[int, ...] = option(
-        (), "x0, x1, y0, y1, z0, z1 from where the player began.", check=check_box
+        None, "x0, x1, y0, y1, z0, z1 from where the player began.", check=check_box
     )
 
     def play(self, player: Player) -> Skill:
@@ -99,7 +99,7 @@ class DigAndFill(Family):
     """Digs straight down, and fills part of the hole again from within."""
 
     depth: int = option(3, "Blocks to dig down.", least=1)
-    fill: str = option("dirt", "What to fill the hole with.", check=check_item)
+    fill: str = option(None, "What to fill the hole with.", check=check_item)
     filled: int = option(1, "Blocks to fill.", least=0)
 
     def play(self, player: Player) -> Skill:

@@ -13,7 +13,7 @@ from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.observed_boxes import voxels_box
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
-from rllib_minestudio.option_checks import broken_rule, is_integer, is_list, not_a_choice
+from rllib_minestudio.option_checks import broken_rule, is_integer, is_list, unknown_name
 
 _MOST = 10_000
 """Of anything that is counted."""
@@ -21,34 +21,36 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class Family(ABC):
-    """A way to solve tasks of one kind; its fields are the parameters that a task file gives."""
+    """A way to solve tasks of one kind; its fields are the parameters that a task file gives.
+
+    A parameter whose default is None has to be given.
+    """
 
     @abstractmethod
     def play(self, player: Player) -> Skill:
         """Solve the task, tick by tick; returns whether all is done that it is for."""
 
 
-def _names_in(known: Iterable[str], least: int) -> Callable[[str, Any], list[str]]:
-    """A check of lists of names, at least `least` of them."""
+def _names_in(kind: str, known: Iterable[str], least: int) -> Callable[[str, Any], list[str]]:
+    """A check of lists of names of a `kind` of thing, at least `least` of them."""
     valid = tuple(known)
 
     def check(name: str, value: Any) -> list[str]:
         if not is_list(value) or len(value) < least:
             return [broken_rule(name, value, f"must be a list of {least} or more names")]
-        return [not_a_choice(name, word, valid) for word in value if word not in valid]
+        return [unknown_name(kind, word, valid, name) for word in value if word not in valid]
 
     return check
 
 
-SOME_BLOCKS = _names_in(BLOCK_ID, 1)
-SOME_PREY = _names_in(BODIES, 1)
-ANY_ITEMS = _names_in(ITEM_ID, 0)
-SOME_ITEMS = _names_in(ITEM_ID, 1)
+SOME_BLOCKS = _names_in("block", BLOCK_ID, 1)
+SOME_PREY = _names_in("animal", BODIES, 1)
+ANY_ITEMS = _names_in("item", ITEM_ID, 0)
 
 
 def check_item(name: str, value: Any) -> list[str]:
     """Judge the name of an item."""
-    return [] if value in ITEM_ID else [not_a_choice(name, value, ITEM_ID)]
+    return [] if value in ITEM_ID else [unknown_name("item", value, ITEM_ID, name)]
 
 
 def check_amounts(name: str, value: Any) -> list[str]:

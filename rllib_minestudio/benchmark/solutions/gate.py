@@ -54,17 +54,24 @@ def _aim(player: Player, cell: Cell) -> Point | None:
     Blocks that open a screen are left alone.
     """
     best, longest = None, 0
-    for normal, u, v in product(_NORMALS, _ACROSS, _ACROSS):
+    for normal in _NORMALS:
         support = cell[0] - normal[0], cell[1] - normal[1], cell[2] - normal[2]
         if player.memory.name_of(support) in SCREENS:
             continue
-        across = iter((u, v))
-        x, y, z = (m + (_SIDE * n if n else next(across)) for m, n in zip(middle(support), normal))
-        if player.memory.obstacles(player.eye, (x, y, z)) == [support]:
-            length = _length_in(player.eye, (x, y, z), cell)
-            if length > longest:
-                best, longest = (x, y, z), length
+        for aim in _points_of_side(support, normal):
+            if player.memory.obstacles(player.eye, aim) == [support]:
+                length = _length_in(player.eye, aim, cell)
+                if length > longest:
+                    best, longest = aim, length
     return best
+
+
+def _points_of_side(block: Cell, normal: Cell) -> Iterator[Point]:
+    """Points just below one of a block's sides, spread over it."""
+    along = ((_SIDE * step,) if step else _ACROSS for step in normal)
+    for shifts in product(*along):
+        x, y, z = (a + b for a, b in zip(middle(block), shifts, strict=True))
+        yield x, y, z
 
 
 def _length_in(start: Point, end: Point, cell: Cell) -> int:
@@ -125,7 +132,7 @@ def _is_level(player: Player, cell: Cell) -> bool:
 class Gate(Family):
     """Builds two posts and a beam on level ground near by."""
 
-    item: str = option("oak_planks", "What it is made of; eight blocks.", check=check_item)
+    item: str = option(None, "What it is made of; eight blocks.", check=check_item)
 
     def play(self, player: Player) -> Skill:
         """Raise the posts, step up by a block, and lay the beam."""

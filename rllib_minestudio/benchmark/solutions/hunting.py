@@ -28,7 +28,7 @@ _COLLECTIONS = 4
 class Hunt(Family):
     """Kills animals as `ScriptedHunter` does, and picks up what they drop."""
 
-    prey: tuple[str, ...] = option(("sheep",), "Names of animals.", check=SOME_PREY)
+    prey: tuple[str, ...] = option(None, "Names of animals.", check=SOME_PREY)
     kills: int = option(1, "How many to kill.", least=1)
     collect: tuple[str, ...] = option((), "Items to pick up then.", check=ANY_ITEMS)
 

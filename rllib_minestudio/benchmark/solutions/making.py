@@ -32,7 +32,7 @@ class Craft(Family):
     """
 
     items: Mapping[str, int] = option(
-        {}, "How many of each item to make, in this order.", check=check_amounts
+        None, "How many of each item to make, in this order.", check=check_amounts
     )
 
     def play(self, player: Player) -> Skill:
@@ -66,8 +66,8 @@ class Craft(Family):
 class Smelt(Family):
     """Smelts items in a furnace that there is, or that the player has."""
 
-    source: str = option("beef", "What is smelted.", check=check_item)
-    fuel: str = option("coal", "What is burnt.", check=check_item)
+    source: str = option(None, "What is smelted.", check=check_item)
+    fuel: str = option(None, "What is burnt.", check=check_item)
     count: int = option(1, "How many items to smelt.", least=1)
 
     def play(self, player: Player) -> Skill:

@@ -65,7 +65,7 @@ def _walk_round(player: Player, goal: tuple[float, float], share: float) -> Skil
 class Walk(Family):
     """Runs away from where the episode began; in another direction where the way is barred."""
 
-    distance: int = option(100, "Blocks on the map.", least=1)
+    distance: int = option(None, "Blocks on the map.", least=1)
 
     def play(self, player: Player) -> Skill:
         """Run to a place that far away."""
@@ -93,7 +93,7 @@ class Back(Family):
 class FindBiome(Family):
     """Runs to the nearest land of a biome."""
 
-    biome: str = option("forest", "Which biome.", choices=BIOMES)
+    biome: str = option(None, "Which biome.", choices=BIOMES)
 
     def play(self, player: Player) -> Skill:
         """Run straight to it."""
@@ -107,7 +107,7 @@ class FindBiome(Family):
 class Tunnel(Family):
     """Digs stairs down into the rock."""
 
-    down: int = option(8, "Blocks to go down.", least=1)
+    down: int = option(None, "Blocks to go down.", least=1)
 
     def play(self, player: Player) -> Skill:
         """Walk to a place below and ahead, through whatever is in the way."""

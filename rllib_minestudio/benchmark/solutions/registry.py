@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from rllib_minestudio.benchmark.solutions.building import Pillar, Place
+from rllib_minestudio.benchmark.solutions.building import Pillar
 from rllib_minestudio.benchmark.solutions.digging import Clear, DigAndFill, Mine
 from rllib_minestudio.benchmark.solutions.family import Family
 from rllib_minestudio.benchmark.solutions.gate import Gate
@@ -17,7 +17,7 @@ from rllib_minestudio.benchmark.solutions.player import Player
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import broken_rule, is_list, unknown_name
-from rllib_minestudio.option_fields import group_problems, option
+from rllib_minestudio.option_fields import default_of, group_problems, option, sentence_of
 
 _ONE = "must be one family and its parameters, such as {mine: {blocks: [dirt], count: 3}}"
 
@@ -36,7 +36,7 @@ def _check_steps(name: str, value: Any) -> list[str]:
 class InTurn(Family):
     """Several solutions, one after the other."""
 
-    steps: Sequence[Mapping[str, Any]] = option((), "Solutions.", check=_check_steps)
+    steps: Sequence[Mapping[str, Any]] = option(None, "Solutions.", check=_check_steps)
 
     def play(self, player: Player) -> Skill:
         """Play each; one that fails is tried again, and then all end."""
@@ -52,7 +52,6 @@ FAMILIES: dict[str, type[Family]] = {
     "clear": Clear,
     "dig_and_fill": DigAndFill,
     "pillar": Pillar,
-    "place": Place,
     "gate": Gate,
     "craft": Craft,
     "smelt": Smelt,
@@ -81,7 +80,12 @@ def solution_problems(given: Any, where: str = "solution") -> list[str]:
         return [unknown_name("family of solutions", name, FAMILIES, where)]
     if not isinstance(parameters, Mapping):
         return [broken_rule(f"{where}.{name}", parameters, "must be a mapping of parameters")]
-    return group_problems(FAMILIES[name], parameters, f"{where}.{name}")
+    missing = [
+        f"{where}.{name}.{option.name} is missing: {sentence_of(option)}"
+        for option in fields(FAMILIES[name])
+        if default_of(option) is None and option.name not in parameters
+    ]
+    return missing + group_problems(FAMILIES[name], parameters, f"{where}.{name}")
 
 
 def make_solution(given: Any) -> Family:

@@ -104,12 +104,11 @@ class Survey:
         """
         wanted = [BLOCK_ID[name] for name in names if name in BLOCK_ID]
         x, y, z = self._feet()
-        blocks = self.block_ids(
-            (x - radius, y - radius, z - radius), (x + radius, y + radius, z + radius)
-        )
+        low = x - radius, y - radius, z - radius
+        blocks = self.block_ids(low, (x + radius, y + radius, z + radius))
         if blocks is None:
             return []
-        found = np.argwhere(np.isin(blocks, wanted)) + (x - radius, y - radius, z - radius)
+        found = np.argwhere(np.isin(blocks, wanted)) + np.array(low)
         return [(i, j, k) for i, j, k in found.tolist()]
 
     def items_near(self, radius: float) -> list[dict[str, Any]]:
@@ -119,10 +118,10 @@ class Survey:
             Dictionaries with name and x, y, z (bottom centre).
         """
         items, feet = self._state.items, self._state.player.position.tolist()
-        stacks = zip(items.item.tolist(), items.quantity.tolist(), items.position.tolist())
+        columns = items.item.tolist(), items.quantity.tolist(), items.position.tolist()
         return [
             {"name": ITEMS[item].name, "x": place[0], "y": place[1], "z": place[2]}
-            for item, quantity, place in stacks
+            for item, quantity, place in zip(*columns, strict=True)
             if quantity and math.dist(place, feet) <= radius
         ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,3 +46,39 @@ def test_changes_tell_whether_a_block_has_changed():
     assert engine.survey.changes == before
     engine.execute("/setblock ~ ~5 ~ dirt")
     assert engine.survey.changes > before
+
+
+def test_blocks_are_found_by_name_where_they_are():
+    engine = VoxelEngine(frame_size=(16, 16))
+    engine.execute("/setblock ~3 ~2 ~-4 gold_block")
+    engine.execute("/setblock ~-1 ~ ~ emerald_block")
+    engine.execute("/setblock ~9 ~ ~ gold_block")  # too far away
+    x, y, z = (int(c // 1) for c in engine.player.position.tolist())
+    survey = engine.survey
+    found = survey.places_of(("gold_block", "emerald_block", "no_such_block"), 5)
+    assert found == [(x - 1, y, z), (x + 3, y + 2, z - 4)]
+    assert [survey.block_name(*place) for place in found] == ["emerald_block", "gold_block"]
+    assert survey.block_name(x, 10_000, z) == "air"
+
+
+def test_dropped_items_are_told_by_name_and_place():
+    engine = VoxelEngine(frame_size=(16, 16))
+    engine.execute("/give @s minecraft:stick 3")
+    assert engine.survey.items_near(9.0) == []
+    engine.tick({"drop": 1})
+    (item,) = engine.survey.items_near(9.0)
+    place = item["x"], item["y"], item["z"]
+    assert item["name"] == "stick"
+    assert math.dist(place, engine.player.position.tolist()) < 3.0
+    assert engine.survey.items_near(0.1) == []
+
+
+def test_the_nearest_biome_is_one_to_stand_in():
+    engine = VoxelEngine(frame_size=(16, 16))
+    engine.reset(3, "plains")
+    x, z = engine.survey.nearest_biome("forest", 400)
+    engine.execute(f"/tp @s {x} 90 {z}")
+    assert engine.biome() == "forest"
+    assert engine.survey.nearest_biome("forest", 0) == (x, z)
+    engine.reset(3, "plains")
+    assert engine.survey.nearest_biome("desert", 8) is None
