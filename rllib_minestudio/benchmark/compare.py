@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.benchmark.intervals import RESAMPLES, Interval, mean_of_means_interval
-from rllib_minestudio.benchmark.results import PLAYED, BenchmarkResults, EpisodeResult, TaskResult
+from rllib_minestudio.benchmark.results import BenchmarkResults
+from rllib_minestudio.benchmark.task_result import PLAYED, EpisodeResult, TaskResult
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.compare import mcnemar
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE

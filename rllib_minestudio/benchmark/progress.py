@@ -6,7 +6,7 @@ from time import monotonic
 from types import TracebackType
 
 from rllib_minestudio.benchmark.plan import BenchmarkPlan, PlannedTask
-from rllib_minestudio.benchmark.results import FAILED, TaskResult
+from rllib_minestudio.benchmark.task_result import FAILED, TaskResult
 from rllib_minestudio.console import clock, counted, phase, stderr, stdout
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 

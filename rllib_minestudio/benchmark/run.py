@@ -23,16 +23,12 @@ from rllib_minestudio.benchmark.progress import BenchmarkProgress
 from rllib_minestudio.benchmark.report.page import write_page
 from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.benchmark.results import (
-    FAILED,
-    MARKED,
     PAGE_FILE,
-    PLAYED,
     RESULTS_FILE,
     TASKS_FOLDER,
     BenchmarkResults,
-    EpisodeResult,
-    TaskResult,
 )
+from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, EpisodeResult, TaskResult
 from rllib_minestudio.benchmark.videos import KeptVideos
 from rllib_minestudio.env.callbacks.tech_tree import TECH_TREE
 from rllib_minestudio.errors import MineStudioError

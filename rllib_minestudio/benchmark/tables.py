@@ -7,14 +7,8 @@ from rich.text import Text
 
 from rllib_minestudio.benchmark.compare import TESTS, BenchmarkComparison, Difference
 from rllib_minestudio.benchmark.intervals import Interval
-from rllib_minestudio.benchmark.results import (
-    FAILED,
-    MARKED,
-    PLAYED,
-    BenchmarkResults,
-    TaskResult,
-    Total,
-)
+from rllib_minestudio.benchmark.results import BenchmarkResults, Total
+from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, TaskResult
 from rllib_minestudio.console import counted, rounded
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE
 

@@ -16,7 +16,7 @@ from rllib_minestudio.cli.deterministic import add_deterministic, warn_if_determ
 from rllib_minestudio.console import counted, stderr, stdout
 
 if TYPE_CHECKING:
-    from rllib_minestudio.benchmark.results import TaskResult
+    from rllib_minestudio.benchmark.task_result import TaskResult
 
 DESCRIPTION = f"""\
 Play the tasks of a suite and sum them up.
@@ -126,15 +126,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
     make_importable(Path.cwd())
     from rllib_minestudio.benchmark.request import BenchmarkRequest
-    from rllib_minestudio.benchmark.results import (
-        FAILED,
-        MARKED,
-        PAGE_FILE,
-        PLAYED,
-        RESULTS_FILE,
-    )
+    from rllib_minestudio.benchmark.results import PAGE_FILE, RESULTS_FILE
     from rllib_minestudio.benchmark.run import run_benchmark
     from rllib_minestudio.benchmark.tables import items_table, results_table
+    from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED
 
     warn_if_deterministic(arguments)
     now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from rllib_minestudio.benchmark.compare import compare_benchmarks
-from rllib_minestudio.benchmark.results import FAILED, MARKED, BenchmarkResults, TaskResult
+from rllib_minestudio.benchmark.results import BenchmarkResults
+from rllib_minestudio.benchmark.task_result import FAILED, MARKED, TaskResult
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.evaluation_summary import Rate

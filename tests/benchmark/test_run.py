@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from rllib_minestudio.benchmark.players import ScriptedPlayer
-from rllib_minestudio.benchmark.results import FAILED, MARKED, PLAYED, BenchmarkResults
+from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.benchmark.run import run_benchmark
+from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.evaluation_summary import Summary

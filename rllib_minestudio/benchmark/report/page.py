@@ -14,15 +14,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from rllib_minestudio.benchmark.capabilities import VOXEL
-from rllib_minestudio.benchmark.results import (
-    FAILED,
-    MARKED,
-    PLAYED,
-    BenchmarkResults,
-    ItemResult,
-    TaskResult,
-    Total,
-)
+from rllib_minestudio.benchmark.results import BenchmarkResults, Total
+from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, ItemResult, TaskResult
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, spread
 from rllib_minestudio.evaluation.report.videos import VideoSources
 from rllib_minestudio.whole_file import write_whole
