@@ -15,10 +15,13 @@ from rllib_minestudio.benchmark.solutions.making import Chest, Craft, Smelt
 from rllib_minestudio.benchmark.solutions.moving import Back, FindBiome, Tunnel, Walk
 from rllib_minestudio.benchmark.solutions.player import Player
 from rllib_minestudio.env.agents.toolmaker.body import Skill
+from rllib_minestudio.env.agents.toolmaker.gathering import stroll
+from rllib_minestudio.env.agents.toolmaker.screens import close_screen
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import broken_rule, is_list, unknown_name
 from rllib_minestudio.option_fields import default_of, group_problems, option, sentence_of
 
+_TRIES = 3
 _ONE = "must be one family and its parameters, such as {mine: {blocks: [dirt], count: 3}}"
 
 
@@ -39,10 +42,15 @@ class InTurn(Family):
     steps: Sequence[Mapping[str, Any]] = option(None, "Solutions.", check=_check_steps)
 
     def play(self, player: Player) -> Skill:
-        """Play each; one that fails is tried again, and then all end."""
+        """Play each; one that fails is tried again from another place."""
         for step in self.steps:
             family = make_solution(step)
-            if not (yield from family.play(player)) and not (yield from family.play(player)):
+            for _ in range(_TRIES):
+                if (yield from family.play(player)):
+                    break
+                yield from close_screen(player)
+                yield from stroll(player)
+            else:
                 return False
         return True
 

@@ -16,8 +16,9 @@ _AIM_DEGREES = 3.0
 _HOLD_DEGREES = 5.0  # while mining the hand keeps still unless the aim is off by more
 _JITTER = 0.1  # blocks beside where one means to aim
 _LONGEST = 320  # ticks: a block without its tool, and what is in front of it
-_HAND = ("log", "leaves", "dirt", "planks", "block", "sand", "gravel", "table")
-"""Last words of the names of blocks for which a pickaxe is no help."""
+_HAND = ("log", "leaves", "dirt", "planks", "grass_block", "sand", "gravel", "table")
+"""Blocks for which a pickaxe is no help, whatever kind of them."""
+_HAND_ENDS = tuple(f"_{name}" for name in _HAND)
 
 
 def is_precious(name: str) -> bool:
@@ -27,7 +28,7 @@ def is_precious(name: str) -> bool:
 
 def tools_for(block: str) -> tuple[str, ...]:
     """The tools to mine a block with, the best first; none where the hand does."""
-    return () if block.rpartition("_")[2] in _HAND else TOOLS["pickaxe"]
+    return () if f"_{block}".endswith(_HAND_ENDS) else TOOLS["pickaxe"]
 
 
 def _equip(body: Body, blocks: Collection[str]) -> Skill:
