@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
 
@@ -98,3 +101,26 @@ class BenchmarkProgress:
             return ""
         seconds = (monotonic() - self._started) * (self._steps_left - done) / done
         return f", about {clock(seconds)} left"
+
+
+@contextmanager
+def each_warning_once(source: str) -> Iterator[None]:
+    """Show each warning of a logger once: every environment of a task has the same ones.
+
+    Args:
+        source: The logger's name.
+    """
+    said: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        known = message in said
+        said.add(message)
+        return not known
+
+    logger = logging.getLogger(source)
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)

@@ -19,7 +19,7 @@ import rllib_minestudio
 from rllib_minestudio.algorithms.env_pool.episode import describe
 from rllib_minestudio.benchmark.judge import PROGRESS
 from rllib_minestudio.benchmark.plan import EMBEDDED, BenchmarkPlan, PlannedTask, make_plan
-from rllib_minestudio.benchmark.progress import BenchmarkProgress
+from rllib_minestudio.benchmark.progress import BenchmarkProgress, each_warning_once
 from rllib_minestudio.benchmark.report.page import write_page
 from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.benchmark.results import (
@@ -30,6 +30,7 @@ from rllib_minestudio.benchmark.results import (
 )
 from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, EpisodeResult, TaskResult
 from rllib_minestudio.benchmark.videos import KeptVideos
+from rllib_minestudio.env.backends import voxel
 from rllib_minestudio.env.callbacks.tech_tree import TECH_TREE
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -64,7 +65,7 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
     if progress.left and plan.engine == EMBEDDED:
         compile_kernels()  # before any task's time is taken
     results = []
-    with _session(plan, bool(progress.left)), progress:
+    with _session(plan, bool(progress.left)), each_warning_once(voxel.__name__), progress:
         try:
             for planned in plan.tasks:
                 result = kept[planned.task.name] or _result(plan, planned, progress)

@@ -174,3 +174,10 @@ def test_a_killed_run_goes_on(suite, tmp_path):
     tables = [table(BenchmarkResults.load(folder)) for folder in (out, tmp_path / "whole")]
     assert tables[0] == tables[1]
     assert json.loads((out / "request.json").read_text())["seed"] == 0
+
+
+def test_what_a_command_lacks_is_told_once_for_all_environments(request_of, tmp_path, caplog):
+    stay = {**TASKS["move/stay"], "world": {"commands": ["/give @s minecraft:red_dye 16"]}}
+    folder = write_suite(tmp_path / "dyes", {"one/stay": stay, "two/stay": stay})
+    run_benchmark(request_of(player=NANO, suite=folder, envs=2))
+    assert sum("red_dye cannot be used here" in message for message in caplog.messages) == 1
