@@ -27,13 +27,13 @@ A task that the engine does not have is listed with the reason and counts nowher
 be played does not stop the others, and makes the exit status 1. The results are printed, and saved
 as benchmark.json and benchmark.html.
 
-PLAYER is one of
+PLAYER is a CHECKPOINT, or the name of a script, which needs no network:
+  solution         plays each task's scripted solution, where one is shipped
+{agents_help()}
 
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such
                               as those of MineStudio
-  solution                    plays each task's scripted solution, where one is shipped
-{agents_help()}
 """
 
 EXAMPLES = """\
