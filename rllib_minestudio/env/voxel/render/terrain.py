@@ -35,7 +35,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.occlusion import occlude
-from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
@@ -218,7 +217,8 @@ def render_terrain(
     ceiling: int,
     atlas: Words,
     camera: Floats,
-    rays: PixelRays,
+    across: Floats,
+    upward: Floats,
     column_x: int,
     column_z: int,
     width: int,
@@ -238,7 +238,8 @@ def render_terrain(
         ceiling: No block is at or above this height.
         atlas: uint32, see `block_textures.build_block_atlas`.
         camera: float32 (CAMERA_SIZE,).
-        rays: Of the pixels drawn.
+        across: See `pixel_rays.PixelRays`.
+        upward: Likewise.
         column_x: Block column of the eye, modulo 256.
         column_z: Block column of the eye, modulo 256.
         width: Pixels drawn per row.
@@ -251,9 +252,9 @@ def render_terrain(
     roof = float32(ceiling)
     is_even = False
     for tile_y in range(0, height, TILE):
-        _aim_up(rays.upward[tile_y : tile_y + TILE], s)
+        _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
-            _aim_across(rays.across[tile_x : tile_x + TILE], s)
+            _aim_across(across[tile_x : tile_x + TILE], s)
             _start_rays(camera, roof, s)
             _enter_cells(box, column_x, column_z, s, n)
             for _ in range(MOST_LEAPS):
