@@ -34,7 +34,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.occlusion import occlude
+from rllib_minestudio.env.voxel.render.occlusion import REACH, occlude, open_all
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
@@ -68,9 +68,11 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     ZERO,
 )
 from rllib_minestudio.env.voxel.render.shading import (
+    are_covered,
     choose_texels,
     find_fronts,
-    light_hits,
+    light_by_cells,
+    light_fully,
     locate_hits,
     shade_hits,
 )
@@ -250,7 +252,7 @@ def render_terrain(
         n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
-    is_even = False
+    is_even = False  # whether the scratch memory holds full light for all rays already
     for tile_y in range(0, height, TILE):
         _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
@@ -264,7 +266,14 @@ def render_terrain(
             locate_hits(camera, s, n)
             find_fronts(camera, box, s, n)
             choose_texels(camera, blocks, s, n)
-            occlude(box, s, n)
-            is_even = light_hits(camera, top, light, is_even, s, n)
+            # Decided here, as a kernel that returns early counts references to its arrays.
+            if open_all(s) < REACH:
+                occlude(box, s, n)
+            if are_covered(top, n):
+                light_by_cells(camera, light, s, n)
+                is_even = False
+            elif not is_even:
+                light_fully(camera, s)
+                is_even = True
             shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
