@@ -124,9 +124,10 @@ class Hands:
         self._textures = textures
         self._arm = _arm_faces(textures.picture("entity/steve"))
         self._drawn: dict[tuple[str, float], Hand] = {}
-        for kind in (ARM, FLAT, BLOCK):
+        for kind, item in ((ARM, ""), (FLAT, "stick"), (BLOCK, "stone")):
             for ticks in range(SWING_TICKS):
                 _view(kind, ticks / SWING_TICKS, sampling, tan_x, tan_y)
+            self.of(item, 0.0)  # loads the kernels
 
     def of(self, item: str, swing: float) -> Hand:
         """The hand as it lies over the frame.
