@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
 from rllib_minestudio.env.agents.toolmaker.crafting import craft, most_sets
-from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, gather, stroll
+from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, collect, gather, stroll
 from rllib_minestudio.env.agents.toolmaker.hands import HOTBAR
 from rllib_minestudio.env.agents.toolmaker.placing import open_station, place
 from rllib_minestudio.env.agents.toolmaker.plan import (
@@ -24,6 +24,8 @@ from rllib_minestudio.env.agents.toolmaker.sight import Cell, middle
 from rllib_minestudio.env.agents.toolmaker.smelting import smelt
 from rllib_minestudio.env.agents.toolmaker.walking import walk
 
+_THROWN_TICKS = 40
+"""Ticks for which the game lets nobody pick up what was thrown."""
 _STATION_RANGE = 20.0
 """Blocks beyond which one rather makes another crafting table or furnace."""
 
@@ -47,12 +49,14 @@ class Career:
         """Make the goal, and then another, for ever; the plan is made anew after every step."""
         body = self._body
         while True:
-            steps = make_plan(self.goal, body.counts(), self._stations(), self._order)
+            had = body.counts()
+            steps = make_plan(self.goal, had, self._stations(), self._order)
             done = yield from self._do(steps[0])
             self._failures = 0 if done else self._failures + 1
             if not done:
                 yield from self._leave_screen()
                 yield from body.wait(1)  # time passes, whatever failed
+                yield from self._pick_up_thrown(had)
             if self._failures >= 2:  # the place may be at fault
                 yield from stroll(body)
 
@@ -75,6 +79,17 @@ class Career:
         if screen is None or not sets:
             return False
         return (yield from craft(body, screen, step.item, sets))
+
+    def _pick_up_thrown(self, had: Mapping[str, int]) -> Skill:
+        """Pick up what hung on the cursor when a screen closed: the game throws it away."""
+        body = self._body
+        yield from body.react()
+        names = {drop.name for drop in body.drops}
+        lost = [name for name in names if body.counts()[name] < had.get(name, 0)]
+        if not lost:
+            return False
+        yield from body.wait(_THROWN_TICKS)
+        return (yield from collect(body, lost, body.cell))
 
     def _stations(self) -> list[str]:
         return [name for name in (CRAFTING_TABLE, FURNACE) if self._near(name) is not None]
