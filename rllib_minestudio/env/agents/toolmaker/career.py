@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
 from rllib_minestudio.env.agents.toolmaker.crafting import craft, most_sets
-from rllib_minestudio.env.agents.toolmaker.gathering import gather, stroll
+from rllib_minestudio.env.agents.toolmaker.gathering import collect, gather, stroll
 from rllib_minestudio.env.agents.toolmaker.plan import (
     CRAFTING_TABLE,
     FURNACE,
@@ -14,6 +16,9 @@ from rllib_minestudio.env.agents.toolmaker.plan import (
 )
 from rllib_minestudio.env.agents.toolmaker.smelting import smelt
 from rllib_minestudio.env.agents.toolmaker.stations import Stations
+
+_THROWN_TICKS = 40
+"""Ticks for which the game lets nobody pick up what was thrown."""
 
 
 class Career:
@@ -38,12 +43,14 @@ class Career:
             at_hand = [
                 name for name in (CRAFTING_TABLE, FURNACE) if stations.nearest(name) is not None
             ]
-            steps = make_plan(self.goal, body.counts(), at_hand, self._order)
+            had = body.counts()
+            steps = make_plan(self.goal, had, at_hand, self._order)
             done = yield from self._do(steps[0])
             self._failures = 0 if done else self._failures + 1
             if not done:
                 yield from stations.leave()
                 yield from body.wait(1)  # time passes, whatever failed
+                yield from self._pick_up_thrown(had)
             if self._failures >= 2:  # the place may be at fault
                 yield from stroll(body)
 
@@ -66,3 +73,14 @@ class Career:
         if screen is None or not sets:
             return False
         return (yield from craft(body, screen, known, step.item, sets))
+
+    def _pick_up_thrown(self, had: Mapping[str, int]) -> Skill:
+        """Pick up what hung on the cursor when a screen closed: the game throws it away."""
+        body = self._body
+        yield from body.react()
+        names = {drop.name for drop in body.drops}
+        lost = [name for name in names if body.counts()[name] < had.get(name, 0)]
+        if not lost:
+            return False
+        yield from body.wait(_THROWN_TICKS)
+        return (yield from collect(body, lost, body.cell))

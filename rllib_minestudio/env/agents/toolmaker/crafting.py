@@ -36,7 +36,7 @@ def craft(body: Body, screen: Screen, known: Knowledge, item: str, sets: int) ->
     """Make `sets` sets of something on the screen that is open.
 
     Whether it worked is seen by what the inventory holds afterwards. If not, the caller closes the
-    screen, which gives back whatever lies in the grid or hangs on the cursor.
+    screen, which gives back what lies in the grid and throws down what hangs on the cursor.
     """
     made = known.crafts[item]
     members = known.members(item)

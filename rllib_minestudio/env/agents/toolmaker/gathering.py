@@ -73,21 +73,22 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
     in_vain: set[Cell] = set()
     while held() < enough:
         found = [cell for cell in body.memory.find(mined.blocks) if cell not in in_vain]
-        if not found:
+        cell = min(found, key=lambda cell: (_cost(body, cell), cell), default=None)
+        lying = mined_so_far - (held() - start)
+        stays = cell is not None and can_mine_from(body, cell)(body.cell)
+        if lying and (held() + lying >= enough or not stays):
+            yield from collect(body, drops, last)
+            mined_so_far = held() - start  # what has not been found is lost
+            continue
+        if cell is None:
             if in_vain:
                 in_vain.clear()
             if (yield from look_around(body, mined.blocks)):
                 continue
             if mined.underground:
                 yield from dig_down(body, mined.blocks)
-            elif not (yield from search(body, mined)):
+            elif not (yield from search(body, mined, lambda: held() >= enough)):
                 return False
-            continue
-        cell = min(found, key=lambda cell: (_cost(body, cell), cell))
-        lying = mined_so_far - (held() - start)
-        if lying and (held() + lying >= enough or not can_mine_from(body, cell)(body.cell)):
-            yield from collect(body, drops, last)
-            mined_so_far = held() - start  # what has not been found is lost
             continue
         if (yield from mine_at(body, cell)):
             last = cell
@@ -171,8 +172,15 @@ def look_around(body: Body, blocks: Collection[str]) -> Skill:
     return bool(body.memory.find(blocks))
 
 
-def search(body: Body, mined: Mined, rounds: int = 12) -> Skill:
-    """Stroll and look around, until one of the blocks is seen."""
+def search(body: Body, mined: Mined, enough: Callable[[], bool], rounds: int = 12) -> Skill:
+    """Stroll and look around, until one of the blocks is seen.
+
+    Args:
+        body: The body.
+        mined: Which blocks.
+        enough: Whether none is needed any more: one walks over what lies about.
+        rounds: How often, before one gives up.
+    """
     for _ in range(rounds):
         near = body.memory.find(mined.beside)
         if near:
@@ -180,7 +188,7 @@ def search(body: Body, mined: Mined, rounds: int = 12) -> Skill:
             yield from stroll(body, centre, _BESIDE)
         else:
             yield from stroll(body)
-        if (yield from look_around(body, mined.blocks)):
+        if enough() or (yield from look_around(body, mined.blocks)):
             return True
     return False
 

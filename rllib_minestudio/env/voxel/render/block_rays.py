@@ -33,6 +33,8 @@ SLOT_TURN_Y, SLOT_TURN_X, SLOT_SCALE = 45.0, 30.0, 0.625
 SLOT_SHADES = np.array((0.8, 0.8, 1.0, 0.5, 0.6, 0.6), np.float32)
 MOST_SURFACES = 8
 """See-through texels of so many surfaces are looked through."""
+NOWHERE = np.float32(1e9)
+"""Where a ray meets what it misses."""
 
 
 @lru_cache(maxsize=1)
@@ -77,10 +79,102 @@ def to_space_of(pose: Matrix) -> Floats:
 
 
 @kernel(fastmath=True, inline="always")
-def _crossing(low: float, high: float, start: float, per: float) -> tuple[float, float]:
-    """Where a ray enters and leaves the slab between two planes."""
+def crossing(low: float, high: float, start: float, per: float) -> tuple[float, float]:
+    """Where a ray enters and leaves the slab between two planes.
+
+    Args:
+        low: Place of the lower plane along its axis.
+        high: Of the upper one.
+        start: Where the ray begins.
+        per: One over its direction.
+    """
     one, two = (low - start) * per, (high - start) * per
     return min(one, two), max(one, two)
+
+
+@kernel(fastmath=True, inline="always")
+def away_from_zero(value: float) -> float:
+    """A direction that can be divided by."""
+    return value if abs(value) > float32(1e-7) else float32(1e-7)
+
+
+@kernel(fastmath=True, inline="always")
+def put_mean(
+    picture: Rgba, row: int, column: int, share: float,
+    red: float, green: float, blue: float, cover: float,
+) -> None:  # fmt: skip
+    """Write a pixel, given the sums over its rays and what share of it each of them is."""
+    picture[row, column, 0] = uint8(red * share + float32(0.5))
+    picture[row, column, 1] = uint8(green * share + float32(0.5))
+    picture[row, column, 2] = uint8(blue * share + float32(0.5))
+    picture[row, column, 3] = uint8(cover * share + float32(0.5))
+
+
+@render_kernel
+def _nearest_surface(
+    boxes: Boxes, x: float, y: float, z: float, per_x: float, per_y: float, per_z: float,
+    after: float,
+) -> tuple[float, int, bool]:  # fmt: skip
+    """The nearest surface behind `after`: where, across which axis, whether seen from outside."""
+    nearest, axis, outside = NOWHERE, int32(X), True
+    for box in range(boxes.shape[0]):
+        in_x, out_x = crossing(boxes[box, 0], boxes[box, 3], x, per_x)
+        in_y, out_y = crossing(boxes[box, 1], boxes[box, 4], y, per_y)
+        in_z, out_z = crossing(boxes[box, 2], boxes[box, 5], z, per_z)
+        enter = max(in_x, in_y, in_z)
+        leave = min(out_x, out_y, out_z)
+        if enter >= leave or leave <= after:
+            continue
+        if enter > after:
+            if enter < nearest:
+                nearest, outside = enter, True
+                axis = int32(X if enter == in_x else (Y if enter == in_y else Z))
+        elif leave < nearest:
+            nearest, outside = leave, False
+            axis = int32(X if leave == out_x else (Y if leave == out_y else Z))
+    return nearest, axis, outside
+
+
+@render_kernel
+def _texel_at(
+    axis: int, outside: bool, x: float, y: float, z: float, dx: float, dy: float, dz: float
+) -> tuple[int, int, int]:
+    """Face, row and column of the texel where a ray meets a surface at (x, y, z)."""
+    # East, top and south are the high sides of x, y and z.
+    if axis == X:
+        face = int32(1) if (dx > 0) == outside else int32(0)
+        u, v = z, float32(1) - y
+    elif axis == Y:
+        face = int32(3) if (dy > 0) == outside else int32(2)
+        u, v = x, z
+    else:
+        face = int32(5) if (dz > 0) == outside else int32(4)
+        u, v = x, float32(1) - y
+    if face == 0 or face == 5:  # seen from outside, these run against the axis
+        u = float32(1) - u
+    column = min(max(int32(u * float32(16)), int32(0)), int32(15))
+    row = min(max(int32(v * float32(16)), int32(0)), int32(15))
+    return face, row, column
+
+
+@render_kernel
+def _first_texel(
+    boxes: Boxes, faces: Rgba, x: float, y: float, z: float, dx: float, dy: float, dz: float,
+    begin: float,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Face, row and column of the first opaque texel that a ray meets; face -1 if there is none."""
+    per_x, per_y, per_z = float32(1) / dx, float32(1) / dy, float32(1) / dz
+    after = begin
+    for _ in range(MOST_SURFACES):
+        t, axis, outside = _nearest_surface(boxes, x, y, z, per_x, per_y, per_z, after)
+        if t == NOWHERE:
+            break
+        at_x, at_y, at_z = x + dx * t, y + dy * t, z + dz * t
+        face, row, column = _texel_at(axis, outside, at_x, at_y, at_z, dx, dy, dz)
+        if faces[face, row, column, 3] > 127:
+            return face, row, column
+        after = t + float32(1e-5)
+    return int32(-1), int32(0), int32(0)
 
 
 @render_kernel
@@ -112,7 +206,6 @@ def trace_boxes(
     share = float32(1) / float32(per_pixel * per_pixel)
     spread, ahead = (float32(0), float32(1)) if perspective else (float32(1), float32(0))
     begin = float32(1e-3) if perspective else float32(-1e9)
-    tiny, far = float32(1e-7), float32(1e9)
     for row in range(picture.shape[0]):
         for column in range(picture.shape[1]):
             red = green = blue = cover = float32(0)
@@ -127,57 +220,14 @@ def trace_boxes(
                 x, dx = inverse[0, 3] + spread * aside_x, ahead * aside_x - inverse[0, 2]
                 y, dy = inverse[1, 3] + spread * aside_y, ahead * aside_y - inverse[1, 2]
                 z, dz = inverse[2, 3] + spread * aside_z, ahead * aside_z - inverse[2, 2]
-                dx = dx if abs(dx) > tiny else tiny
-                dy = dy if abs(dy) > tiny else tiny
-                dz = dz if abs(dz) > tiny else tiny
-                per_x, per_y, per_z = float32(1) / dx, float32(1) / dy, float32(1) / dz
-                after = begin
-                for _ in range(MOST_SURFACES):
-                    # The nearest surface behind the last one, from outside or from within.
-                    nearest, axis, outside = far, X, True
-                    for box in range(boxes.shape[0]):
-                        in_x, out_x = _crossing(boxes[box, 0], boxes[box, 3], x, per_x)
-                        in_y, out_y = _crossing(boxes[box, 1], boxes[box, 4], y, per_y)
-                        in_z, out_z = _crossing(boxes[box, 2], boxes[box, 5], z, per_z)
-                        enter = max(in_x, in_y, in_z)
-                        leave = min(out_x, out_y, out_z)
-                        if enter >= leave or leave <= after:
-                            continue
-                        if enter > after:
-                            if enter < nearest:
-                                nearest, outside = enter, True
-                                axis = X if enter == in_x else (Y if enter == in_y else Z)
-                        elif leave < nearest:
-                            nearest, outside = leave, False
-                            axis = X if leave == out_x else (Y if leave == out_y else Z)
-                    if nearest == far:
-                        break
-                    at_x, at_y, at_z = x + dx * nearest, y + dy * nearest, z + dz * nearest
-                    # East, top and south are the high sides of x, y and z.
-                    if axis == X:
-                        face = int32(1) if (dx > 0) == outside else int32(0)
-                        u, v = at_z, float32(1) - at_y
-                    elif axis == Y:
-                        face = int32(3) if (dy > 0) == outside else int32(2)
-                        u, v = at_x, at_z
-                    else:
-                        face = int32(5) if (dz > 0) == outside else int32(4)
-                        u, v = at_x, float32(1) - at_y
-                    if face == 0 or face == 5:  # seen from outside, these run against the axis
-                        u = float32(1) - u
-                    texel = min(max(int32(u * float32(16)), int32(0)), int32(15))
-                    line = min(max(int32(v * float32(16)), int32(0)), int32(15))
-                    if faces[face, line, texel, 3] > 127:
-                        red += shades[face] * float32(faces[face, line, texel, 0])
-                        green += shades[face] * float32(faces[face, line, texel, 1])
-                        blue += shades[face] * float32(faces[face, line, texel, 2])
-                        cover += float32(255)
-                        break
-                    after = nearest + float32(1e-5)
-            picture[row, column, 0] = uint8(red * share + float32(0.5))
-            picture[row, column, 1] = uint8(green * share + float32(0.5))
-            picture[row, column, 2] = uint8(blue * share + float32(0.5))
-            picture[row, column, 3] = uint8(cover * share + float32(0.5))
+                dx, dy, dz = away_from_zero(dx), away_from_zero(dy), away_from_zero(dz)
+                face, line, texel = _first_texel(boxes, faces, x, y, z, dx, dy, dz, begin)
+                if face >= 0:
+                    red += shades[face] * float32(faces[face, line, texel, 0])
+                    green += shades[face] * float32(faces[face, line, texel, 1])
+                    blue += shades[face] * float32(faces[face, line, texel, 2])
+                    cover += float32(255)
+            put_mean(picture, row, column, share, red, green, blue, cover)
 
 
 def block_icon(faces: list[Rgba], boxes: Boxes) -> Rgba:

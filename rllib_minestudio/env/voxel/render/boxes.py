@@ -124,19 +124,21 @@ def _paint(image: Bytes, pixel: int, rgb: int, tint: Tint) -> None:
 
 
 @render_kernel
-def _aim_across(across: Floats, lanes: Floats) -> None:
-    """Note how far to the right the rays of a tile pass, given that of each of its columns."""
-    for row in range(TILE):
-        for column in range(TILE):
-            lanes[RAY_X + row * TILE + column] = across[column]
+def _aim_across(across: Floats, px: int, lanes: Floats) -> None:
+    """Note how far to the right the rays of a tile pass, given that of each column drawn."""
+    for column in range(TILE):
+        ray = across[uint32(px + column)]
+        for row in range(TILE):
+            lanes[RAY_X + row * TILE + column] = ray
 
 
 @render_kernel
-def _aim_up(upward: Floats, lanes: Floats) -> None:
-    """Note how far up the rays of a tile pass, given that of each of its rows."""
+def _aim_up(upward: Floats, py: int, lanes: Floats) -> None:
+    """Note how far up the rays of a tile pass, given that of each row drawn."""
     for row in range(TILE):
+        ray = upward[uint32(py + row)]
         for column in range(TILE):
-            lanes[RAY_Y + row * TILE + column] = upward[row]
+            lanes[RAY_Y + row * TILE + column] = ray
 
 
 @render_kernel
@@ -252,12 +254,12 @@ def draw_box(
     for row in range(upper, lower, TILE):
         # The last tiles end with the frame; what they share with those before is hidden by itself.
         py = min(row, height - TILE)
-        _aim_up(rays.upward[py : py + TILE], lanes)
+        _aim_up(rays.upward, py, lanes)
         for column in range(left, right, TILE):
             px = min(column, width - TILE)
             if _is_hidden(depth, px, py, width, nearest, lanes):
                 continue
-            _aim_across(rays.across[px : px + TILE], lanes)
+            _aim_across(rays.across, px, lanes)
             if not _cut(box, frame, per_x, per_y, per_z, lanes):
                 continue
             # Which lanes hit is decided without a branch, since no processor can predict it.

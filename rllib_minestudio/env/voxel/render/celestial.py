@@ -15,6 +15,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     UP,
     Bytes,
     Floats,
+    Ints,
     render_kernel,
 )
 from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
@@ -103,22 +104,26 @@ def _draw_square(
 
 @render_kernel
 def render_celestial(
-    camera: Floats, rays: PixelRays, angle: float, star_light: float, stars: Floats,
-    frame: Bytes, depth: Floats,
+    camera: Floats, across: Floats, upward: Floats, columns_before: Ints, rows_before: Ints,
+    angle: float, star_light: float, stars: Floats, frame: Bytes, depth: Floats,
 ) -> None:  # fmt: skip
     """Draw sun, moon and stars.
 
     Args:
         camera: float32 (CAMERA_SIZE,).
-        rays: Of the pixels drawn.
+        across: See `pixel_rays.PixelRays`, as for the next three.
+        upward: Likewise.
+        columns_before: Likewise.
+        rows_before: Likewise.
         angle: The sun's angle from the zenith, see `sky.Sky`.
         star_light: Brightness of the stars, 0..1.
         stars: See `star_directions`.
         frame: uint8 (h * w * 3,), drawn into.
         depth: float32 (h * w,), `ray_tiles.SKY_DEPTH` where there is sky.
     """
+    rays = PixelRays(across, upward, columns_before, rows_before)
+    columns, rows = columns_before, rows_before
     # The sun rises in the east (+x) and sets in the west.
-    columns, rows = rays.columns_before, rays.rows_before
     width, height = len(columns) - 1, len(rows) - 1
     sin, cos = float32(math.sin(angle)), float32(math.cos(angle))
     if star_light > 0:

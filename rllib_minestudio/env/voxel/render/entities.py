@@ -137,7 +137,10 @@ def render_instances(
     first_box: Ints,
     atlas: Words,
     camera: Floats,
-    rays: PixelRays,
+    across: Floats,
+    upward: Floats,
+    columns_before: Ints,
+    rows_before: Ints,
     image: Bytes,
     depth: Floats,
 ) -> None:
@@ -152,10 +155,14 @@ def render_instances(
         first_box: See `models.Models`.
         atlas: See `models.Models`.
         camera: float32 (CAMERA_SIZE,).
-        rays: Of the pixels drawn.
+        across: See `pixel_rays.PixelRays`, as for the next three.
+        upward: Likewise.
+        columns_before: Likewise.
+        rows_before: Likewise.
         image: uint8 (h * w * 3,), drawn into.
         depth: float32 (h * w,), planar depth, kept up to date.
     """
+    rays = PixelRays(across, upward, columns_before, rows_before)
     step_x, step_y, mip = camera[STEP_X], camera[STEP_Y], camera[MIP_DEPTH]
     model_frame = np.empty(FRAME_SIZE, np.float32)
     frame = np.empty(FRAME_SIZE, np.float32)

@@ -1,48 +1,31 @@
-"""The arm or the item in hand, drawn once per item and swing pose, then reused.
-
-The poses are those of Minecraft 1.16's first-person view: its chain of translations and rotations
-(view space: x right, y up, z towards the viewer, in blocks) with the display settings of handheld
-items (turn -90 about y, 25 about z, scale 0.68) and of blocks (turn 45, scale 0.4).
-"""
+"""The arm or the item in hand, drawn once per item and swing pose, then reused."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import float32, int32, uint8, uint32
 
-from rllib_minestudio.env.voxel.render.block_rays import (
-    Boxes,
-    Matrix,
-    X,
-    Y,
-    Z,
-    boxes_of,
-    scale,
-    shift,
-    to_space_of,
-    trace_boxes,
-    turn,
-)
+from rllib_minestudio.env.voxel.player.player import SWING_TICKS
+from rllib_minestudio.env.voxel.render.block_rays import Matrix, boxes_of, to_space_of, trace_boxes
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, render_kernel
+from rllib_minestudio.env.voxel.render.hand_poses import arm_pose, item_pose
 from rllib_minestudio.env.voxel.render.sampling import Sampling
+from rllib_minestudio.env.voxel.render.sprite_rays import trace_sprite
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Rgba
 
-# Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
-# little further away the whole blade is seen.
-ITEM_PLACE = (0.58, -0.52, -0.92)
 # Rays per pixel and axis while pixels are large.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
 # A hand that reaches closer than this to the eye may cover any part of the frame.
 NEAREST = 0.02
-RIM_SHADE, FRONT_SHADE = 0.72, 0.95
-# Half the thickness of a sprite, which is one texel thick.
-HALF_TEXEL = 0.5 / 16
 HANDS_KEPT = 64
+ARM, FLAT, BLOCK = range(3)
+"""What is seen: the bare arm, a flat picture or a block."""
 _SHADES = np.array(FACE_SHADE, np.float32)
 # The arm in the player's skin: the places (x, y, width, height) of its faces in the order of
 # `texels`. The arm's own y runs from the shoulder to the hand.
@@ -59,173 +42,71 @@ _ARM_FACES = (
 class Hand(NamedTuple):
     """A hand over a frame, in full light.
 
+    A frame's pixel p becomes `colour * light + p * keep / 255`.
+
     Attributes:
         top: First row that it covers.
         left: First column.
-        picture: uint8 (rows, columns, 4), multiplied by coverage.
+        colour: uint8 (rows, columns * 3), RGB multiplied by coverage.
+        keep: uint8 (rows, columns * 3), 255 - coverage, once per channel.
     """
 
     top: int
     left: int
-    picture: Rgba
+    colour: Bytes
+    keep: Bytes
 
 
-def _item_pose(swing: float, is_flat: bool) -> Matrix:
-    """From the item's unit cube to view space."""
-    strong = math.sin(math.sqrt(swing) * math.pi)
-    late = math.sin(swing * swing * math.pi)
-    arm = (
-        shift(-0.4 * strong, 0.2 * math.sin(math.sqrt(swing) * 2 * math.pi), 0.0)
-        @ shift(0.0, 0.0, -0.2 * math.sin(swing * math.pi))
-        @ shift(*ITEM_PLACE)
-        @ turn(Y, 45 - 20 * late)
-        @ turn(Z, -20 * strong)
-        @ turn(X, -80 * strong)
-        @ turn(Y, -45)
-    )
-    if is_flat:
-        display = shift(1.13 / 16, 3.2 / 16, 1.13 / 16) @ turn(Y, -90) @ turn(Z, 25) @ scale(0.68)
-    else:
-        display = turn(Y, 45) @ scale(0.4)
-    return arm @ display @ shift(-0.5, -0.5, -0.5)
+class _View(NamedTuple):
+    """How a pose is seen.
 
+    Attributes:
+        inverse: See `to_space_of`.
+        left: First column drawn that it may cover.
+        right: The column behind the last.
+        top: First row.
+        bottom: The row behind the last.
+    """
 
-def _arm_pose(swing: float) -> Matrix:
-    """From the arm's unit cube (y from the shoulder to the hand) to view space."""
-    root = math.sqrt(swing)
-    strong = math.sin(root * math.pi)
-    return (
-        shift(
-            0.64 - 0.3 * strong,
-            -0.6 + 0.4 * math.sin(root * 2 * math.pi),
-            -0.72 - 0.4 * math.sin(swing * math.pi),
-        )
-        @ turn(Y, 45 + 70 * strong)
-        @ turn(Z, -20 * math.sin(swing * swing * math.pi))
-        @ shift(-1.0, 3.6, 3.5)
-        @ turn(Z, 120)
-        @ turn(X, 200)
-        @ turn(Y, -135)
-        @ shift(5.6, 0.0, 0.0)
-        # The right arm of the player's model: 4 x 12 x 4 pixels from (-8, 0, -2).
-        @ shift(-8 / 16, 0.0, -2 / 16)
-        @ np.diag([4 / 16, 12 / 16, 4 / 16, 1.0])
-    )
-
-
-@render_kernel
-def _trace_sprite(
-    inverse: Floats,
-    columns: Floats,
-    rows: Floats,
-    per_pixel: int,
-    sprite: Rgba,
-    picture: Rgba,
-) -> None:
-    """Draw a sprite one texel thick; arguments as those of `trace_boxes`."""
-    share = float32(1) / float32(per_pixel * per_pixel)
-    eye_x, eye_y, eye_z = inverse[0, 3], inverse[1, 3], inverse[2, 3]
-    near, far = float32(0.5 - HALF_TEXEL), float32(0.5 + HALF_TEXEL)
-    tiny = float32(1e-7)
-    for row in range(picture.shape[0]):
-        for column in range(picture.shape[1]):
-            red = green = blue = cover = float32(0)
-            for sub_row in range(per_pixel):
-                y = rows[row * per_pixel + sub_row]
-                for sub_column in range(per_pixel):
-                    x = columns[column * per_pixel + sub_column]
-                    dx = inverse[0, 0] * x + inverse[0, 1] * y - inverse[0, 2]
-                    dy = inverse[1, 0] * x + inverse[1, 1] * y - inverse[1, 2]
-                    dz = inverse[2, 0] * x + inverse[2, 1] * y - inverse[2, 2]
-                    dx = dx if abs(dx) > tiny else tiny
-                    dy = dy if abs(dy) > tiny else tiny
-                    dz = dz if abs(dz) > tiny else tiny
-                    one, two = (near - eye_z) / dz, (far - eye_z) / dz
-                    enter, leave, through_front = min(one, two), max(one, two), True
-                    one, two = -eye_x / dx, (float32(1) - eye_x) / dx
-                    if min(one, two) > enter:
-                        enter, through_front = min(one, two), False
-                    leave = min(leave, max(one, two))
-                    one, two = -eye_y / dy, (float32(1) - eye_y) / dy
-                    if min(one, two) > enter:
-                        enter, through_front = min(one, two), False
-                    leave = min(leave, max(one, two))
-                    enter = max(enter, float32(1e-3))
-                    if enter >= leave:
-                        continue
-                    # From texel to texel, after Amanatides and Woo (1987); rows run downwards.
-                    u = (eye_x + dx * enter) * float32(16)
-                    v = (float32(1) - eye_y - dy * enter) * float32(16)
-                    texel = min(max(int32(u), int32(0)), int32(15))
-                    line = min(max(int32(v), int32(0)), int32(15))
-                    step_u = int32(1) if dx > 0 else int32(-1)
-                    step_v = int32(1) if dy < 0 else int32(-1)
-                    per_u, per_v = abs(float32(1 / 16) / dx), abs(float32(1 / 16) / dy)
-                    border_u = (float32(texel + (step_u + 1) // 2) - u) * float32(step_u)
-                    border_v = (float32(line + (step_v + 1) // 2) - v) * float32(step_v)
-                    t_u, t_v = enter + border_u * per_u, enter + border_v * per_v
-                    is_first = True
-                    while True:
-                        if sprite[line, texel, 3] > 127:
-                            shade = float32(RIM_SHADE)
-                            if is_first and through_front:
-                                shade = float32(FRONT_SHADE)
-                            red += shade * float32(sprite[line, texel, 0])
-                            green += shade * float32(sprite[line, texel, 1])
-                            blue += shade * float32(sprite[line, texel, 2])
-                            cover += float32(255)
-                            break
-                        is_first = False
-                        if min(t_u, t_v) >= leave:
-                            break
-                        if t_u < t_v:
-                            t_u += per_u
-                            texel += step_u
-                        else:
-                            t_v += per_v
-                            line += step_v
-                        if texel < 0 or texel > 15 or line < 0 or line > 15:
-                            break
-            picture[row, column, 0] = uint8(red * share + float32(0.5))
-            picture[row, column, 1] = uint8(green * share + float32(0.5))
-            picture[row, column, 2] = uint8(blue * share + float32(0.5))
-            picture[row, column, 3] = uint8(cover * share + float32(0.5))
+    inverse: Floats
+    left: int
+    right: int
+    top: int
+    bottom: int
 
 
 @render_kernel
 def blend_hand(
-    frame: Bytes, top: int, left: int, picture: Rgba, red: float, green: float, blue: float
+    frame: Bytes, top: int, left: int, colour: Bytes, keep: Bytes, light: Floats
 ) -> None:
     """Blend a hand into a frame.
 
     Args:
         frame: uint8 (H, W * 3).
-        top: See `Hand`.
-        left: See `Hand`.
-        picture: See `Hand`.
-        red: Light on the hand's red, 0..1.
-        green: Likewise.
-        blue: Likewise.
+        top: See `Hand`, as for the next three.
+        left: Likewise.
+        colour: Likewise.
+        keep: Likewise.
+        light: float32 (3,), light on the hand's red, green and blue, 0..1.
     """
-    light = (float32(red), float32(green), float32(blue))
-    for row in range(picture.shape[0]):
-        for column in range(picture.shape[1]):
-            cover = uint32(picture[row, column, 3])
-            if cover == 0:
-                continue
-            at = 3 * (left + column)
-            for channel in range(3):
-                into = frame[top + row, at + channel]
-                over = float32(picture[row, column, channel]) * light[channel]
-                rest = (uint32(into) * (uint32(255) - cover) + uint32(127)) // uint32(255)
-                frame[top + row, at + channel] = uint8(uint32(over) + rest)
+    lights = np.empty(colour.shape[1], np.float32)
+    for at in range(len(lights)):
+        lights[at] = light[at % 3]
+    for row in range(colour.shape[0]):
+        into = frame[top + row, 3 * left : 3 * left + colour.shape[1]]
+        for at in range(colour.shape[1]):
+            over = int32(float32(colour[row, at]) * lights[at])
+            # Exactly into * keep / 255, rounded, without a division.
+            share = uint32(into[at]) * uint32(keep[row, at]) + uint32(128)
+            share = (share + (share >> uint32(8))) >> uint32(8)
+            into[at] = uint8(uint32(over) + share)
 
 
 class Hands:
     """Hands for one sampling, each drawn once."""
 
     def __init__(self, sampling: Sampling, tan_x: float, tan_y: float, textures: Textures) -> None:
-        """Prepare the rays.
+        """Prepare the rays and the poses.
 
         Args:
             sampling: What is drawn.
@@ -243,6 +124,10 @@ class Hands:
         self._textures = textures
         self._arm = _arm_faces(textures.picture("entity/steve"))
         self._drawn: dict[tuple[str, float], Hand] = {}
+        for kind, item in ((ARM, ""), (FLAT, "stick"), (BLOCK, "stone")):
+            for ticks in range(SWING_TICKS):
+                _view(kind, ticks / SWING_TICKS, sampling, tan_x, tan_y)
+            self.of(item, 0.0)  # loads the kernels
 
     def of(self, item: str, swing: float) -> Hand:
         """The hand as it lies over the frame.
@@ -260,25 +145,28 @@ class Hands:
         return hand
 
     def _draw(self, item: str, swing: float) -> Hand:
-        if not item:
-            return self._trace(_arm_pose(swing), boxes_of("cube"), self._arm)
-        if self._textures.is_flat(item):
-            return self._trace(_item_pose(swing, True), None, self._textures.icon(item))
-        faces = np.stack(self._textures.item_faces(item))
-        return self._trace(_item_pose(swing, False), self._textures.shape(item), faces)
-
-    def _trace(self, pose: Matrix, boxes: Boxes | None, picture: Rgba) -> Hand:
-        """Draw boxes with six faces, or a sprite if there are no boxes."""
-        left, right, top, bottom = _bounds(pose, self._sampling, *self._tan)
+        is_flat = bool(item) and self._textures.is_flat(item)
+        kind = FLAT if is_flat else BLOCK if item else ARM
+        inverse, left, right, top, bottom = _view(kind, swing, self._sampling, *self._tan)
         n = self._per_pixel
-        columns, rows = self._columns[left * n : right * n], self._rows[top * n : bottom * n]
-        drawn = np.empty((bottom - top, right - left, 4), np.uint8)
-        inverse = to_space_of(pose)
-        if boxes is None:
-            _trace_sprite(inverse, columns, rows, n, picture, drawn)
+        rays = self._columns[left * n : right * n], self._rows[top * n : bottom * n], n
+        picture = np.empty((bottom - top, right - left, 4), np.uint8)
+        if is_flat:
+            trace_sprite(inverse, *rays, self._textures.icon(item), picture)
         else:
-            trace_boxes(inverse, True, columns, rows, n, boxes, picture, _SHADES, drawn)
-        return Hand(top, left, drawn)
+            boxes = self._textures.shape(item) if item else boxes_of("cube")
+            faces = np.stack(self._textures.item_faces(item)) if item else self._arm
+            trace_boxes(inverse, True, *rays, boxes, faces, _SHADES, picture)
+        rows = len(picture)
+        colour = np.ascontiguousarray(picture[..., :3]).reshape(rows, -1)
+        return Hand(top, left, colour, np.repeat(255 - picture[..., 3], 3, axis=1))
+
+
+@lru_cache(maxsize=512)
+def _view(kind: int, swing: float, sampling: Sampling, tan_x: float, tan_y: float) -> _View:
+    """How the hand is seen; arguments as those of `Hands` and `Hands.of`."""
+    pose = arm_pose(swing) if kind == ARM else item_pose(swing, kind == FLAT)
+    return _View(to_space_of(pose), *_bounds(pose, sampling, tan_x, tan_y))
 
 
 def _bounds(

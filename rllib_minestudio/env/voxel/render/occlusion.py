@@ -30,6 +30,7 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     POINT_X,
     POINT_Y,
     POINT_Z,
+    SKY_DEPTH,
     ZERO,
 )
 from rllib_minestudio.env.voxel.world.addressing import neighbour_index
@@ -59,6 +60,16 @@ def _find_neighbours(s: Floats, n: Ints) -> None:
 
 
 @render_kernel
+def open_all(s: Floats) -> float:
+    """Write that the air before each hit is open; returns the depth of the nearest hit."""
+    nearest = SKY_DEPTH
+    for i in range(LANES):
+        nearest = min(nearest, s[DEPTH + i])
+        s[OPENNESS + i] = ONE
+    return nearest
+
+
+@render_kernel
 def occlude(box: Shorts, s: Floats, n: Ints) -> None:
     """Write how open the air before each hit is, 1 where no block is near.
 
@@ -67,12 +78,6 @@ def occlude(box: Shorts, s: Floats, n: Ints) -> None:
         s: Float scratch.
         n: Integer scratch.
     """
-    nearest = REACH
-    for i in range(LANES):
-        nearest = min(nearest, s[DEPTH + i])
-        s[OPENNESS + i] = ONE
-    if nearest >= REACH:
-        return
     _find_neighbours(s, n)
     for i in range(LANES):
         n[BESIDE + i] = int32(box[uint32(n[BESIDE + i])])

@@ -36,6 +36,7 @@ class Overlays:
         self._screen = Screen(sampling.display_columns.shape[1], *lines, textures, stacks)
         self._hands = Hands(sampling, tan_x, tan_y, textures)
         self._height = sampling.drawn[1]
+        self._stacks: tuple[bytes, tuple[Stack, ...]] = (b"", ())
 
     def draw(
         self,
@@ -54,9 +55,7 @@ class Overlays:
             light: float32 (3,), light on the hand's red, green and blue, 0..1.
             screen: The open screen; None for none.
         """
-        columns = (inventory.item, inventory.quantity, inventory.damage)
-        hotbar = (column[:HOTBAR_SLOTS].tolist() for column in columns)
-        stacks = tuple(map(Stack._make, zip(*hotbar, strict=True)))
+        stacks = self._hotbar(inventory)
         health = math.ceil(player.health)
         self._hud.show(HudState(stacks, player.selected, health, player.food))
         held = stacks[player.selected].item
@@ -65,9 +64,20 @@ class Overlays:
         hand = self._hands.of(ITEMS[held].name if held else "", swing)
         rows = drawn.reshape(self._height, -1)
         invert(drawn, self._hud.crosshair)
-        red, green, blue = light
-        blend_hand(rows, *hand, red, green, blue)
+        blend_hand(rows, *hand, light)
         self._hud.layer.blend(rows)
         if screen is not None:
             self._screen.show(screen)
             self._screen.layer.blend(rows)
+
+    def _hotbar(self, inventory: Inventory) -> tuple[Stack, ...]:
+        """The stacks of the hotbar: the same tuple as before for as long as they are the same."""
+        columns = [
+            column[:HOTBAR_SLOTS]
+            for column in (inventory.item, inventory.quantity, inventory.damage)
+        ]
+        state = b"".join([column.tobytes() for column in columns])
+        if state != self._stacks[0]:
+            lists = [column.tolist() for column in columns]
+            self._stacks = state, tuple(map(Stack._make, zip(*lists, strict=True)))
+        return self._stacks[1]

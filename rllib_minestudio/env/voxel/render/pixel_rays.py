@@ -19,6 +19,8 @@ from rllib_minestudio.env.voxel.render.sampling import Sampling
 class PixelRays(NamedTuple):
     """The rays of the pixels drawn.
 
+    Python hands kernels the arrays one by one: numba takes 5 µs to unpack a tuple of arrays.
+
     Attributes:
         across: float32 (width + TILE - 1,), how far to the right each column's rays pass on the
             plane one block ahead; the last are those beyond the frame that a tile reaches.

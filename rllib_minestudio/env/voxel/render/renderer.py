@@ -214,7 +214,8 @@ class Renderer:
             world.ceiling,
             self._atlas,
             camera.vector,
-            self._rays,
+            self._rays.across,
+            self._rays.upward,
             camera.column_x & 255,
             camera.column_z & 255,
             *self._drawn,
@@ -225,7 +226,7 @@ class Renderer:
         )
         render_celestial(
             camera.vector,
-            self._rays,
+            *self._rays,
             self._sky.sun_angle,
             self._sky.stars,
             self._stars,
@@ -262,13 +263,14 @@ class Renderer:
                 models.first_box,
                 models.atlas,
                 vector,
-                self._rays,
+                *self._rays,
                 frame,
                 self.depth,
             )
 
     def _light_at_eyes(self, world: World) -> Floats:
         """Light on what the player holds, float32 (3,)."""
-        x, y, z = (math.floor(place) for place in self._eye.tolist())
-        first = LIGHT + 3 * level_at(world.light, x, y, z)
-        return self.camera.vector[first : first + 3]
+        camera = self.camera
+        y = math.floor(self._eye.item(1))
+        first = LIGHT + 3 * level_at(world.light, camera.column_x, y, camera.column_z)
+        return camera.vector[first : first + 3]

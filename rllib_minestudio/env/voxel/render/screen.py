@@ -53,7 +53,7 @@ class Screen:
         textures: Textures,
         stacks: StackPictures,
     ) -> None:
-        """Prepare the veil; panels are made when they are first shown.
+        """Prepare the veil and all panels, so that the first opening of a screen takes no longer.
 
         Args:
             window: Width of the window; screens lie in its middle.
@@ -67,15 +67,18 @@ class Screen:
         self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
         self._veil = veil(window, WINDOW_HEIGHT)
         self._panel = self._veil.copy()
-        self.layer.canvas[:] = self._veil
+        copy(self.layer.canvas, self._veil, 0, 0, window, WINDOW_HEIGHT)
         self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
-        self._panels: dict[str, Rgba] = {}
         self._empty: dict[tuple[str, int], Rgba | None] = {}
         self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
         furnace = textures.picture("gui/container/furnace")
         self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
         self._shown: ScreenView | None = None
         self._moving: list[Rect] = []
+        for kind, layout in LAYOUTS.items():
+            panel(textures, kind)
+            for slot in range(len(layout.slots)):
+                self._empty_slot(kind, slot)
 
     def show(self, view: ScreenView) -> None:
         """Bring the layer up to date."""
@@ -103,12 +106,10 @@ class Screen:
 
     def _draw_panel(self, view: ScreenView, shown: ScreenView | None) -> list[Rect]:
         """Draw a panel with all its stacks in place of the one before; returns where."""
-        if view.kind not in self._panels:
-            self._panels[view.kind] = panel(self._textures, view.kind)
         area = self._area(view.kind)
         whole = area if shown is None else area.union(self._area(shown.kind))
         copy(self._panel, self._veil, *whole)
-        _lay(self._panel, area, self._panels[view.kind])
+        _lay(self._panel, area, panel(self._textures, view.kind))
         for slot, stack in enumerate(view.stacks):
             if stack.item or self._empty_slot(view.kind, slot) is not None:
                 self._draw_slot(view, slot)
@@ -154,7 +155,7 @@ class Screen:
         """Put the bare panel back into a rectangle of the window."""
         layout = LAYOUTS[kind]
         left, top = rect.x - self._offset - layout.left, rect.y - layout.top
-        bare = self._panels[kind][top : top + rect.height, left : left + rect.width]
+        bare = panel(self._textures, kind)[top : top + rect.height, left : left + rect.width]
         _lay(self._panel, rect, bare)
 
     def _draw_fire(self, view: ScreenView) -> list[Rect]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from rllib_minestudio.env.voxel.render.stack_pictures import DARK_GREY, text_picture
@@ -45,8 +47,9 @@ def veil(width: int, height: int) -> Rgba:
     return np.repeat(rows[:, None], width, axis=1)
 
 
+@lru_cache(maxsize=16)
 def panel(textures: Textures, kind: str) -> Rgba:
-    """A screen's panel, uint8 (height, width, 4), multiplied by coverage.
+    """A screen's panel, uint8 (height, width, 4), multiplied by coverage; nobody may change it.
 
     Args:
         textures: With the sheets of `gui/container`.

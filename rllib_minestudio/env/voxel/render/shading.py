@@ -186,33 +186,43 @@ def choose_texels(camera: Floats, blocks: Shorts, s: Floats, n: Ints) -> None:
 
 
 @render_kernel
-def light_hits(camera: Floats, top: Bytes, light: Bytes, is_even: bool, s: Floats, n: Ints) -> bool:
-    """Find the light that falls on each face: that of the cell before it.
+def are_covered(top: Bytes, n: Ints) -> bool:
+    """Whether any of the cells before the faces lies below its column's highest block.
+
+    Most tiles are in the open, which is worth a short cut.
 
     Args:
-        camera: float32 (CAMERA_SIZE,).
         top: uint8 (65536,), highest block of each column.
-        light: uint8 (2**23,), level of the sky's light.
-        is_even: Whether the scratch memory holds full light for all rays already.
-        s: Float scratch.
         n: Integer scratch.
-
-    Returns:
-        Whether it does so now: most tiles are in the open, which is worth a short cut.
     """
     covered = int32(0)
     for i in range(LANES):
         n[COLUMN + i] = int32(top[uint32(n[COLUMN + i])])
     for i in range(LANES):
         covered |= int32(1) if n[COLUMN + i] > (n[FRONT + i] & TOP_LAYER) else int32(0)
-    if covered == int32(0):
-        if not is_even:
-            r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
-            for i in range(LANES):
-                s[LIGHT_R + i] = r
-                s[LIGHT_G + i] = g
-                s[LIGHT_B + i] = b
-        return True
+    return covered != int32(0)
+
+
+@render_kernel
+def light_fully(camera: Floats, s: Floats) -> None:
+    """Let the light of the open sky fall on all faces."""
+    r, g, b = camera[FULL_LIGHT], camera[FULL_LIGHT + 1], camera[FULL_LIGHT + 2]
+    for i in range(LANES):
+        s[LIGHT_R + i] = r
+        s[LIGHT_G + i] = g
+        s[LIGHT_B + i] = b
+
+
+@render_kernel
+def light_by_cells(camera: Floats, light: Bytes, s: Floats, n: Ints) -> None:
+    """Find the light that falls on each face: that of the cell before it.
+
+    Args:
+        camera: float32 (CAMERA_SIZE,).
+        light: uint8 (2**23,), level of the sky's light.
+        s: Float scratch.
+        n: Integer scratch.
+    """
     for i in range(LANES):
         n[LEVEL + i] = int32(light[uint32(n[FRONT + i])])
     for i in range(LANES):
@@ -223,7 +233,6 @@ def light_hits(camera: Floats, top: Bytes, light: Bytes, is_even: bool, s: Float
         s[LIGHT_R + i] = camera[colour]
         s[LIGHT_G + i] = camera[colour + uint32(1)]
         s[LIGHT_B + i] = camera[colour + uint32(2)]
-    return False
 
 
 @render_kernel

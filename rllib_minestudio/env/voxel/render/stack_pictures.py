@@ -19,10 +19,12 @@ SPACE = 4
 """Pixels from one letter to the next where there is none."""
 WHITE, DARK_GREY = (255, 255, 255), (64, 64, 64)
 SHADOW = 0.25
+LARGEST_STACK = 64
 BAR_LENGTH = 13
 """Pixels of the bar that shows the wear."""
 
 
+@lru_cache(maxsize=256)
 def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], shadow: bool) -> Rgba:
     """A line of text.
 
@@ -33,7 +35,7 @@ def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], sh
         shadow: Whether it throws a shadow, one pixel down and to the right.
 
     Returns:
-        uint8 (9, w, 4) with the text's upper left corner in its own.
+        uint8 (9, w, 4) with the text's upper left corner in its own; nobody may change it.
     """
     mask = np.zeros((GLYPH + 1, GLYPH * len(text) + 1), bool)
     at = 0
@@ -58,14 +60,18 @@ def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
     return cell, int(inked[-1]) + 2 if len(inked) else SPACE
 
 
+def _count(textures: Textures, count: int) -> Rgba:
+    return text_picture(textures, str(count), WHITE, shadow=True)
+
+
 class StackPictures:
     """Pictures of stacks, each made once."""
 
     def __init__(self, textures: Textures) -> None:
-        """Begin without any."""
+        """Make the counts; icons are made when they are first shown."""
         self._textures = textures
         self._icons: dict[int, Rgba] = {}
-        self._counts: dict[int, Rgba] = {}
+        self._counts = {count: _count(textures, count) for count in range(2, LARGEST_STACK + 1)}
         self._bars: dict[int, Rgba] = {}
 
     def draw(self, canvas: Rgba, x: int, y: int, stack: Stack) -> None:
@@ -85,9 +91,8 @@ class StackPictures:
         paste(canvas, x, y, icon)
         if stack.quantity > 1:
             count = self._counts.get(stack.quantity)
-            if count is None:
-                count = text_picture(self._textures, str(stack.quantity), WHITE, shadow=True)
-                self._counts[stack.quantity] = count
+            if count is None:  # more than a stack that is picked up
+                count = self._counts[stack.quantity] = _count(self._textures, stack.quantity)
             paste(canvas, x + 18 - count.shape[1], y + 9, count)
         whole = ITEMS[stack.item].durability
         if whole and stack.damage > 0:

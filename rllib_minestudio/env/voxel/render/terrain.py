@@ -34,8 +34,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.occlusion import occlude
-from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
+from rllib_minestudio.env.voxel.render.occlusion import REACH, occlude, open_all
 from rllib_minestudio.env.voxel.render.ray_tiles import (
     BLOCK_INDEX,
     BLUE,
@@ -69,9 +68,11 @@ from rllib_minestudio.env.voxel.render.ray_tiles import (
     ZERO,
 )
 from rllib_minestudio.env.voxel.render.shading import (
+    are_covered,
     choose_texels,
     find_fronts,
-    light_hits,
+    light_by_cells,
+    light_fully,
     locate_hits,
     shade_hits,
 )
@@ -218,7 +219,8 @@ def render_terrain(
     ceiling: int,
     atlas: Words,
     camera: Floats,
-    rays: PixelRays,
+    across: Floats,
+    upward: Floats,
     column_x: int,
     column_z: int,
     width: int,
@@ -238,7 +240,8 @@ def render_terrain(
         ceiling: No block is at or above this height.
         atlas: uint32, see `block_textures.build_block_atlas`.
         camera: float32 (CAMERA_SIZE,).
-        rays: Of the pixels drawn.
+        across: See `pixel_rays.PixelRays`.
+        upward: Likewise.
         column_x: Block column of the eye, modulo 256.
         column_z: Block column of the eye, modulo 256.
         width: Pixels drawn per row.
@@ -249,11 +252,11 @@ def render_terrain(
         n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
-    is_even = False
+    is_even = False  # whether the scratch memory holds full light for all rays already
     for tile_y in range(0, height, TILE):
-        _aim_up(rays.upward[tile_y : tile_y + TILE], s)
+        _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
-            _aim_across(rays.across[tile_x : tile_x + TILE], s)
+            _aim_across(across[tile_x : tile_x + TILE], s)
             _start_rays(camera, roof, s)
             _enter_cells(box, column_x, column_z, s, n)
             for _ in range(MOST_LEAPS):
@@ -263,7 +266,14 @@ def render_terrain(
             locate_hits(camera, s, n)
             find_fronts(camera, box, s, n)
             choose_texels(camera, blocks, s, n)
-            occlude(box, s, n)
-            is_even = light_hits(camera, top, light, is_even, s, n)
+            # Decided here, as a kernel that returns early counts references to its arrays.
+            if open_all(s) < REACH:
+                occlude(box, s, n)
+            if are_covered(top, n):
+                light_by_cells(camera, light, s, n)
+                is_even = False
+            elif not is_even:
+                light_fully(camera, s)
+                is_even = True
             shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)

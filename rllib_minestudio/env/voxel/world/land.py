@@ -136,15 +136,17 @@ class Land:
 
         Chunks that are near enough to matter become ready as well.
         """
+        low, high = ys
         for chunk in _chunks_of(xs, zs, 0):
-            low, high = self._layers[chunk]
-            self._layers[chunk] = min(low, ys[0]), max(high, ys[1])
-        if lacking := self.lacking(set(_chunks_of(xs, zs, box_field.REACH + 1))):
-            self.make_ready(lacking)
+            lowest, highest = self._layers[chunk]
+            self._layers[chunk] = min(lowest, ys[0]), max(highest, ys[1])
+            low, high = min(low, lowest), max(high, highest)
+        near = _chunks_of(xs, zs, box_field.REACH + 1)
+        if not self._ready.issuperset(near):
+            self.make_ready(self.lacking(set(near)))
         box_field.refresh(self.blocks, self.layer_radius, self.box, *xs, *zs, *ys)
-        lows, highs = zip(*(self._layers[chunk] for chunk in _chunks_of(xs, zs, 0)), strict=True)
-        layers = min(lows), max(highs)
-        sky_light.refresh(self.light, self.blocks, self.top, *xs, *layers, *zs)
+        # A block takes the light from all layers below it.
+        sky_light.refresh(self.light, self.blocks, self.top, *xs, low, high, *zs)
 
     def _make(self, chunk: Chunk) -> None:
         slot = (chunk[0] % CHUNKS, chunk[1] % CHUNKS)

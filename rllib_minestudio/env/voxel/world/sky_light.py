@@ -39,6 +39,7 @@ Queue = NDArray[np.int32]
 
 _SIDES = 6
 _INDEX_BITS = 23
+_INDEX = (1 << _INDEX_BITS) - 1
 _QUEUE = 1024
 """Entries that a queue begins with; it grows."""
 
@@ -91,13 +92,14 @@ def _from_beside(light: Light, slots: Slots, x: int, y: int, z: int) -> int:
 
 
 @kernel()
-def _brighten(
+def _let_in(
     light: Light, blocks: NDArray[np.uint16], top: NDArray[np.uint8], slots: Slots,
     x0: int, x1: int, y0: int, z0: int, z1: int, queue: Queue, end: int,
-) -> None:  # fmt: skip
-    """Let light into the columns [x0, x1) and [z0, z1) from layer y0 on, and on from there.
+) -> tuple[Queue, int]:  # fmt: skip
+    """Let light into the columns [x0, x1) and [z0, z1) from layer y0 on; it still has to spread.
 
-    The first `end` entries of the queue are cells whose light has to spread besides.
+    Returns:
+        The queue with the cells that got brighter, and how many entries it has now.
     """
     for x in range(x0, x1):
         for z in range(z0, z1):
@@ -112,6 +114,12 @@ def _brighten(
                     light[index] = uint8(level)
                     queue = _push(queue, end, int32(index))
                     end += 1
+    return queue, end
+
+
+@kernel()
+def _spread(light: Light, blocks: NDArray[np.uint16], slots: Slots, queue: Queue, end: int) -> None:
+    """Let the light of the cells in a queue spread, and on from there."""
     begin = 0
     while begin < end:
         index = int64(queue[begin])
@@ -153,7 +161,8 @@ def enter_chunk(
     # The cells beside the chunk may get light from it.
     x1, z1 = x0 + CHUNK + 1, z0 + CHUNK + 1
     queue = np.empty(_QUEUE, np.int32)
-    _brighten(light, blocks, top, slots, x0 - 1, x1, low, z0 - 1, z1, queue, 0)
+    queue, end = _let_in(light, blocks, top, slots, x0 - 1, x1, low, z0 - 1, z1, queue, 0)
+    _spread(light, blocks, slots, queue, end)
 
 
 @kernel()
@@ -190,31 +199,39 @@ def refresh(
                     light[index] = uint8(0)
                     gone = _push(gone, count, int32(index | old << _INDEX_BITS))
                     count += 1
-    queue, end = _dim(light, gone, count, queue, end)
+    gone, count = _dim(light, gone, count)
     slots = np.ones((WINDOW // CHUNK, WINDOW // CHUNK), np.bool_)
-    _brighten(light, blocks, top, slots, x0, x1, y0, z0, z1, queue, end)
+    queue, end = _let_in(light, blocks, top, slots, x0, x1, y0, z0, z1, queue, end)
+    for number in range(count):
+        index = int64(gone[number]) & _INDEX
+        if light[index] == 0 and LETS_LIGHT_PASS[blocks[index]]:
+            x, y, z = place_in_window(index)
+            level = _from_beside(light, slots, x, y, z)
+            if level > 0:
+                light[index] = uint8(level)
+                queue = _push(queue, end, int32(index))
+                end += 1
+    _spread(light, blocks, slots, queue, end)
 
 
 @kernel()
-def _dim(light: Light, gone: Queue, count: int, queue: Queue, end: int) -> tuple[Queue, int]:
+def _dim(light: Light, gone: Queue, count: int) -> tuple[Queue, int]:
     """Take the light from cells that may have had it from others that lost theirs.
 
     Args:
         light: uint8 [2**23].
         gone: Cells that have lost their light; the bits above the index are what it was.
         count: How many they are.
-        queue: Receives the cells beside them whose light came from elsewhere.
-        end: How many it has already.
 
     Returns:
-        The queue, and how many it has now.
+        All cells that have lost their light now, and how many they are.
     """
     begin = 0
     while begin < count:
         entry = int64(gone[begin])
         begin += 1
         old = entry >> _INDEX_BITS
-        x, y, z = place_in_window(entry & ((1 << _INDEX_BITS) - 1))
+        x, y, z = place_in_window(entry & _INDEX)
         for side in range(_SIDES):
             i, j, k = _beside(x, y, z, side)
             if j < 0 or j >= HEIGHT:
@@ -225,7 +242,4 @@ def _dim(light: Light, gone: Queue, count: int, queue: Queue, end: int) -> tuple
                 light[near] = uint8(0)
                 gone = _push(gone, count, int32(near | level << _INDEX_BITS))
                 count += 1
-            elif level >= old:
-                queue = _push(queue, end, int32(near))
-                end += 1
-    return queue, end
+    return gone, count
