@@ -157,8 +157,8 @@ class Hands:
             boxes = self._textures.shape(item) if item else boxes_of("cube")
             faces = np.stack(self._textures.item_faces(item)) if item else self._arm
             trace_boxes(inverse, True, *rays, boxes, faces, _SHADES, picture)
-        rows = len(picture)
-        colour = np.ascontiguousarray(picture[..., :3]).reshape(rows, -1)
+        # It is empty where the view is too narrow for the hand, so the shape is spelt out.
+        colour = picture[..., :3].reshape(bottom - top, 3 * (right - left))
         return Hand(top, left, colour, np.repeat(255 - picture[..., 3], 3, axis=1))
 
 

@@ -70,6 +70,16 @@ def test_status_icons_follow_the_player(
     assert sorted(brightness, reverse=True) == brightness
 
 
+@pytest.mark.parametrize("sampling", ["average", "samples"])
+def test_the_hand_may_lie_outside_of_a_narrow_view(sampling: str, stage: Stage) -> None:
+    narrow = Renderer((64, 64), fov_degrees=30.0, aspect=1.0, sampling=sampling)
+    empty = stage.draw(narrow)
+    stage.player.inventory.set(0, ITEM_ID["iron_sword"], 1)
+    held = stage.draw(narrow)
+    display = HEARTS[0].start * 64 // HEIGHT
+    assert not changed(empty, held)[:display].any()
+
+
 def test_a_display_that_changes_is_as_one_drawn_anew(stage: Stage) -> None:
     kept = Renderer((128, 128))
     rng = np.random.default_rng(0)
