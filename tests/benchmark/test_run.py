@@ -47,7 +47,7 @@ def test_a_run_writes_results_and_the_same_command_gives_the_same(request_of, tm
     assert (out / stay.videos["success"]).stat().st_size > 0
     assert not list(out.rglob("recordings"))
     assert (out / "benchmark.html").is_file()
-    assert "about" in capsys.readouterr().out
+    assert "move/stay: 2 of 2 episodes, progress 1.00" in capsys.readouterr().out
     again = run_benchmark(request_of(out="again"))
     assert table(again) == table(results)
     other = run_benchmark(request_of(out="other", seed=1, tasks="walk"))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.recordings import Recording
@@ -167,6 +168,6 @@ def test_options_that_build_no_environment_leave_none_that_passes_for_them(make_
     runner = make_runner()
     refused = replace(SETTINGS, env_config={"seed": "none"})
     for _ in range(2):
-        with pytest.raises(ValueError, match="seed string"):
+        with pytest.raises(EnvPoolError, match="seed string"):
             list(runner.play(specs(1), refused))
     assert len(list(runner.play(specs(3), SETTINGS))) == 3
