@@ -47,8 +47,8 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         self._settings = PlaySettings()
         self._num_sampled = 0
         self._slots: list[_Slot] = []
-        self._env_config: Mapping[str, Any] | None = self.config.env_config
         super().make_env()
+        self._env_config: Mapping[str, Any] | None = self.config.env_config
 
     def _adopt(self, env_config: Mapping[str, Any] | None) -> None:
         """Build the environments anew if they are to have other options; the module stays.

@@ -168,6 +168,7 @@ def test_environments_with_other_options_replace_those_that_there_are(make_runne
 def test_options_that_build_no_environment_leave_none_that_passes_for_them(make_runner):
     runner = make_runner()
     refused = replace(SETTINGS, env_config={"seed": "none"})
-    with pytest.raises(EnvPoolError, match="seed string"):
-        list(runner.play(specs(1), refused))
+    for _ in range(2):
+        with pytest.raises(EnvPoolError, match="seed string"):
+            list(runner.play(specs(1), refused))
     assert len(list(runner.play(specs(3), SETTINGS))) == 3
