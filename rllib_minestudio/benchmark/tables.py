@@ -13,6 +13,8 @@ from rllib_minestudio.console import counted, rounded
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE
 
 _INTERVAL = f"{CONFIDENCE:.0%} interval"
+_NARROWEST_NAME = 12
+"""Columns for the names of tasks, however narrow the terminal."""
 
 
 def results_table(results: BenchmarkResults) -> Table:
@@ -59,15 +61,19 @@ def comparison_table(comparison: BenchmarkComparison) -> Table:
     if comparison.unpaired:
         caption = f"not in both: {', '.join(comparison.unpaired)}\n{caption}"
     table = Table(
-        title=Text(title), title_justify="left", caption=Text(caption), caption_justify="left"
+        title=Text(title),
+        title_justify="left",
+        caption=Text(caption),
+        caption_justify="left",
+        pad_edge=False,
     )
-    table.add_column("task", overflow="fold")
+    table.add_column("task", overflow="fold", min_width=_NARROWEST_NAME)
     names = ("first", "second", "rate", _INTERVAL, "p", "progress", _INTERVAL)
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in names:  # intervals may break, so that names are left room in 80 columns
+        table.add_column(name, justify="right", no_wrap=name != _INTERVAL)
     for task in comparison.tasks:
         cells = (f"{task.first_rate:.0%}", f"{task.second_rate:.0%}")
-        p = f"{task.p:.2g}"
+        p = "<.001" if task.p < 0.001 else f"{task.p:.3f}"
         row = (task.name, *cells, *_difference(task.rate), p, *_progress(task.progress))
         table.add_row(*map(Text, row))
     table.add_section()

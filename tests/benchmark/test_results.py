@@ -1,14 +1,17 @@
 """Results of a benchmark: totals, files, comparisons."""
 
+import io
 import json
 import math
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 from scipy.stats import binom
 
 from rllib_minestudio.benchmark.compare import compare_benchmarks
 from rllib_minestudio.benchmark.results import BenchmarkResults
+from rllib_minestudio.benchmark.tables import comparison_table
 from rllib_minestudio.benchmark.task_result import FAILED, MARKED, TaskResult
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import MineStudioError
@@ -117,6 +120,15 @@ def test_what_met_other_worlds_is_refused(changes, seed, message):
     other = replace(task_result("a", [YES]), **changes)
     with pytest.raises(MineStudioError, match=message):
         compare_benchmarks(results_of(task_result("a", [YES])), results_of(other, seed=seed))
+
+
+def test_a_comparison_shows_the_tasks_in_80_columns():
+    first, second = (results_of(task_result("simple/mine", flags)) for flags in ([False], [True]))
+    console = Console(width=80, file=io.StringIO())
+    console.print(comparison_table(compare_benchmarks(first, second)))
+    shown = console.file.getvalue().splitlines()
+    assert max(map(len, shown)) <= 80
+    assert any("simple/mine" in line and "+100%" in line for line in shown)
 
 
 def test_the_command_prints_and_writes_the_comparison(tmp_path, capsys):
