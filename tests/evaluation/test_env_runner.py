@@ -149,6 +149,7 @@ def test_the_divergence_from_a_prior_is_recorded_step_by_step(make_runner, tmp_p
     assert kl["none"] == [None] * 3
 
 
+@pytest.mark.slow
 def test_environments_with_other_options_replace_those_that_there_are(make_runner):
     changed = replace(SETTINGS, env_config={"failure_length": 7})
     runner = make_runner()

@@ -10,7 +10,7 @@ import pytest
 from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged
 
 CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
-LONG = ("recordings", "weights", "experiments", "command_lines")
+LONG = ("recordings", "weights", "experiments", "command_lines", "checkpoints")
 """Those that take a third of a minute and more."""
 TRACE = Path("/tmp/rllib_minestudio_was_run")
 

@@ -19,6 +19,7 @@ class Counting(RLlibCallback):
         algorithm.evaluations_begun = getattr(algorithm, "evaluations_begun", 0) + 1
 
 
+@pytest.mark.slow
 def test_at_any_time_and_again_after_a_restore(local_ray, make_config, tmp_path):
     config = make_config(num_epochs=1).callbacks(Counting)
     algorithm = config.evaluation(evaluation_duration=3).build_algo()

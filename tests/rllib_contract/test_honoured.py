@@ -76,6 +76,7 @@ def test_without_exploring_the_most_probable_actions_are_taken(make_config, make
         np.testing.assert_array_equal(actions[name][0, :, 0].numpy(), tokens)
 
 
+@pytest.mark.slow
 def test_the_driver_has_environments_beside_others_only_if_asked(make_config, make_runner):
     spaces = make_runner(make_config(), num_workers=0).get_spaces()
     config = make_config().env_runners(num_env_runners=1)
@@ -111,6 +112,7 @@ def test_resources_are_asked_of_ray(make_config):
     assert sum(bundle.get("GPU", 0) == 1 for bundle in bundles) == 2
 
 
+@pytest.mark.slow
 def test_classes_functions_and_levels_of_ones_own(local_ray, make_config, tmp_path):
     calls = []
     returns = []

@@ -13,6 +13,7 @@ STANDING = {"x": 0.0, "y": 0.0, "z": 0.0, "yaw": 0.0, "pitch": 0.0}
 STEADY = HumanLimits(reaction_ticks=(4, 4), pause_rate=0.0, turn_noise=0.0)
 
 
+@pytest.mark.slow
 def test_it_kills_eight_of_ten_cows_on_average(cow_task):
     env = MineStudioEnv(cow_task, obs_size=[64, 64])
     kills = []
