@@ -22,7 +22,7 @@ PLAYED = [
 ]
 STEPS = 600
 """Of an episode; a longer one is cut off here."""
-WORLDS = 5
+WORLDS = 3
 
 SMALL = {"obs_size": [16, 16]}
 NUM_CAMERA_BINS = 121
@@ -82,9 +82,7 @@ def test_no_task_is_solved_in_its_first_step(suite):
 @pytest.mark.parametrize("task", PLAYED)
 def test_a_task_is_solved_neither_by_doing_nothing_nor_in_most_worlds_at_random(task):
     env = environment(task, STEPS)
-    idled = succeeds(env, 0, idle(), STEPS)
-    lucky = sum(succeeds(env, seed, at_random(seed), STEPS) for seed in range(WORLDS))
-    if task.by_chance:
-        assert idled or lucky, "by_chance is for tasks that are solved without any skill"
-    else:
-        assert not idled and lucky <= WORLDS // 2
+    without_skill = succeeds(env, 0, idle(), STEPS) or (
+        sum(succeeds(env, seed, at_random(seed), STEPS) for seed in range(WORLDS)) > WORLDS // 2
+    )
+    assert without_skill is bool(task.by_chance), task.by_chance

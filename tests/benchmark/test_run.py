@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,43 +142,39 @@ def test_a_policy_meets_the_worlds_that_agents_meet(request_of):
     assert policy.player["weights"]
 
 
+def start(words: Sequence[str]) -> subprocess.Popen:
+    """`rllib benchmark run` with these words, in a process of its own: Ray starts there, too."""
+    program = "from rllib_minestudio.cli.main import main; raise SystemExit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen([sys.executable, "-c", program, *words], env=environment)
+
+
 @pytest.mark.slow  # Ray and two processes
 @pytest.mark.parametrize("player", [NANO, "hunter"])
-def test_the_number_of_workers_changes_nothing(request_of, player):
-    alone = run_benchmark(request_of(player=player, envs=2, episodes=4))
-    shared = run_benchmark(request_of(player=player, envs=2, episodes=4, workers=2, out="two"))
+def test_the_number_of_workers_changes_nothing(suite, tmp_path, player):
+    words = ["benchmark", "run", player, "--suite", suite, "--envs", "2", "--episodes", "4"]
+    for out, workers in (("alone", "0"), ("shared", "2")):
+        options = ["--no-videos", "--workers", workers, "--out", str(tmp_path / out)]
+        assert start([*words, *options]).wait() == 0
+    alone, shared = (BenchmarkResults.load(tmp_path / out) for out in ("alone", "shared"))
     assert table(shared) == table(alone)
 
 
 @pytest.mark.slow  # a process that is killed, and another that goes on
 def test_a_killed_run_goes_on(suite, tmp_path):
     words = ["benchmark", "run", "random", "--suite", suite, "--episodes", "3", "--no-videos"]
-    program = f"from rllib_minestudio.cli.main import main; raise SystemExit(main({words!r} + "
     out = tmp_path / "killed"
     first = out / "tasks" / "move" / "stay" / "result.json"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-
-    def start(folder):
-        text = f"{program}['--out', {str(folder)!r}]))"
-        return subprocess.Popen([sys.executable, "-c", text], env=environment)
-
-    process = start(out)
+    process = start([*words, "--out", str(out)])
     while not first.exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     written = first.stat().st_mtime_ns
-    assert start(out).wait() == 0
+    assert start([*words, "--out", str(out)]).wait() == 0
     assert first.stat().st_mtime_ns == written, "it is not played again"
-    assert start(tmp_path / "whole").wait() == 0
+    assert start([*words, "--out", str(tmp_path / "whole")]).wait() == 0
     tables = [table(BenchmarkResults.load(folder)) for folder in (out, tmp_path / "whole")]
     assert tables[0] == tables[1]
     assert json.loads((out / "request.json").read_text())["seed"] == 0
-
-
-def test_what_a_command_lacks_is_told_once_for_all_environments(request_of, tmp_path, caplog):
-    stay = {**TASKS["move/stay"], "world": {"commands": ["/give @s minecraft:red_dye 16"]}}
-    folder = write_suite(tmp_path / "dyes", {"one/stay": stay, "two/stay": stay})
-    run_benchmark(request_of(player=NANO, suite=folder, envs=2))
-    assert sum("red_dye cannot be used here" in message for message in caplog.messages) == 1
