@@ -142,26 +142,28 @@ def test_a_policy_meets_the_worlds_that_agents_meet(request_of):
     assert policy.player["weights"]
 
 
-def start(words: Sequence[str]) -> subprocess.Popen:
-    """`rllib benchmark run` with these words, in a process of its own: Ray starts there, too."""
-    program = "from rllib_minestudio.cli.main import main; raise SystemExit(main())"
+def start(*runs: Sequence[str]) -> subprocess.Popen:
+    """`rllib` with these words, in turn, in a process of its own: Ray starts there, too."""
+    program = "from rllib_minestudio.cli.main import main; "
+    program += f"raise SystemExit(max(main(words) for words in {runs!r}))"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen([sys.executable, "-c", program, *words], env=environment)
+    return subprocess.Popen([sys.executable, "-c", program], env=environment)
 
 
-@pytest.mark.slow  # Ray and two processes
-@pytest.mark.parametrize("player", [NANO, "hunter"])
-def test_the_number_of_workers_changes_nothing(suite, tmp_path, player):
-    words = ["benchmark", "run", player, "--suite", suite, "--envs", "2", "--episodes", "4"]
-    for out, workers in (("alone", "0"), ("shared", "2")):
-        options = ["--no-videos", "--workers", workers, "--out", str(tmp_path / out)]
-        assert start([*words, *options]).wait() == 0
-    alone, shared = (BenchmarkResults.load(tmp_path / out) for out in ("alone", "shared"))
-    assert table(shared) == table(alone)
+@pytest.mark.slow  # two runs with Ray, in a process of their own
+def test_the_number_of_workers_changes_nothing(suite, request_of, tmp_path):
+    players = {"policy": NANO, "agent": "hunter"}
+    words = ["benchmark", "run", "--suite", suite, "--envs", "2", "--episodes", "4", "--no-videos"]
+    options = [*words, "--workers", "2"]
+    runs = [[*options, player, "--out", str(tmp_path / out)] for out, player in players.items()]
+    assert start(*runs).wait() == 0
+    for out, player in players.items():
+        alone = run_benchmark(request_of(player=player, envs=2, episodes=4, out=f"{out}_alone"))
+        assert table(BenchmarkResults.load(tmp_path / out)) == table(alone)
 
 
 @pytest.mark.slow  # a process that is killed, and another that goes on
-def test_a_killed_run_goes_on(suite, tmp_path):
+def test_a_killed_run_goes_on(suite, request_of, tmp_path):
     words = ["benchmark", "run", "random", "--suite", suite, "--episodes", "3", "--no-videos"]
     out = tmp_path / "killed"
     first = out / "tasks" / "move" / "stay" / "result.json"
@@ -174,7 +176,6 @@ def test_a_killed_run_goes_on(suite, tmp_path):
     written = first.stat().st_mtime_ns
     assert start([*words, "--out", str(out)]).wait() == 0
     assert first.stat().st_mtime_ns == written, "it is not played again"
-    assert start([*words, "--out", str(tmp_path / "whole")]).wait() == 0
-    tables = [table(BenchmarkResults.load(folder)) for folder in (out, tmp_path / "whole")]
-    assert tables[0] == tables[1]
+    whole = run_benchmark(request_of(episodes=3, out="whole"))
+    assert table(BenchmarkResults.load(out)) == table(whole)
     assert json.loads((out / "request.json").read_text())["seed"] == 0
