@@ -14,7 +14,8 @@ from rllib_minestudio.checkpoints.record import parse_record, read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
-from tests.cli.command import TINY, finished, rllib
+from tests.cli import forked
+from tests.cli.command import TINY
 from tests.experiments.outputs.event_files import read_events
 
 
@@ -24,11 +25,16 @@ def folder(tmp_path):
     return tmp_path
 
 
+def train(folder, *arguments):
+    """Run `rllib train file` in `folder`; returns the exit status and what was printed."""
+    return forked.run(folder, "train", "file", "tiny.yaml", *arguments)
+
+
 @pytest.mark.slow
 def test_a_run_leaves_a_summary_a_curve_videos_and_what_trackers_want(folder):
     options = ["--set", "record_video_interval=4", "--set"]
     options += ["trackers.wandb={project: cows, group: some, name: first, mode: offline}"]
-    status, output = finished(rllib(folder, *options))
+    status, output = train(folder, *options)
     assert status == 0, output
     assert "Traceback" not in output
     for part in ("measuring the random policy: done", "iteration    4", "random policy", "video"):
@@ -64,7 +70,7 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
     options = ["--set", "lr={grid_search: [1e-4, 1e-3]}", "--set", "summary.video_episodes=0"]
     options += ["--set", "evaluation={interval: 1, episodes: 1, record: true}"]
     for iterations, how in ((2, options), (3, ["--resume", "--set", "gamma=0.9"])):
-        status, output = finished(rllib(folder, *how, "--stop", f"training_iteration={iterations}"))
+        status, output = train(folder, *how, "--stop", f"training_iteration={iterations}")
         assert status == 0, output
         assert "tiny: 2 trials" in output
         (run,) = (folder / "results" / "tiny").iterdir()
@@ -87,7 +93,7 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
 @pytest.mark.slow
 def test_seeds_are_trials_and_one_curve_and_their_search_is_quiet(folder):
     options = ["--seeds", "2", "--set", "summary.video_episodes=0"]
-    status, output = finished(rllib(folder, *options, "--stop", "training_iteration=2"))
+    status, output = train(folder, *options, "--stop", "training_iteration=2")
     assert status == 0, output
     assert "[seed=1] iteration" in output and "[seed=2] iteration" in output
     assert "tiny: mean return over 2 seeds: " in output
@@ -119,7 +125,7 @@ def test_bad_input_is_one_message_and_status_2(folder, monkeypatch, capfd, argum
 def test_more_than_the_machine_has_is_one_message_and_status_2(folder):
     """In a process of its own: it starts a Ray of its own to see."""
     asked = ("num_learners=1", "num_gpus_per_learner=99")
-    status, output = finished(rllib(folder, *(word for one in asked for word in ("--set", one))))
+    status, output = train(folder, *(word for one in asked for word in ("--set", one)))
     assert status == 2
     assert "99 GPUs are asked for" in output
     assert "Traceback" not in output

@@ -17,8 +17,10 @@ from ray.tune.experiment import Trial
 from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
 from rllib_minestudio.experiments.running import interrupt as module
 from rllib_minestudio.experiments.running.interrupt import SAVING, SaveOnInterrupt
-from tests.cli.command import TINY, finished, rllib
+from tests.cli import forked
+from tests.cli.command import TINY
 
+TRAIN = ("train", "file", "tiny.yaml")
 SHARED = tune.CheckpointConfig(checkpoint_frequency=0)
 
 
@@ -84,9 +86,9 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, sc
     tiny["scheduler"] = scheduler
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
     # Of a group of its own, all of which gets the signal, as from a terminal.
-    rllib_train = (sys.executable, "-m", "rllib_minestudio.cli.main", "train", "file", "tiny.yaml")
+    command = (sys.executable, "-m", "rllib_minestudio.cli.main", *TRAIN)
     process = subprocess.Popen(
-        [*rllib_train, "--stop", "training_iteration=100000"],
+        [*command, "--stop", "training_iteration=100000"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -111,9 +113,9 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, sc
     assert f"saved: iteration {iteration}, {iteration * 64:,} steps: {saved.folder}" in output
 
     stop = ["--stop", f"training_iteration={iteration + 1}"]
-    status, output = finished(rllib(tmp_path, "--resume", *stop))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop))
     assert status == 0, output
     assert f"going on from iteration {iteration}, {iteration * 64:,} steps: " in output
     assert f"iteration {iteration + 1:4d} " in output
-    status, output = finished(rllib(tmp_path, "--resume", *stop))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop))
     assert status == 0 and "nothing to resume: " in output

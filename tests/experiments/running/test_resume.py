@@ -31,12 +31,15 @@ from rllib_minestudio.experiments.running.run_record import (
     read_run_record,
     write_run_record,
 )
-from tests.cli.command import TINY, finished, rllib
+from tests.cli import forked
+from tests.cli.command import TINY, rllib
 
 KILLS = int(os.environ.get("RLLIB_TEST_KILLS", "2"))
 """How often the driver is killed; more take about half a minute each."""
 
 SAVE_INTERVAL = 4
+
+TRAIN = ("train", "file", "tiny.yaml")
 
 COUNT_ITERATIONS = """
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -242,7 +245,7 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
         process.communicate()
         time.sleep(1.0)  # until Ray has noticed, too
     last = max(map(int, log.read_text().split())) + SAVE_INTERVAL + 1
-    status, output = finished(rllib(tmp_path, "--resume", "--stop", f"training_iteration={last}"))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume", "--stop", f"training_iteration={last}"))
     assert status == 0, output
     assert "Traceback" not in output
 
@@ -256,5 +259,5 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
     assert newest[-1].record.iteration == last
     assert len(newest) == 2, "and nothing is left of those that were cut short"
     # The same options again: it is at its end, and no iteration is added.
-    status, output = finished(rllib(tmp_path, "--resume"))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume"))
     assert status == 0 and "reached its end already" in output
