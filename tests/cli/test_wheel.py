@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rllib_minestudio.env.voxel.kernels import CACHE_VARIABLE
+from tests.env.voxel.warming import PROGRAM
+
 ROOT = Path(__file__).parents[2]
 INGREDIENTS = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 EXAMPLES = {
@@ -50,10 +53,38 @@ def distributions(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unpacked(distributions, tmp_path_factory):
-    """A folder that has the wheel's contents in `unpacked`, and an environment that finds them."""
+    """A folder that has the wheel's contents in `unpacked`, and an environment that finds them.
+
+    Nothing is compiled in it yet.
+    """
     folder = tmp_path_factory.mktemp("outside")
     zipfile.ZipFile(distributions[1]).extractall(folder / "unpacked")
-    return folder, {**os.environ, "PYTHONPATH": str(folder / "unpacked")}
+    changes = {"PYTHONPATH": str(folder / "unpacked"), CACHE_VARIABLE: str(folder / "compiled")}
+    return folder, {**os.environ, **changes}
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_outside_the_checkout_compile_once(unpacked):
+    folder, environment = unpacked
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    outputs = [process.communicate(timeout=500) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
+    numbers = [[int(word) for word in output.split()] for output, _ in outputs]
+    compiled, told, compilers = zip(*numbers, strict=True)
+    assert compiled == (0, 0, 0)  # all load the same code: they round alike
+    assert sum(compilers) == 1
+    assert all(lines > 0 for lines in told)
+    assert list((folder / "compiled").rglob("*.nbi"))
 
 
 @pytest.mark.slow

@@ -90,7 +90,9 @@ def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_
         learner.update(
             training_data=TrainingData(data_iterators=[batches]), timesteps={}, num_iters=25
         )
-    loss = learner.validate(islice(batches, 10))["validation_buttons"]
+        loss = learner.validate(islice(batches, 10))["validation_buttons"]
+        if loss < 0.1:
+            break
     if remembers:
         assert loss < 0.1
     else:

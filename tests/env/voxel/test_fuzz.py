@@ -11,9 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TICKS = 4000
-PARTS = 5
-EPISODES_PER_PART = int(os.environ.get("FUZZ_EPISODES", "15"))
-"""Of the slow form, which plays 300,000 ticks; with 50 it is a million."""
+PARTS = 3
+EPISODES_PER_PART = int(os.environ.get("FUZZ_EPISODES", "5"))
+"""Of the slow form, which plays 60,000 ticks; with 84 it is a million."""
 
 
 def play(parts: list[tuple[int, int]], ticks: int, timeout: float) -> list[list[str]]:
@@ -63,7 +63,7 @@ def test_thousands_of_ticks_of_anything():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_hundreds_of_thousands_of_ticks_of_anything(part):
+def test_tens_of_thousands_of_ticks_of_anything(part):
     """The first part is played in two processes, which must agree."""
     first = part * EPISODES_PER_PART
     lines = play([(first, EPISODES_PER_PART)] * (2 if part == 0 else 1), TICKS, timeout=800)

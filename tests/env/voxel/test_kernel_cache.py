@@ -1,4 +1,4 @@
-"""Kernels are compiled once per machine, also when several processes start together."""
+"""Kernels are compiled once per machine; `tests/cli/test_wheel.py` has several start together."""
 
 import os
 import subprocess
@@ -9,50 +9,14 @@ import pytest
 from rllib_minestudio.env.voxel import kernel_cache, kernels
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.errors import EngineError
-
-_PROGRAM = """
-from rllib_minestudio.env.voxel import kernel_cache, kernels
-from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.warmup_game import STAGES
-lines = []
-kernel_cache.warmup(lines.append)
-assert kernel_cache.is_warm()
-for name, stage in STAGES:
-    stage()
-engine = VoxelEngine()
-engine.tick({"forward": 1})
-engine.mobs_near(20.0), engine.info(), engine.biome(), engine.render()
-print(kernels.count_compiled(), len(lines), sum("Compiling" in line for line in lines))
-"""
-
-
-def start(cache):
-    return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
-        env={**os.environ, kernels.CACHE_VARIABLE: str(cache)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-@pytest.mark.slow
-def test_processes_that_start_together_compile_once(tmp_path):
-    processes = [start(tmp_path) for _ in range(3)]
-    outputs = [process.communicate(timeout=500) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], outputs
-    numbers = [[int(word) for word in output.split()] for output, _ in outputs]
-    compiled, told, compilers = zip(*numbers, strict=True)
-    assert compiled == (0, 0, 0)  # all load the same code: they round alike
-    assert sum(compilers) == 1
-    assert all(lines > 0 for lines in told)
+from tests.env.voxel.warming import PROGRAM
 
 
 @pytest.mark.slow
 def test_a_compiler_that_fails_is_told_with_its_last_words(tmp_path):
     full_disk = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
     result = subprocess.run(
-        [sys.executable, "-c", full_disk + _PROGRAM],
+        [sys.executable, "-c", full_disk + PROGRAM],
         env={**os.environ, kernels.CACHE_VARIABLE: str(tmp_path)},
         capture_output=True,
         text=True,

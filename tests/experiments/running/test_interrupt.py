@@ -113,9 +113,9 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, sc
     assert f"saved: iteration {iteration}, {iteration * 64:,} steps: {saved.folder}" in output
 
     stop = ["--stop", f"training_iteration={iteration + 1}"]
-    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0, output
     assert f"going on from iteration {iteration}, {iteration * 64:,} steps: " in output
     assert f"iteration {iteration + 1:4d} " in output
-    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0 and "nothing to resume: " in output

@@ -245,7 +245,8 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
         process.communicate()
         time.sleep(1.0)  # until Ray has noticed, too
     last = max(map(int, log.read_text().split())) + SAVE_INTERVAL + 1
-    status, output = forked.run(tmp_path, *TRAIN, "--resume", "--stop", f"training_iteration={last}"))
+    stop = ("--stop", f"training_iteration={last}")
+    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0, output
     assert "Traceback" not in output
 
@@ -259,5 +260,5 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
     assert newest[-1].record.iteration == last
     assert len(newest) == 2, "and nothing is left of those that were cut short"
     # The same options again: it is at its end, and no iteration is added.
-    status, output = forked.run(tmp_path, *TRAIN, "--resume"))
+    status, output = forked.run(tmp_path, *TRAIN, "--resume")
     assert status == 0 and "reached its end already" in output
