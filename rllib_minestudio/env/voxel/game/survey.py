@@ -38,7 +38,7 @@ class SurveyedBox:
         self._corners = [(x, z) for x in (low[0], high[0]) for z in (low[2], high[2])]
         grid: Any = np.ogrid[low[0] : high[0] + 1, low[1] : high[1] + 1, low[2] : high[2] + 1]
         x, y, z = grid
-        self._places = block_index(x, y.clip(0, _HIGHEST), z)
+        self._places = np.asarray(block_index(x, y.clip(0, _HIGHEST), z))
         layers = y.ravel()
         self._outside = np.flatnonzero((layers < 0) | (layers > _HIGHEST))
 
