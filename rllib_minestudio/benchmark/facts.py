@@ -1,7 +1,8 @@
 """The facts of the world that conditions ask for, told after every step of an episode.
 
-Blocks are looked at again only when one of the world has changed. While a part of a box is not
-loaded nothing in it can change, and what was there last still counts.
+Blocks are looked at again only when one of the world has changed, and counted again only when one
+of the box has. While a part of a box is not loaded nothing in it can change, and what was there
+last still counts.
 """
 
 from __future__ import annotations
@@ -66,22 +67,25 @@ class _BoxObserver(ABC):
     def __init__(self, fact: WorldFact, survey: Survey, start: Corner) -> None:
         """Look at the box as it is when the episode begins."""
         self._survey = survey
-        self._low, self._high = _corners(fact.box or NEAR, start)
-        blocks = survey.block_ids(self._low, self._high)
+        self._box = survey.box(*_corners(fact.box or NEAR, start))
+        blocks = self._box.block_ids()
         if blocks is None:  # a box that reaches no farther than one can ask for is always loaded
             raise EngineError(f"The land around the player, {fact.key}, is not loaded.")
         self._before = blocks
         self._begin(fact.pattern)
-        self._seen = survey.changes
+        self._seen, self._last = survey.changes, blocks
         self._told = self._count(blocks)
 
     def __call__(self) -> float:
         """Return the number; the box is looked at if a block has changed anywhere."""
-        if self._seen != self._survey.changes:
-            blocks = self._survey.block_ids(self._low, self._high)
+        changes = self._survey.changes
+        if self._seen != changes:
+            blocks = self._box.block_ids()
             if blocks is not None:
-                self._seen = self._survey.changes
-                self._told = self._count(blocks)
+                self._seen = changes
+                if not np.array_equal(blocks, self._last):
+                    self._last = blocks
+                    self._told = self._count(blocks)
         return self._told
 
     @abstractmethod

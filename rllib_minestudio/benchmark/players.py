@@ -25,6 +25,7 @@ from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.workers import play_episodes, play_on_actors
 from rllib_minestudio.experiments.evaluate_checkpoint import load_policy_of
 from rllib_minestudio.models.policies import find_policy
+from rllib_minestudio.plain_values import plain
 
 SCRIPTED = (*AGENTS, SOLUTION)
 """Players that are no policies."""
@@ -125,7 +126,15 @@ class PolicyPlayer:
         self._local: EvaluationEnvRunner | None = None
         self._group: EnvRunnerGroup | None = None
         name = policy.identity["checkpoint"]
-        self.identity = {**policy.identity, "name": name, "deterministic": deterministic}
+        # Weights do not tell everything that decides what is played: precision, for one.
+        options = policy.config.model_config.items()
+        model = plain({option: value for option, value in options if option != "weights"})
+        self.identity = {
+            **policy.identity,
+            "name": name,
+            "model": model,
+            "deterministic": deterministic,
+        }
         self.env_config = dict(policy.config.env_config)
         kind = find_policy(policy.config.policy_class)
         blank = kind.blank(policy.config.model_config, policy.config.known_spaces())

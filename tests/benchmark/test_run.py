@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rllib_minestudio.benchmark.players import ScriptedPlayer
 from rllib_minestudio.benchmark.results import BenchmarkResults
@@ -140,6 +141,26 @@ def test_a_policy_meets_the_worlds_that_agents_meet(request_of):
     assert [e.seed for e in walk.episodes] == [e.seed for e in agent.tasks[0].episodes]
     assert walk.digest == agent.tasks[0].digest
     assert policy.player["weights"]
+
+
+def test_a_policy_in_bfloat16_plays_alike_and_is_not_mixed_with_others(request_of, tmp_path):
+    file = tmp_path / "policy.yaml"
+
+    def write(precision):
+        config = {
+            "env_config": {"obs_size": [64, 64]},
+            "model": {"weights": NANO, "precision": precision},
+        }
+        described = {"run": "MineStudioPPO", "env": "MineStudioEnv", "config": config}
+        file.write_text(yaml.safe_dump({"policy": described}))
+
+    write("bfloat16")
+    results = run_benchmark(request_of(player=str(file), envs=2))
+    assert results.player["model"]["precision"] == "bfloat16"
+    assert table(run_benchmark(request_of(player=str(file), envs=2, out="again"))) == table(results)
+    write("float32")
+    with pytest.raises(MineStudioError, match="holds results that differ in player"):
+        run_benchmark(request_of(player=str(file), envs=2))
 
 
 def start(*runs: Sequence[str]) -> subprocess.Popen:

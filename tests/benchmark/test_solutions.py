@@ -1,5 +1,7 @@
 """Scripted solutions: each task that has one is solved by it, by MineStudio's actions only."""
 
+from dataclasses import replace
+
 import gymnasium
 import pytest
 
@@ -57,6 +59,15 @@ def test_a_task_of_each_family_is_solved(family):
     assert family in task.solution
     _, info = play(task, seed=11)
     assert info["success"], info
+
+
+def test_a_hunt_leads_down_from_a_tower_and_around_walls():
+    """Straight to the animal there is no way: the same hunt without the path fails."""
+    task = load_suite("memory").task("two_pens")
+    _, info = play(task, seed=11)
+    assert info["success"], info
+    _, info = play(replace(task, solution={"hunt": {"prey": ["cow"]}}), seed=11)
+    assert not info["success"]
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rllib_minestudio.benchmark.solutions.family import Family
 from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.toolmaker.body import Skill
-from rllib_minestudio.env.agents.toolmaker.sight import Cell
+from rllib_minestudio.env.agents.toolmaker.paths import find_path
+from rllib_minestudio.env.agents.toolmaker.sight import Cell, middle
 from rllib_minestudio.env.agents.toolmaker.walking import walk
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from rllib_minestudio.option_fields import option
@@ -21,6 +24,12 @@ _DETOUR = 10
 """Blocks ahead to which a way round leads."""
 _HEADINGS = 8
 _FARTHEST_BIOME = 480
+_AT_END = 0.5
+"""Blocks from a path's end at which one is there."""
+_DEEPEST_DROP = 6
+"""Blocks that one lets oneself fall, which costs three of the twenty points of health."""
+_HALF_WIDTH = 0.35
+"""Blocks to both sides that one needs free: half the body's width, and some more."""
 
 
 def run_to(player: Player, goal: tuple[float, float]) -> Skill:
@@ -32,18 +41,64 @@ def run_to(player: Player, goal: tuple[float, float]) -> Skill:
             if not (yield from _walk_round(player, goal, share)):
                 return False
             stuck = 0
-        level, yaw = player.error_to((goal[0], player.eye[1], goal[1]))
-        forward = abs(yaw) < _FACING_DEGREES
         moved = math.dist(before[::2], player.position[::2])
         stuck = stuck + 1 if moved < _STILL else 0
         before = player.position
-        yield {
-            "camera": (level, yaw),
-            "forward": int(forward),
-            "sprint": int(forward),
-            "jump": int(forward and stuck > 0),
-        }
+        yield _run_towards(player, goal, stuck > 0)
     return True
+
+
+def run_by_path(player: Player, near: Cell, reached: Callable[[Cell], bool]) -> Skill:
+    """Run round what is in the way, digging nothing, to a cell that `reached` accepts.
+
+    Args:
+        player: The player.
+        near: A cell beside the goal.
+        reached: Whether a cell is a goal.
+    """
+    path = find_path(
+        player.memory, player.cell, near, reached, lambda _: math.inf, set(), _DEEPEST_DROP
+    )
+    if not path:
+        return False
+    at, stuck, before = 0, 0, player.position
+    while _gap(player, middle(path[-1])[::2]) > _AT_END:
+        if stuck >= _PATIENCE:
+            return False
+        free = (i for i in range(at, len(path)) if _runs_straight(player, path[i]))
+        at = max(free, default=at)
+        stuck = stuck + 1 if math.dist(before, player.position) < _STILL else 0
+        before = player.position
+        yield _run_towards(player, middle(path[at])[::2], stuck > 0)
+    return reached(player.cell)
+
+
+def _runs_straight(player: Player, cell: Cell) -> bool:
+    """Whether nothing is in the way of a body on the straight line to a cell, on its level."""
+    x, _, z = player.position
+    to_x, _, to_z = middle(cell)
+    length = math.hypot(to_x - x, to_z - z) or 1.0
+    aside = (to_z - z) / length * _HALF_WIDTH, (x - to_x) / length * _HALF_WIDTH
+    return not any(
+        player.memory.obstacles(
+            (x + side * aside[0], height, z + side * aside[1]),
+            (to_x + side * aside[0], height, to_z + side * aside[1]),
+        )
+        for side in (-1, 1)
+        for height in (cell[1] + 0.5, cell[1] + 1.5)
+    )
+
+
+def _run_towards(player: Player, goal: tuple[float, float], jump: bool) -> EnvAction:
+    """Turn to (x, z), and run as soon as one looks there."""
+    level, yaw = player.error_to((goal[0], player.eye[1], goal[1]))
+    forward = abs(yaw) < _FACING_DEGREES
+    return {
+        "camera": (level, yaw),
+        "forward": int(forward),
+        "sprint": int(forward),
+        "jump": int(forward and jump),
+    }
 
 
 def _gap(player: Player, goal: tuple[float, float]) -> float:

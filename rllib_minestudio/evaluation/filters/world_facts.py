@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -53,7 +54,7 @@ class WorldFact:
     pattern: str
     box: Box | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Its name in the info, and its text form."""
         place = "" if self.box is None else f"@{_box_text(self.box)}"

@@ -1,6 +1,6 @@
 """Finding a way through what has been seen: A* over the cells that one can stand in.
 
-A step leads to one of the eight neighbouring columns, up by one block or down by at most three.
+A step leads to one of the eight neighbouring columns, up by one block or down by a few.
 What is in the way may be dug through, at a price; what nobody has seen counts as open, at a price.
 """
 
@@ -62,12 +62,12 @@ def _price_of_clearing(memory: Memory, cells: tuple[Cell, ...], costs: Costs) ->
 
 
 def _steps(
-    memory: Memory, at: Cell, costs: Costs, barred: set[Cell]
+    memory: Memory, at: Cell, costs: Costs, barred: set[Cell], deepest_drop: int
 ) -> Iterator[tuple[Cell, float]]:
     """The cells that one step leads to, with prices."""
     x, y, z = at
     for dx, dz in _SIDES:
-        for rise in range(1, -DEEPEST_DROP - 1, -1):
+        for rise in range(1, -deepest_drop - 1, -1):
             to = x + dx, y + rise, z + dz
             floor = memory.name_of((to[0], to[1] - 1, to[2]))
             if floor == "air" or to in barred:
@@ -97,6 +97,7 @@ def find_path(
     reached: Callable[[Cell], bool],
     costs: Costs,
     barred: set[Cell],
+    deepest_drop: int = DEEPEST_DROP,
 ) -> list[Cell] | None:
     """The cheapest way from `start` to a cell that `reached` accepts.
 
@@ -107,6 +108,7 @@ def find_path(
         reached: Whether a cell is a goal.
         costs: Prices of digging.
         barred: Cells that turned out to be no way.
+        deepest_drop: Blocks that one may fall in a step.
 
     Returns:
         The cells after `start`; up to the one nearest to the goal if the search is too long; None
@@ -130,7 +132,7 @@ def find_path(
         done.add(at)
         if rest(at) < best_rest:
             best, best_rest = at, rest(at)
-        for to, price in _steps(memory, at, costs, barred):
+        for to, price in _steps(memory, at, costs, barred, deepest_drop):
             total = paid[at] + price
             if total < paid.get(to, math.inf):
                 paid[to] = total

@@ -17,6 +17,7 @@ from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.game.game_state import GameState
+    from rllib_minestudio.env.voxel.world.world import World
 
 Corner = tuple[int, int, int]
 """A block's x, y and z."""
@@ -26,6 +27,34 @@ _BIOME_STEP = 8
 """Blocks between the places where a biome is looked for."""
 _INSIDE = ((0, 0), (4, 0), (-4, 0), (0, 4), (0, -4))
 """Columns, from one, that have the same biome if it is well inside."""
+
+
+class SurveyedBox:
+    """The blocks of a box as they are whenever one asks."""
+
+    def __init__(self, world: World, low: Corner, high: Corner) -> None:
+        """Work out once where the blocks of the box are kept; see `Survey.box`."""
+        self._world = world
+        self._corners = [(x, z) for x in (low[0], high[0]) for z in (low[2], high[2])]
+        grid: Any = np.ogrid[low[0] : high[0] + 1, low[1] : high[1] + 1, low[2] : high[2] + 1]
+        x, y, z = grid
+        self._places = np.asarray(block_index(x, y.clip(0, _HIGHEST), z))
+        layers = y.ravel()
+        self._outside = np.flatnonzero((layers < 0) | (layers > _HIGHEST))
+
+    def block_ids(self) -> NDArray[np.uint16] | None:
+        """The blocks now.
+
+        Returns:
+            Block ids, uint16 [x, y, z], of what is outside of the world's height that of air; None
+            while a part of the box is not loaded, in which nothing can change then.
+        """
+        if not all(self._world.is_loaded(x, z) for x, z in self._corners):
+            return None
+        found = self._world.blocks.take(self._places)
+        if self._outside.size:
+            found[:, self._outside] = AIR
+        return found
 
 
 class Survey:
@@ -40,27 +69,14 @@ class Survey:
         """Grows whenever a block changes, so that others can tell that none has."""
         return self._state.world.changes
 
-    def block_ids(self, low: Corner, high: Corner) -> NDArray[np.uint16] | None:
-        """The blocks of a box.
+    def box(self, low: Corner, high: Corner) -> SurveyedBox:
+        """A box whose blocks are asked for again and again.
 
         Args:
             low: The corner with the lowest coordinates.
             high: The corner with the highest; both are in the box.
-
-        Returns:
-            Block ids, uint16 [x, y, z], of what is outside of the world's height that of air; None
-            while a part of the box is not loaded, in which nothing can change then.
         """
-        world = self._state.world
-        corners = ((x, z) for x in (low[0], high[0]) for z in (low[2], high[2]))
-        if not all(world.is_loaded(x, z) for x, z in corners):
-            return None
-        grid: Any = np.ogrid[low[0] : high[0] + 1, low[1] : high[1] + 1, low[2] : high[2] + 1]
-        x, y, z = grid
-        found = world.blocks[block_index(x, y.clip(0, _HIGHEST), z)]
-        if low[1] < 0 or high[1] > _HIGHEST:
-            found = np.where((y >= 0) & (y <= _HIGHEST), found, np.uint16(AIR))
-        return found
+        return SurveyedBox(self._state.world, low, high)
 
     def body_blocks(self) -> tuple[int, int]:
         """Ids of the blocks that the player's feet and eyes are in."""
@@ -105,7 +121,7 @@ class Survey:
         wanted = [BLOCK_ID[name] for name in names if name in BLOCK_ID]
         x, y, z = self._feet()
         low = x - radius, y - radius, z - radius
-        blocks = self.block_ids(low, (x + radius, y + radius, z + radius))
+        blocks = self.box(low, (x + radius, y + radius, z + radius)).block_ids()
         if blocks is None:
             return []
         found = np.argwhere(np.isin(blocks, wanted)) + np.array(low)

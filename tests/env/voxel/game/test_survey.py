@@ -24,7 +24,7 @@ def test_a_box_holds_its_blocks(corner, size):
     x, _, z = (int(c // 1) for c in ENGINE.player.position.tolist())
     low = (x + corner[0], corner[1], z + corner[2])
     high = tuple(start + length - 1 for start, length in zip(low, size, strict=True))
-    found = ENGINE.survey.block_ids(low, high)
+    found = ENGINE.survey.box(low, high).block_ids()
     assert found.shape == size and found.dtype == np.uint16
     for place in np.ndindex(*size):
         at = [start + step for start, step in zip(low, place, strict=True)]
@@ -35,8 +35,8 @@ def test_a_box_that_is_not_loaded_has_no_blocks():
     x = int(ENGINE.player.position[0] // 16) * 16
     z = int(ENGINE.player.position[2] // 1)
     last = x + 16 * (LOAD_RADIUS + 1) - 1
-    assert ENGINE.survey.block_ids((last - 2, 60, z), (last, 60, z)) is not None
-    assert ENGINE.survey.block_ids((last - 2, 60, z), (last + 1, 60, z)) is None
+    assert ENGINE.survey.box((last - 2, 60, z), (last, 60, z)).block_ids() is not None
+    assert ENGINE.survey.box((last - 2, 60, z), (last + 1, 60, z)).block_ids() is None
 
 
 def test_changes_tell_whether_a_block_has_changed():
