@@ -377,7 +377,7 @@ def torch_states() -> Iterator[tuple[str, bytes]]:
                 **state(),
                 **{
                     n.replace(".blocks.0.", f".blocks.{i}."): t
-                    for i in range(2000)
+                    for i in range(1000)
                     for n, t in layer.items()
                 },
             }

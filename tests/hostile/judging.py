@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 REFUSED, ACCEPTED = "refused", "accepted"
 TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
 
-MOST_SECONDS, MOST_BYTES = 4.0, 500 * 1024**2
-"""What may end well takes a second; two workers that share the cores' caches double that."""
-LAST_SECOND = 6
+MOST_SECONDS, MOST_BYTES = 2.0, 500 * 1024**2
+LAST_SECOND = 4
 """Seconds of the processor after which an attack is ended."""
 PATIENCE = 60.0
 """Seconds of wall time after which an attack counts as hanging that does not use the processor."""
