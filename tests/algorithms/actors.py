@@ -13,7 +13,7 @@ import ray
 
 def process_of(actor: Any) -> int:
     """The process that an actor lives in."""
-    return ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=30)
+    return ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=120)
 
 
 def kill(pid: int) -> None:

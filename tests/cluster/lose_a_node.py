@@ -102,7 +102,7 @@ def train_once(algorithm: MineStudioPPO) -> dict:
     }
 
 
-def train_until(algorithm: MineStudioPPO, holds: Callable[[], bool], seconds: float = 120) -> dict:
+def train_until(algorithm: MineStudioPPO, holds: Callable[[], bool], seconds: float = 180) -> dict:
     """Iterations until something holds."""
     deadline = time.monotonic() + seconds
     while True:

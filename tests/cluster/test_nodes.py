@@ -17,7 +17,7 @@ def test_training_loses_a_runners_node_and_the_learners_and_goes_on():
     run = subprocess.run(
         [sys.executable, "-m", "tests.cluster.lose_a_node"],
         cwd=Path(__file__).parents[2],
-        timeout=300,
+        timeout=550,
         capture_output=True,
         text=True,
     )

@@ -99,7 +99,7 @@ class Slow(CoinToss):
         self._is_slow = config.vector_index == 0
 
     def step(self, action: dict[str, Any]) -> tuple[Any, float, bool, bool, dict]:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while self._is_slow and not self._sign.exists():
             if time.monotonic() > deadline:
                 raise RuntimeError("kept waiting")

@@ -50,7 +50,7 @@ def exists(pid):
         return False
 
 
-def wait_until(condition, seconds=30.0):
+def wait_until(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

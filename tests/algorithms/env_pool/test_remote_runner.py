@@ -29,7 +29,7 @@ def processes(folder):
 
 
 def gone(pids):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(map(alive, pids)):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -17,6 +17,11 @@ from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from tests.algorithms.env_pool.faulty_envs import make_counting_env
 
 NUM_ENVS, LENGTH = 4, 16
+# A killed process is missed at once; only who waits for a stopped one needs limits to be short.
+TIME_LIMITS = {
+    signal.SIGKILL: {},
+    signal.SIGSTOP: {"start_timeout_s": 8.0, "reset_timeout_s": 0.7, "step_timeout_s": 0.7},
+}
 
 
 class Storm(threading.Thread):
@@ -42,15 +47,9 @@ class Storm(threading.Thread):
 
 
 @pytest.fixture
-def runner(make_config):
+def runner(make_config, number):
     config = make_config(
-        env_pool={
-            "mode": "process",
-            "start_timeout_s": 8.0,
-            "reset_timeout_s": 0.7,
-            "step_timeout_s": 0.7,
-            "max_restarts_per_hour": 1000,
-        }
+        env_pool={"mode": "process", "max_restarts_per_hour": 1000, **TIME_LIMITS[number]}
     )
     config.environment(make_counting_env)
     config.env_runners(num_envs_per_env_runner=NUM_ENVS, rollout_fragment_length=LENGTH)

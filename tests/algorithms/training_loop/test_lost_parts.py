@@ -67,7 +67,7 @@ def test_training_goes_on_without(trained, caplog, part, stop, cause):
     learner = result["learners"]["default_policy"]
     iterations = result["training_iteration"] - before["training_iteration"]
     assert learner["weights_version"] >= trained.iteration - iterations
-    assert wait_until(lambda: not is_running(lost), seconds=20)
+    assert wait_until(lambda: not is_running(lost), seconds=60)
     assert trained.experience.requests.num_well == 2 or part == "env runner"
 
 
@@ -81,7 +81,7 @@ def test_an_env_runner_that_dies_again_while_it_starts_is_counted_each_time(trai
         kill(process_of(find_runner(trained)))
         starting = wait_for_start("MineStudioEnvRunner.__init__")
         kill(starting)
-        assert wait_until(lambda: not is_running(starting), seconds=20)
+        assert wait_until(lambda: not is_running(starting), seconds=60)
         while result["restarts"]["env_runner_died"] < before + 2:
             result = trained.train()
         for _ in range(3):

@@ -69,7 +69,7 @@ def test_the_actor_is_replaced_and_knows_the_newest_weights(local_ray, caplog, s
     source = publisher.source()
     assert source.pull(after_number=0).version == 2
     assert source.reachable
-    assert wait_until(lambda: not is_running(old), seconds=20)
+    assert wait_until(lambda: not is_running(old), seconds=60)
     publisher.stop()
 
 

@@ -102,7 +102,7 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, sc
             break
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=300)
     output = "".join(printed) + rest
     assert process.returncode == 130, output
     assert "Traceback" not in output

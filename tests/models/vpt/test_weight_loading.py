@@ -329,7 +329,7 @@ def _load_by_id(hub_id, home, **environment):
     environment = {**os.environ, "HF_HOME": str(home), "OMP_NUM_THREADS": "1", **environment}
     command = [sys.executable, "-c", LOAD_BY_ID, hub_id]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=True
+        command, env=environment, capture_output=True, text=True, timeout=300, check=True
     )
     return done.stdout.strip()
 

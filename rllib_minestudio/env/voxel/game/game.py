@@ -111,7 +111,9 @@ class Game:
         player, mobs, items = state.player, state.mobs, state.items
         blocks, players, events = state.world.blocks, player.records, self._events
         player.update_equipment()
-        sneaks = bool(players["keys"][0] & controls.SNEAK)
+        uses = bool(keys & controls.USE)
+        # Of the last tick's keys, which `tick_player` replaces.
+        sneaks = uses and bool(players["keys"][0] & controls.SNEAK)
         self._event_count[0] = 0
         tick_player(
             blocks,
@@ -127,7 +129,7 @@ class Game:
         )
         if pressed & controls.DROP:
             drop_held_item(state)
-        if keys & controls.USE and (pressed & controls.USE or not players["use_delay"][0]):
+        if uses and (pressed & controls.USE or not players["use_delay"][0]):
             use_item(state, sneaks)
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)

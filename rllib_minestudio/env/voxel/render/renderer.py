@@ -130,7 +130,7 @@ class Renderer:
         self._overlays = Overlays(
             self._sampling, self._tan_x, self._tan_y, textures_of(resource_pack)
         )
-        self._still = StillPicture()
+        self._still = StillPicture(self.depth.size)
         self._stars = star_directions()
         self._sky_step = 0
         self._sky: Sky = sky_at(0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT
-from rllib_minestudio.env.voxel.render.screen_panels import empty_slot, panel, veil
+from rllib_minestudio.env.voxel.render.screen_panels import bare_window, empty_slot, veil
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
@@ -65,9 +65,9 @@ class Screen:
         self._textures, self._stacks = textures, stacks
         self._offset = (window - WINDOW_WIDTH) // 2
         self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
-        self._veil = veil(window, WINDOW_HEIGHT)
-        self._panel = self._veil.copy()
-        copy(self.layer.canvas, self._veil, 0, 0, window, WINDOW_HEIGHT)
+        self._bare = {kind: bare_window(textures, kind, window) for kind in LAYOUTS}
+        self._panel = veil(window, WINDOW_HEIGHT)
+        self.layer.canvas[...] = self._panel
         self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
         self._empty: dict[tuple[str, int], Rgba | None] = {}
         self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
@@ -76,7 +76,6 @@ class Screen:
         self._shown: ScreenView | None = None
         self._moving: list[Rect] = []
         for kind, layout in LAYOUTS.items():
-            panel(textures, kind)
             for slot in range(len(layout.slots)):
                 self._empty_slot(kind, slot)
 
@@ -108,8 +107,7 @@ class Screen:
         """Draw a panel with all its stacks in place of the one before; returns where."""
         area = self._area(view.kind)
         whole = area if shown is None else area.union(self._area(shown.kind))
-        copy(self._panel, self._veil, *whole)
-        _lay(self._panel, area, panel(self._textures, view.kind))
+        copy(self._panel, self._bare[view.kind], *whole)
         for slot, stack in enumerate(view.stacks):
             if stack.item or self._empty_slot(view.kind, slot) is not None:
                 self._draw_slot(view, slot)
@@ -124,7 +122,7 @@ class Screen:
         for slot in range(len(view.stacks)) if changed else ():
             if view.stacks[slot] != shown.stacks[slot]:
                 rect = self._slot(view.kind, slot)
-                self._wipe(view.kind, rect)
+                copy(self._panel, self._bare[view.kind], *rect)
                 self._draw_slot(view, slot)
                 touched.append(rect)
         fire = view.burn, view.progress
@@ -151,13 +149,6 @@ class Screen:
             paste(self._panel, x, place.y, empty)
         self._stacks.draw(self._panel, x, place.y, stack)
 
-    def _wipe(self, kind: str, rect: Rect) -> None:
-        """Put the bare panel back into a rectangle of the window."""
-        layout = LAYOUTS[kind]
-        left, top = rect.x - self._offset - layout.left, rect.y - layout.top
-        bare = panel(self._textures, kind)[top : top + rect.height, left : left + rect.width]
-        _lay(self._panel, rect, bare)
-
     def _draw_fire(self, view: ScreenView) -> list[Rect]:
         """Draw a furnace's flame, which sinks, and arrow, which grows; returns where."""
         layout = LAYOUTS[view.kind]
@@ -165,7 +156,7 @@ class Screen:
         flame = Rect(left + FLAME_AT[0], top + FLAME_AT[1], FLAME[2], FLAME[3])
         arrow = Rect(left + ARROW_AT[0], top + ARROW_AT[1], ARROW[2], ARROW[3])
         for rect in (flame, arrow):
-            self._wipe(view.kind, rect)
+            copy(self._panel, self._bare[view.kind], *rect)
         if view.burn > 0:
             burnt = FLAME_STEPS - 1 - int(view.burn * FLAME_STEPS)
             burnt = max(burnt, 0)
@@ -195,16 +186,6 @@ class Screen:
 
 def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:
     return np.ascontiguousarray(sheet[y : y + height, x : x + width])
-
-
-def _lay(canvas: Rgba, rect: Rect, picture: Rgba) -> None:
-    """Put a picture that is multiplied by coverage into a canvas: opaque parts replace it."""
-    left, right = max(rect.x, 0), min(rect.x + rect.width, canvas.shape[1])
-    if left >= right:
-        return
-    shown = picture[:, left - rect.x : right - rect.x]
-    below = canvas[rect.y : rect.y + rect.height, left:right]
-    np.copyto(below, shown, where=shown[..., 3:] > 0)
 
 
 def _merged(rects: list[Rect]) -> list[Rect]:

@@ -6,9 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT
 from rllib_minestudio.env.voxel.render.stack_pictures import DARK_GREY, text_picture
 from rllib_minestudio.env.voxel.render.textures import Textures
-from rllib_minestudio.env.voxel.render.window import Rgba, paste
+from rllib_minestudio.env.voxel.render.window import WINDOW_WIDTH, Rgba, paste
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 
 DIM_RGB, DIM_TOP, DIM_BOTTOM = 16, 0xC0, 0xD0
@@ -38,6 +39,29 @@ _FIGURE = (
     ((20, 52, 4, 12), (8, 20)),
 )
 _EMPTY_SLOTS = ("helmet", "chestplate", "leggings", "boots")
+
+
+@lru_cache(maxsize=16)
+def bare_window(textures: Textures, kind: str, width: int) -> Rgba:
+    """A window with nothing but the veil and a screen's panel over it.
+
+    Args:
+        textures: With the sheets of `gui/container`.
+        kind: One of `LAYOUTS`.
+        width: Of the window, which shows the panel, or part of it, in its middle.
+
+    Returns:
+        uint8 (360, width, 4), multiplied by coverage; nobody may change it.
+    """
+    window, layout = veil(width, WINDOW_HEIGHT), LAYOUTS[kind]
+    left = layout.left + (width - WINDOW_WIDTH) // 2
+    first, stop = max(left, 0), min(left + layout.width, width)
+    shown = panel(textures, kind)[:, first - left : stop - left]
+    below = window[layout.top : layout.top + layout.height, first:stop]
+    # A panel of a resource pack may be see-through.
+    uncovered = np.uint16(255) - shown[..., 3:]
+    below[...] = shown + (below * uncovered + np.uint16(127)) // np.uint16(255)
+    return window
 
 
 def veil(width: int, height: int) -> Rgba:

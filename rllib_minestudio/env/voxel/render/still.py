@@ -15,11 +15,12 @@ class StillPicture:
     display are drawn over them in every frame.
     """
 
-    def __init__(self) -> None:
-        """Begins without a picture."""
+    def __init__(self, pixels: int) -> None:
+        """Begins without a picture, with the memory for one of `pixels` pixels."""
         self._of: tuple[World, bytes] | None = None
-        self._drawn = np.empty(0, np.uint8)
-        self._depth = np.empty(0, np.float32)
+        # Written to at once, as the system gives out memory when it is first written to.
+        self._drawn = np.full(3 * pixels, 255, np.uint8)
+        self._depth = np.full(pixels, np.inf, np.float32)
 
     def repeat(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> bool:
         """Fills in the picture and its depth, if there is one.
@@ -44,7 +45,8 @@ class StillPicture:
     def keep(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> None:
         """Keeps a picture that has just been drawn; arguments as of `repeat`."""
         self._of = world, _state(world, camera, hour)
-        self._drawn, self._depth = drawn.copy(), depth.copy()
+        self._drawn[:] = drawn
+        self._depth[:] = depth
 
 
 def _state(world: World, camera: Camera, hour: int) -> bytes:

@@ -80,21 +80,22 @@ def paste(canvas: Rgba, x: int, y: int, sprite: Rgba) -> None:
             alpha = int32(sprite[row, column, 3])
             if alpha == 0:
                 continue
-            below = canvas[y + row, x + column]
+            if alpha == 255:
+                for channel in range(4):
+                    canvas[y + row, x + column, channel] = sprite[row, column, channel]
+                continue
             for channel in range(3):
                 over = int32(sprite[row, column, channel]) * alpha
-                below[channel] = uint8((over + int32(below[channel]) * (255 - alpha) + 127) // 255)
-            below[3] = uint8(alpha + (int32(below[3]) * (255 - alpha) + 127) // 255)
+                below = int32(canvas[y + row, x + column, channel]) * (255 - alpha)
+                canvas[y + row, x + column, channel] = uint8((over + below + 127) // 255)
+            below = int32(canvas[y + row, x + column, 3]) * (255 - alpha)
+            canvas[y + row, x + column, 3] = uint8(alpha + (below + 127) // 255)
 
 
-@render_kernel
 def copy(canvas: Rgba, source: Rgba, x: int, y: int, width: int, height: int) -> None:
     """Copy a rectangle, cut to the canvas, from another canvas of the same size."""
-    left, right = max(0, x), min(canvas.shape[1], x + width)
-    for row in range(max(0, y), min(canvas.shape[0], y + height)):
-        for column in range(left, right):
-            for channel in range(4):
-                canvas[row, column, channel] = source[row, column, channel]
+    rows, columns = slice(max(y, 0), max(y + height, 0)), slice(max(x, 0), max(x + width, 0))
+    canvas[rows, columns] = source[rows, columns]
 
 
 @render_kernel

@@ -29,7 +29,7 @@ def options(engine, **others):
     return MinecraftOptions(**{**engine.options["minecraft"], **others})
 
 
-def wait_until(condition, seconds=20.0):
+def wait_until(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

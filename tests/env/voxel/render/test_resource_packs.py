@@ -16,9 +16,10 @@ from PIL import Image
 from rllib_minestudio.env import EnvOptions
 from rllib_minestudio.env.voxel.render.mob_textures import mob_face
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
-from rllib_minestudio.env.voxel.render.screen_panels import panel
+from rllib_minestudio.env.voxel.render.screen_panels import bare_window, panel, veil
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
 from rllib_minestudio.env.voxel.render.textures import Textures, resized, textures_of
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.errors import InvalidOptionsError
 
 RED, GREEN, BLUE, GREY = (250, 10, 10), (10, 250, 10), (10, 10, 250), (128, 128, 128)
@@ -80,6 +81,17 @@ def test_a_pack_replaces_pictures_of_every_kind(tmp_path: Path, packed) -> None:
     # What it lacks is ours.
     np.testing.assert_array_equal(textures.icon("apple"), ours.icon("apple"))
     np.testing.assert_array_equal(panel(textures, "chest"), panel(ours, "chest"))
+
+
+def test_a_see_through_panel_lies_over_the_veil(tmp_path: Path) -> None:
+    half = np.full((256, 256, 4), (*BLUE, 100), np.uint8)
+    textures = Textures(folder(tmp_path, {"gui/container/furnace": png(half)}))
+    layout, shade = LAYOUTS["furnace"], veil(640, 360)
+    x, y = layout.left + 1, layout.top + 1
+    expected = (np.array((*BLUE, 255)) * 100 + shade[y, x].astype(int) * 155) / 255
+    window = bare_window(textures, "furnace", 640)
+    np.testing.assert_allclose(window[y, x], expected, atol=1)
+    np.testing.assert_array_equal(window[:, : layout.left], shade[:, : layout.left])
 
 
 def test_finer_pictures_are_averaged_and_animations_stand_still() -> None:

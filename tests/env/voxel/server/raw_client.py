@@ -13,7 +13,7 @@ from rllib_minestudio.env.voxel.server.service import HOST, Service
 from rllib_minestudio.env.voxel.server.session import Session
 
 HELLO = b"<MalmoEnv0.37.0/>"
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class Reply(NamedTuple):

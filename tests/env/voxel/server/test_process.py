@@ -14,7 +14,7 @@ from rllib_minestudio.errors import EngineError
 from tests.env.voxel.server.raw_client import RawClient
 
 SERVER = [sys.executable, "-m", "rllib_minestudio.env.voxel.server"]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def wait_until_ready(output):

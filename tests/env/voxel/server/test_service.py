@@ -199,10 +199,11 @@ def test_a_length_is_believed_only_as_far_as_allowed(service):
 
 def test_a_client_that_stops_in_the_middle_is_dropped(service, monkeypatch):
     monkeypatch.setattr(service_module, "_SECONDS_PER_MESSAGE", 0.2)
-    monkeypatch.setattr(service_module, "_SECONDS_TO_HELLO", 0.2)
-    with RawClient(service.port) as half, RawClient(service.port, hello=None) as silent:
+    with RawClient(service.port) as half:
         half.socket.sendall(struct.pack("!I", 100) + b"<StepClient0>")
         assert half.is_closed()
+    monkeypatch.setattr(service_module, "_SECONDS_TO_HELLO", 0.2)
+    with RawClient(service.port, hello=None) as silent:
         assert silent.is_closed()
     assert service.lines[-1] == "ERROR closed a connection that was too slow"
 

@@ -46,7 +46,7 @@ def test_a_hung_call_is_left_to_itself():
     with RawClient(service.port) as hung:
         assert hung.begin(mission()) == 1
         hung.send(b"<StepClient0>forward 1</StepClient0 >")
-        assert session.stepping.wait(20.0)
+        assert session.stepping.wait(60.0)
         with RawClient(service.port) as second:
             second.send(b"<Peek/>")
             assert second.is_closed()  # it waited as long as a call may take
