@@ -47,6 +47,12 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         help="what a hunter hunts where the task names no prey: cow, sheep, pig (default: all)",
     )
     parser.add_argument(
+        "--make",
+        metavar="ITEM",
+        help="what a toolmaker makes where the task does not say, stone_pickaxe for example "
+        "(default: iron_pickaxe)",
+    )
+    parser.add_argument(
         "--episodes",
         metavar="N",
         type=whole_number(1, MOST_EPISODES),
@@ -103,6 +109,7 @@ def record(arguments: argparse.Namespace) -> int:
         arguments.set,
         agent=arguments.agent,
         prey=arguments.prey,
+        make=arguments.make,
         seed=arguments.seed,
         crf=arguments.crf,
     )
