@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKER
+from rllib_minestudio.child_process import die_with
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
@@ -131,7 +133,10 @@ def record(
     # Not forked: the parent may have threads, Ray's or torch's.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        min(workers, len(indices)), context, initializer=_open, initargs=(order, folder)
+        min(workers, len(indices)),
+        context,
+        initializer=_open,
+        initargs=(order, folder, os.getpid()),
     ) as pool:
         try:
             for future in as_completed([pool.submit(_play, index) for index in indices]):
@@ -172,8 +177,9 @@ def _name(index: int) -> str:
 _given: tuple[RecordingOrder, Path]
 
 
-def _open(order: RecordingOrder, folder: Path) -> None:
+def _open(order: RecordingOrder, folder: Path, recorder: int) -> None:
     """Remember what is to be played; an error in here would only break the pool."""
+    die_with(recorder)  # or it would play on, into a folder that is another's by now
     global _given
     _given = order, folder
 
