@@ -30,6 +30,7 @@ recorded, so that a policy can learn to follow the task's text.
 EXAMPLES = """\
 examples:
   rllib record tuned_examples/cow.yaml --agent hunter --prey cow --episodes 200 --out demos/cow
+  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent toolmaker --make stone_pickaxe --episodes 320 --out demos/stone_pickaxe
   rllib record tuned_examples/cow.yaml --episodes 5 --out demos/large --set 'env_config.obs_size=[128, 128]'
 """  # noqa: E501
 
@@ -45,6 +46,12 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         metavar="ANIMAL",
         nargs="+",
         help="what a hunter hunts where the task names no prey: cow, sheep, pig (default: all)",
+    )
+    parser.add_argument(
+        "--make",
+        metavar="ITEM",
+        help="what a toolmaker makes where the task does not say, stone_pickaxe for example "
+        "(default: iron_pickaxe)",
     )
     parser.add_argument(
         "--episodes",
@@ -103,6 +110,7 @@ def record(arguments: argparse.Namespace) -> int:
         arguments.set,
         agent=arguments.agent,
         prey=arguments.prey,
+        make=arguments.make,
         seed=arguments.seed,
         crf=arguments.crf,
     )

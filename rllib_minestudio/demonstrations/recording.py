@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -18,9 +19,11 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from rllib_minestudio.agent_names import AGENTS, HUNTER
+from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKER
+from rllib_minestudio.child_process import die_with
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.scripted import make_agent
+from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
 from rllib_minestudio.env.recorder import (
     RECORDING,
     RECORDING_ERROR,
@@ -28,7 +31,7 @@ from rllib_minestudio.env.recorder import (
     RecorderOptions,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.option_checks import not_a_choice
+from rllib_minestudio.option_checks import broken_rule, not_a_choice
 from rllib_minestudio.plain_values import plain
 from rllib_minestudio.recordings.video import LOSSLESS
 from rllib_minestudio.small_files import read_json
@@ -51,6 +54,8 @@ class RecordingOrder:
         agent: Name of the agent, one of `AGENTS`.
         prey: What a hunter hunts in episodes whose task has no `prey` of its own, names among
             `hunter.BODIES`.
+        make: What a toolmaker makes in episodes whose task has no `make` of its own; None stands
+            for an iron pickaxe.
         seed: Of the first episode; the next ones count on from it.
         crf: Quality of the video; 0 keeps every bit.
     """
@@ -60,6 +65,7 @@ class RecordingOrder:
     env_config: Mapping[str, Any] = field(default_factory=dict)
     agent: str = HUNTER
     prey: tuple[str, ...] = tuple(BODIES)
+    make: str | None = None
     seed: int = 0
     crf: int = LOSSLESS
 
@@ -127,7 +133,10 @@ def record(
     # Not forked: the parent may have threads, Ray's or torch's.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        min(workers, len(indices)), context, initializer=_open, initargs=(order, folder)
+        min(workers, len(indices)),
+        context,
+        initializer=_open,
+        initargs=(order, folder, os.getpid()),
     ) as pool:
         try:
             for future in as_completed([pool.submit(_play, index) for index in indices]):
@@ -149,6 +158,12 @@ def _check(order: RecordingOrder) -> None:
             + " The episodes of a policy are recorded by `rllib evaluate CHECKPOINT --record DIR`."
         )
     problems += [not_a_choice("prey", name, BODIES) for name in order.prey if name not in BODIES]
+    crafts = knowledge().crafts
+    if order.make is not None and order.make not in crafts:
+        problems.append(not_a_choice("make", order.make, crafts))
+    if order.make is not None and order.agent != TOOLMAKER:
+        rule = f"is for the agent {TOOLMAKER!r} only, not {order.agent!r}"
+        problems.append(broken_rule("make", order.make, rule))
     if problems:
         raise InvalidOptionsError(problems)
 
@@ -162,8 +177,9 @@ def _name(index: int) -> str:
 _given: tuple[RecordingOrder, Path]
 
 
-def _open(order: RecordingOrder, folder: Path) -> None:
+def _open(order: RecordingOrder, folder: Path, recorder: int) -> None:
     """Remember what is to be played; an error in here would only break the pool."""
+    die_with(recorder)  # or it would play on, into a folder that is another's by now
     global _given
     _given = order, folder
 
@@ -188,12 +204,12 @@ def play_episode(env: EpisodeRecorder, order: RecordingOrder, index: int) -> Rec
         RecordingError: It cannot be written.
     """
     seed = order.seed + index
-    agent = make_agent(order.agent, order.prey, seed)
+    agent = make_agent(order.agent, order.prey, seed, order.make or DEFAULT_GOAL)
     facts = {
         "name": _name(index),
         "index": index,
         "task": order.task,
-        "policy": {"agent": order.agent, "prey": list(order.prey)},
+        "policy": {"agent": order.agent, "prey": list(order.prey), "make": order.make},
         "env": plain(dict(order.env_config)),
     }
     env.reset(seed=seed, options={RECORDING: facts})

@@ -1,6 +1,10 @@
 """Demonstrations are recorded exactly, in any order, and go on where they were interrupted."""
 
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +60,48 @@ def test_unknown_agents_and_animals_are_named(order, tmp_path):
     assert "Did you mean 'hunter'?" in caught.value.problems[0]
     assert "Did you mean 'cow'?" in caught.value.problems[1]
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_toolmaker_makes_is_one_of_its_crafts(order, tmp_path):
+    with pytest.raises(InvalidOptionsError, match="Did you mean 'stone_pickaxe'"):
+        list(record(replace(order, agent="toolmaker", make="stone_pickax"), tmp_path, 1))
+    with pytest.raises(InvalidOptionsError, match="'toolmaker' only, not 'hunter'"):
+        list(record(replace(order, make="stick"), tmp_path, 1))
+
+
+ENDLESS = """
+from pathlib import Path
+from sys import argv
+from rllib_minestudio.demonstrations.recording import RecordingOrder, record
+from rllib_minestudio.env import MineStudioEnv
+
+if __name__ == "__main__":
+    task = {"obs_size": [32, 32], "callbacks": [{"JudgeReset": {"time_limit": 10**6}}]}
+    list(record(RecordingOrder("endless", MineStudioEnv, task, "random"), Path(argv[1]), 2, 2))
+"""
+
+
+def test_nobody_plays_on_when_recording_is_killed(tmp_path):
+    program, out = tmp_path / "endless.py", tmp_path / "out"
+    program.write_text(ENDLESS)
+    with subprocess.Popen([sys.executable, program, out]) as recorder:
+        while len(list(out.rglob("*.mp4*"))) < 2:
+            assert recorder.poll() is None
+            time.sleep(0.1)
+        pids = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read_text().split()
+        recorder.kill()
+    assert len(pids) >= 2
+    patience = time.monotonic() + 30
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < patience
+        time.sleep(0.1)
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_the_command_records_the_task_of_an_experiment_file(tmp_path, capsys):

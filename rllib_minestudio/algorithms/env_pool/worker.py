@@ -5,10 +5,8 @@ Imports neither Ray nor torch, which would cost every environment seconds and hu
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -32,13 +30,11 @@ from rllib_minestudio.algorithms.env_pool.channel import (
     Disconnected,
 )
 from rllib_minestudio.algorithms.env_pool.episode import SUCCESS, TASK, describe, plain_info
+from rllib_minestudio.child_process import die_with
 from rllib_minestudio.observations import Part, parts_of, write_observation
 
 _ALIGNMENT = 16
 """Bytes; of the beginning of a part in shared memory."""
-
-_PR_SET_PDEATHSIG = 1
-"""See prctl(2)."""
 
 
 def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
@@ -51,7 +47,7 @@ def main(channel_fd: int, obs_fd: int, handover_fd: int, parent: int) -> None:
             read of observations (None: all); takes the pickled spaces.
         parent: Process id of the pool.
     """
-    _die_with(parent)
+    die_with(parent)
     for fd in (channel_fd, obs_fd, handover_fd):
         os.set_inheritable(fd, False)  # the game that the environment starts shall not hold them
     channel = Channel(socket.socket(fileno=channel_fd))
@@ -123,10 +119,3 @@ def _bounded(info: Mapping[Any, Any]) -> dict[str, Any]:
     if len(repr(plain)) > MAX_BYTES // 2:
         return {key: plain[key] for key in (TASK, SUCCESS) if key in plain}
     return plain
-
-
-def _die_with(parent: int) -> None:
-    """Have the kernel kill this process when the pool's process dies, whatever either is doing."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)  # it died before that

@@ -11,7 +11,7 @@ from rllib_minestudio.agent_names import HUNTER, PERFECT_HUNTER, RANDOM, TOOLMAK
 from rllib_minestudio.env.agents.humanlike import HumanlikeHunter
 from rllib_minestudio.env.agents.hunter import BODIES, ScriptedHunter
 from rllib_minestudio.env.agents.random_agent import RandomAgent
-from rllib_minestudio.env.agents.toolmaker import Toolmaker
+from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, Toolmaker
 
 
 class Agent(Protocol):
@@ -24,20 +24,24 @@ class Agent(Protocol):
         """Return the next action for `env`."""
 
 
-_MAKERS: dict[str, Callable[[Sequence[str], int], Agent]] = {
-    HUNTER: lambda prey, seed: HumanlikeHunter(prey, seed=seed),
-    PERFECT_HUNTER: lambda prey, seed: ScriptedHunter(prey),
-    TOOLMAKER: lambda prey, seed: Toolmaker(seed=seed),
-    RANDOM: lambda prey, seed: RandomAgent(seed),
+_MAKERS: dict[str, Callable[[Sequence[str], str, int], Agent]] = {
+    HUNTER: lambda prey, goal, seed: HumanlikeHunter(prey, seed=seed),
+    PERFECT_HUNTER: lambda prey, goal, seed: ScriptedHunter(prey),
+    TOOLMAKER: lambda prey, goal, seed: Toolmaker(goal, seed),
+    RANDOM: lambda prey, goal, seed: RandomAgent(seed),
 }
 
 
-def make_agent(name: str, prey: Sequence[str] = tuple(BODIES), seed: int = 0) -> Agent:
+def make_agent(
+    name: str, prey: Sequence[str] = tuple(BODIES), seed: int = 0, goal: str = DEFAULT_GOAL
+) -> Agent:
     """Make a scripted agent.
 
     Args:
         name: One of `agent_names.AGENTS`.
         prey: What a hunter hunts in episodes whose task names none, names among `BODIES`.
         seed: Of everything random in it.
+        goal: What a toolmaker makes in episodes whose task does not say, one of the crafts in its
+            `knowledge.json`.
     """
-    return _MAKERS[name](prey, seed)
+    return _MAKERS[name](prey, goal, seed)

@@ -21,6 +21,7 @@ def recording_order(
     overrides: Sequence[str],
     agent: str,
     prey: Sequence[str] | None,
+    make: str | None,
     seed: int,
     crf: int,
 ) -> RecordingOrder:
@@ -31,6 +32,7 @@ def recording_order(
         overrides: `key=value`, changes of the experiment.
         agent: Who plays.
         prey: What a hunter hunts; None stands for every animal.
+        make: What a toolmaker makes; None stands for an iron pickaxe.
         seed: Of the first episode.
         crf: x264's constant rate factor; 0 is lossless.
 
@@ -61,6 +63,7 @@ def recording_order(
         env_config=options,
         agent=agent,
         prey=tuple(prey or BODIES),
+        make=make,
         seed=seed,
         crf=crf,
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rllib_minestudio.benchmark.suites import load_suite
 from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
@@ -16,6 +17,7 @@ COWS = [EXAMPLES / f"cow_{kind}.yaml" for kind in ("bc", "from_prior", "sweep", 
 STRAYS = [EXAMPLES / f"{name}.yaml" for name in ("stray_cows", "stray_cows_bc")]
 TWO_TASKS = [EXAMPLES / f"{name}.yaml" for name in ("cows_or_sheep", "cows_or_sheep_bc")]
 TOOLS = EXAMPLES / "iron_pickaxe_bc.yaml"
+CRAFTS = [EXAMPLES / f"{name}.yaml" for name in ("stone_pickaxe", "stone_pickaxe_bc")]
 SHEEP = {"name": "sheep", "number": 5, "range_x": [-5, 5], "range_z": [-5, 5]}
 """Stand among the cows of the demonstrations, and are left alone."""
 HAS_MINESTUDIO = importlib.util.find_spec("minestudio") is not None
@@ -51,10 +53,10 @@ def test_the_examples_are_all_looked_at():
     assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {
         "cow",
         TOOLS.stem,
-        *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS)),
+        *(path.stem for path in (*COWS, *STRAYS, *TWO_TASKS, *CRAFTS)),
         *(path.stem for path in MINECRAFT),
     }
-    assert len(MINECRAFT) == 4
+    assert len(MINECRAFT) == 5
 
 
 @pytest.mark.parametrize("path", COWS, ids=lambda path: path.stem)
@@ -110,6 +112,29 @@ def test_the_tools_are_made_of_what_lies_near(tmp_path):
     names = [block["type"] for block in near]
     assert names.count("iron_ore") == 7 and names.count("stone") > 100
     env.close()
+
+
+@pytest.mark.parametrize(
+    "path", [*CRAFTS, EXAMPLES / "stone_pickaxe_minecraft.yaml"], ids=lambda path: path.stem
+)
+def test_the_pickaxe_is_that_of_the_benchmark(path, tmp_path):
+    task = load_suite("tech-tree").task("logs_1200")
+    experiment = load(path)
+    env_config = experiment.config["env_config"]
+    callbacks = {name: given for spec in env_config["callbacks"] for name, given in spec.items()}
+    assert callbacks["Commands"]["commands"] == [
+        *task.world.commands[:1],
+        f"/time set {task.world.time}",
+        *task.world.commands[1:],
+    ]
+    assert callbacks["InitInventory"]["init_inventory"] == list(task.world.inventory)
+    assert callbacks["JudgeReset"]["time_limit"] == task.time_limit
+    assert [env_config["preferred_spawn_biome"]] == list(task.world.biomes)
+    assert callbacks["TechTreeRewards"] == task.rewards["TechTreeRewards"]
+    if "input_" in experiment.config:
+        experiment.config["input_"] = str(tmp_path)
+    if path in CRAFTS:
+        assert make_plan(experiment).name == path.stem
 
 
 @pytest.mark.parametrize("path", MINECRAFT, ids=lambda path: path.stem)

@@ -17,6 +17,7 @@ body        what is felt and seen in a tick
 sight       what has been seen so far
 """
 
-from rllib_minestudio.env.agents.toolmaker.agent import Toolmaker
+from rllib_minestudio.env.agents.toolmaker.agent import DEFAULT_GOAL, Toolmaker
+from rllib_minestudio.env.agents.toolmaker.plan import knowledge
 
-__all__ = ["Toolmaker"]
+__all__ = ["DEFAULT_GOAL", "Toolmaker", "knowledge"]

@@ -1,0 +1,164 @@
+"""A stone pickaxe: what do prior and KL term gain where random play gets nowhere?
+
+    python benchmarks/pickaxe.py tune [--jobs N] [--arms NAME ...]
+    python benchmarks/pickaxe.py train [--jobs N] [--arms NAME ...] [--seeds S ...]
+    python benchmarks/pickaxe.py report [--docs]
+
+`tune` trains every arm with the same settings of learning rate, value warmup and entropy, for a
+part of the steps and from one seed, and evaluates each on worlds of its own. `train` takes each
+arm's best setting, trains it from every seed and evaluates it on worlds that neither the
+demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into docs/. A
+cell is what a user would type, `rllib train file` and `rllib benchmark run`, and its results stay
+below --out: the same command goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pickaxe_report import report, score_of
+
+ROOT = Path(__file__).parents[1]
+EXPERIMENT = ROOT / "tuned_examples" / "stone_pickaxe.yaml"
+NO_KL = ("prior=null", "kl_coeff=0.0")
+ARMS: dict[str, tuple[str, ...]] = {
+    "KL": (),
+    "no KL": NO_KL,
+    "scratch": (*NO_KL, "model.weights=null"),
+}
+"""How training differs from the file."""
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "1e-4": ("lr=1e-4", "vf_warmup_iterations=5", "entropy_coeff=0.0"),
+    "3e-4": ("lr=3e-4", "vf_warmup_iterations=5", "entropy_coeff=0.0"),
+    "3e-4, no warmup": ("lr=3e-4", "vf_warmup_iterations=0", "entropy_coeff=0.0"),
+    "3e-4, entropy": ("lr=3e-4", "vf_warmup_iterations=5", "entropy_coeff=1e-3"),
+    "1e-3": ("lr=1e-3", "vf_warmup_iterations=5", "entropy_coeff=0.0"),
+}
+"""What every arm is tuned over."""
+
+ABLATIONS: dict[str, tuple[str, ...]] = {
+    "KL, no value warmup": ("vf_warmup_iterations=0",),
+}
+"""The arm KL at its best setting, but for one thing."""
+
+COMMON = (
+    "num_cpus_for_main_process=1",
+    "summary.random_policy_episodes=0",
+    "summary.video_episodes=0",
+    "checkpoint_config.save_interval=10",
+    "metrics_num_episodes_for_smoothing=100",
+)
+TUNING_SEED, TUNING_WORLDS, HELD_OUT_WORLDS = 100, 1_000, 2_000
+"""The last two are seeds of `rllib benchmark run`, from which it draws those of the worlds."""
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("phase", choices=["tune", "train", "report"])
+    parser.add_argument("--tuning-steps", type=int, default=262_144, help="per setting")
+    parser.add_argument("--steps", type=int, default=786_432, help="of training, per seed")
+    parser.add_argument("--episodes", type=int, default=100, help="evaluated, per cell")
+    parser.add_argument("--jobs", type=int, default=1, help="cells at a time, of one core each")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=[*ARMS, *ABLATIONS])
+    parser.add_argument("--out", type=Path, default=Path("results/pickaxe"))
+    parser.add_argument("--docs", action="store_true", help="write the report into docs/, too")
+    arguments = parser.parse_args()
+    out: Path = arguments.out
+    if arguments.phase == "report":
+        report(out, described(), (ROOT / "docs") if arguments.docs else None)
+        return
+    cells: list[tuple[Path, Sequence[str], int, int]] = []
+    if arguments.phase == "tune":
+        for arm in arguments.arms:
+            for name, setting in SETTINGS.items():
+                words = (*ARMS[arm], *setting, f"seed={TUNING_SEED}")
+                cells.append((cell(out, "tune", arm, name), words, arguments.tuning_steps, 30))
+    else:
+        evaluate("package:toolmaker_convgru", out / "prior", HELD_OUT_WORLDS, arguments.episodes)
+        for seed in arguments.seeds:
+            for arm in arguments.arms:
+                words = (*chosen(out, arm), f"seed={seed}")
+                place = cell(out, "train", arm, f"seed {seed}")
+                cells.append((place, words, arguments.steps, arguments.episodes))
+    worlds = TUNING_WORLDS if arguments.phase == "tune" else HELD_OUT_WORLDS
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for done in [pool.submit(run, *given, worlds) for given in cells]:
+            done.result()
+
+
+def chosen(out: Path, arm: str) -> tuple[str, ...]:
+    """Return an arm's changes with its best setting; an ablation has that of the arm KL.
+
+    Raises:
+        SystemExit: The arm is not tuned completely.
+    """
+    tuned = arm if arm in ARMS else "KL"
+    folders = {name: cell(out, "tune", tuned, name) / "evaluated" for name in SETTINGS}
+    missing = [name for name, folder in folders.items() if not is_complete(folder)]
+    if missing:
+        raise SystemExit(f"tune {tuned!r} first; missing: {', '.join(missing)}")
+    best = max(folders, key=lambda name: score_of(folders[name]))
+    return (*ARMS[tuned], *SETTINGS[best], *ABLATIONS.get(arm, ()))
+
+
+def run(place: Path, changes: Sequence[str], steps: int, episodes: int, worlds: int) -> None:
+    """Train and evaluate one cell; skip what is there already."""
+    if not (place / "trained").exists():
+        words = [word for change in (*COMMON, *changes) for word in ("--set", change)]
+        for stop in (f"num_env_steps_sampled_lifetime={steps}", "time_total_s=36000"):
+            words += ["--stop", stop]
+        if list(place.glob("training/*/*")):
+            words.append("--resume")
+        rllib("train", "file", str(EXPERIMENT), *words, "--out", str(place / "training"))
+        (place / "trained").touch()
+    evaluate(f"{place}/training/stone_pickaxe/latest", place / "evaluated", worlds, episodes)
+
+
+def evaluate(policy: str, out: Path, worlds: int, episodes: int) -> None:
+    """Play the benchmark's task, the one of the experiment."""
+    if not is_complete(out):
+        rllib(
+            *("benchmark", "run", policy, "--suite", "tech-tree", "--tasks", "logs_1200"),
+            *("--episodes", str(episodes), "--seed", str(worlds), "--no-videos"),
+            *("--envs", str(min(episodes, 25)), "--out", str(out)),
+        )
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a cell was evaluated to the end."""
+    file = folder / "benchmark.json"
+    return file.exists() and json.loads(file.read_text())["counts"]["played"] == 1
+
+
+def described() -> dict[str, str]:
+    """What each arm is, in the words of a command."""
+    changes = {**ARMS, **ABLATIONS}
+    return {name: " ".join(f"--set {change}" for change in changes[name]) for name in changes}
+
+
+def cell(out: Path, phase: str, arm: str, name: str) -> Path:
+    """Where a cell's results lie."""
+    return out / phase / arm.replace(", ", "-").replace(" ", "_") / name.replace(" ", "_")
+
+
+def rllib(*words: str) -> None:
+    """Run the command, showing it and what it prints.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    print("+ rllib", *words, flush=True)
+    subprocess.run([sys.executable, "-m", "rllib_minestudio.cli.main", *words], check=True)
+
+
+if __name__ == "__main__":
+    main()
