@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rllib_minestudio.benchmark.capabilities import lacking_capabilities
 from rllib_minestudio.benchmark.suites import FOLDER, SUITE_FILE, Suite, load_suite
@@ -18,8 +19,9 @@ What every task tells the agent, and the condition that decides it, in the langu
 also says what an episode begins with, and `because`: why its condition stands for its text.
 
 A task that needs what the embedded engine lacks is marked: it is listed, not played there, and
-never counted as failed. So is one that no program can decide. Steps are those of the time limit; 20
-are one second of game time.
+never counted as failed. So is one that no program can decide. A task is solved if it has a scripted
+solution: its families are named, and `solution` in the task's file says the rest. Steps are those of
+the time limit; 20 are one second of game time.
 
 This page is generated from the code: `python -m rllib_minestudio.reference docs`.
 """
@@ -41,17 +43,18 @@ def page() -> str:
     tasks = [task for suite in suites for task in suite.tasks]
     counts = table(
         ((suite.name, *map(str, _counts(suite))) for suite in suites),
-        ("Suite", "Tasks", "Played", "Marked"),
+        ("Suite", "Tasks", "Played", "Solved", "Marked"),
     )
     missing = _MISSING + _unlocked(tasks)
     capabilities = _CAPABILITIES + _capabilities(tasks)
     return "\n".join([_INTRODUCTION, counts, missing, capabilities, *map(_section, suites)])
 
 
-def _counts(suite: Suite) -> tuple[int, int, int]:
-    """Return how many tasks there are, are played on the embedded engine, and are marked."""
+def _counts(suite: Suite) -> tuple[int, int, int, int]:
+    """Return how many tasks there are, are played on the embedded engine, solved, and marked."""
     marked = sum(bool(task.marks()) for task in suite.tasks)
-    return len(suite.tasks), len(suite.tasks) - marked, marked
+    solved = sum(task.solution is not None for task in suite.tasks)
+    return len(suite.tasks), len(suite.tasks) - marked, solved, marked
 
 
 def _unlocked(tasks: list[BenchmarkTask]) -> str:
@@ -70,9 +73,10 @@ def _capabilities(tasks: list[BenchmarkTask]) -> str:
 
 def _section(suite: Suite) -> str:
     rows = (
-        (task.name, task.text, _condition(task), "; ".join(_marks(task))) for task in suite.tasks
+        (task.name, task.text, _condition(task), _solution(task), "; ".join(_marks(task)))
+        for task in suite.tasks
     )
-    header = ("Task", "Text", "Success", "Marked")
+    header = ("Task", "Text", "Success", "Solution", "Marked")
     return f"## {suite.title} (`{suite.name}`)\n\n{suite.text}\n\n{table(rows, header)}"
 
 
@@ -85,6 +89,21 @@ def _condition(task: BenchmarkTask) -> str:
     if task.progress is not None:
         words.append(f"progress: `{task.progress.of}` of {task.progress.goal:g}")
     return "; ".join([*words, f"{task.time_limit} steps"])
+
+
+def _solution(task: BenchmarkTask) -> str:
+    """Return the families that the task's scripted solution consists of, each once."""
+    return "" if task.solution is None else ", ".join(dict.fromkeys(_families(task.solution)))
+
+
+def _families(solution: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a solution's family, or those of the steps that it plays in turn."""
+    ((name, parameters),) = solution.items()
+    if name == "in_turn":
+        for step in parameters["steps"]:
+            yield from _families(step)
+    else:
+        yield name
 
 
 def _marks(task: BenchmarkTask) -> Iterator[str]:
