@@ -83,7 +83,7 @@ def main() -> None:
                 words = (*ARMS[arm], *setting, f"seed={TUNING_SEED}")
                 cells.append((cell(out, "tune", arm, name), words, arguments.tuning_steps, 30))
     else:
-        evaluate("package:toolmaker_convgru", out / "prior", HELD_OUT_WORLDS, arguments.episodes)
+        evaluate(str(EXPERIMENT), out / "prior", HELD_OUT_WORLDS, arguments.episodes)
         for seed in arguments.seeds:
             for arm in arguments.arms:
                 words = (*chosen(out, arm), f"seed={seed}")

@@ -119,7 +119,8 @@ def test_the_tools_are_made_of_what_lies_near(tmp_path):
 )
 def test_the_pickaxe_is_that_of_the_benchmark(path, tmp_path):
     task = load_suite("tech-tree").task("logs_1200")
-    experiment = load(path)
+    clone = ["model.weights=null"] if path.stem == "stone_pickaxe" else []  # it is not at hand
+    experiment = load(path, *clone)
     env_config = experiment.config["env_config"]
     callbacks = {name: given for spec in env_config["callbacks"] for name, given in spec.items()}
     assert callbacks["Commands"]["commands"] == [
