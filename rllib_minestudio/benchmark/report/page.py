@@ -16,6 +16,7 @@ from markupsafe import Markup
 from rllib_minestudio.benchmark.capabilities import VOXEL
 from rllib_minestudio.benchmark.results import BenchmarkResults, Total
 from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, ItemResult, TaskResult
+from rllib_minestudio.console import counted
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, spread
 from rllib_minestudio.evaluation.report.videos import VideoSources
 from rllib_minestudio.whole_file import write_whole
@@ -66,7 +67,7 @@ def write_page(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": _percent, "breakable": _breakable}
+    environment.filters |= {"percent": _percent, "breakable": _breakable, "counted": counted}
     text = environment.from_string(template).render(
         results=results,
         name=str(results.player.get("name", "player")),
