@@ -20,8 +20,8 @@ also says what an episode begins with, and `because`: why its condition stands f
 
 A task that needs what the embedded engine lacks is marked: it is listed, not played there, and
 never counted as failed. So is one that no program can decide. A task is solved if it has a scripted
-solution: its families are named, and `solution` in the task's file says the rest. Steps are those of
-the time limit; 20 are one second of game time.
+solution: its families are named, and `solution` in the task's file says the rest. Steps are those
+of the time limit; 20 are one second of game time.
 
 This page is generated from the code: `python -m rllib_minestudio.reference docs`.
 """
