@@ -26,6 +26,7 @@ def test_what_should_be_refused_is_refused(category, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # a busy machine takes long, and changes no verdict
 @pytest.mark.parametrize(
     "sweep", ["options", "recordings", "weights", "checkpoints", "experiments"]
 )
