@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-import torch
+from learning_report import provenance
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markdown import Markdown
@@ -62,7 +60,7 @@ def report(out: Path, described: Mapping[str, str], docs: Path | None) -> None:
         names = setting.parent.name.replace("_", " "), setting.name.replace("_", " ")
         tuned.append((*names, *_results(file.parent)))
     arguments = "".join(f"- {name}: `{words or 'the file'}`\n" for name, words in described.items())
-    text = f"{HEADING}\n{_provenance()}\n\n{_table(rows)}\n{arguments}\n"
+    text = f"{HEADING}\n{provenance()}\n\n{_table(rows)}\n{arguments}\n"
     text += (
         f"![Return over the steps of training](images/pickaxe.png)\n\n## Tuning\n\n{_table(tuned)}"
     )
@@ -121,13 +119,3 @@ def _curve(folder: Path) -> list[tuple[float, float]]:
             if value is not None:
                 points[line["num_env_steps_sampled_lifetime"]] = value
     return sorted(points.items()) or [(0.0, 0.0)]
-
-
-def _provenance() -> str:
-    """The machine of the report, which should be that of the cells, and the day."""
-    (model, *_) = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ] or ["unknown processor"]
-    return f"{os.cpu_count()} cores, {model}; torch {torch.__version__}; {date.today()}."

@@ -147,3 +147,10 @@ def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):
     task.write_text("cows: {env: MineStudioEnv, config: {env_config: {obs_sise: [32, 32]}}}")
     assert main(["record", str(task), "--episodes", "1", "--out", str(tmp_path / "out")]) == 2
     assert "obs_size" in capsys.readouterr().err
+
+
+def test_prey_is_for_hunters(tmp_path, capsys):
+    words = ["record", "cow", "--agent", "toolmaker", "--prey", "cow", "--episodes", "1"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert "prey is for hunters only, not the agent 'toolmaker'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -25,12 +25,9 @@ from typing import Any, NamedTuple
 REFUSED, ACCEPTED = "refused", "accepted"
 TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
 
-MOST_SECONDS, MOST_BYTES = 6.0, 500 * 1024**2
-"""Three times the seconds that docs/hostile_files.md promises of an idle machine.
-
-A slower one takes twice as long, and workers that share the cores' caches again half of that more.
-"""
-LAST_SECOND = 7
+MOST_SECONDS, MOST_BYTES = 2.0, 500 * 1024**2
+"""What docs/hostile_files.md promises."""
+LAST_SECOND = 4
 """Seconds of the processor after which an attack is ended."""
 PATIENCE = 60.0
 """Seconds of wall time after which an attack counts as hanging that does not use the processor."""
@@ -85,7 +82,15 @@ def serve() -> None:
 
 
 def judge(attack: Callable[[Any], str], argument: Any) -> Verdict:
-    """Run `attack(argument)`, which returns a message or raises, and say how it ended."""
+    """Run `attack(argument)`, which returns a message or raises, and say how it ended.
+
+    What was slow is tried again: workers that share the processor's caches slow each other down.
+    """
+    verdict = _judge(attack, argument)
+    return _judge(attack, argument) if verdict.kind == SLOW else verdict
+
+
+def _judge(attack: Callable[[Any], str], argument: Any) -> Verdict:
     server = _server()
     pickle.dump((attack, argument), server.stdin)
     server.stdin.flush()

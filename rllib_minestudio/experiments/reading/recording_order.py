@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rllib_minestudio.agent_names import RANDOM, TOOLMAKER
 from rllib_minestudio.algorithms.envs import resolve_env, suited_env_options
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
@@ -14,6 +15,7 @@ from rllib_minestudio.experiments.reading.experiment_file import Experiment, loa
 from rllib_minestudio.experiments.reading.named_objects import load_object
 from rllib_minestudio.experiments.reading.search_space import parse_search_space, variants
 from rllib_minestudio.experiments.running.kernels import compile_kernels
+from rllib_minestudio.option_checks import broken_rule
 
 
 def recording_order(
@@ -37,9 +39,13 @@ def recording_order(
         crf: x264's constant rate factor; 0 is lossless.
 
     Raises:
-        InvalidOptionsError: The file holds several experiments, or an option is wrong.
+        InvalidOptionsError: The file holds several experiments, or an option is wrong or is
+            another agent's.
         ExperimentFileError: It is missing or not readable.
     """
+    if prey and agent in (TOOLMAKER, RANDOM):
+        rule = f"is for hunters only, not the agent {agent!r}"
+        raise InvalidOptionsError(broken_rule("prey", list(prey), rule))
     experiments = load_experiments(task, overrides)
     if len(experiments) != 1:
         names = ", ".join(experiment.name for experiment in experiments)
