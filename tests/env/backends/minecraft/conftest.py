@@ -32,8 +32,9 @@ class Engine:
     @property
     def options(self):
         """What `env_config` needs."""
-        # Test runs on one machine get out of each other's way.
-        first_port = 10000 + os.getpid() % 400 * 50
+        # Test runs on one machine get out of each other's way, and of games at 20000, the default.
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 4
+        first_port = 10000 + worker * 2000 + os.getpid() % 40 * 50
         minecraft = {**QUICK, "directory": str(self.directory), "first_port": first_port}
         return {"engine": "minecraft", "minecraft": minecraft, "render_size": [128, 128]}
 
