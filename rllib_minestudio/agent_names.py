@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 
 HUNTER, PERFECT_HUNTER, RANDOM = "hunter", "perfect-hunter", "random"
-TOOLMAKER = "toolmaker"
+TOOLMAKER, PRACTISED_TOOLMAKER = "toolmaker", "practised-toolmaker"
+TOOLMAKERS = (TOOLMAKER, PRACTISED_TOOLMAKER)
 
 AGENTS = {
     HUNTER: "hunts like a person: sees what the frame shows, reacts late, turns smoothly, misses, "
@@ -13,6 +14,8 @@ AGENTS = {
     PERFECT_HUNTER: "knows where every animal is and turns at once",
     TOOLMAKER: "works its way up to an iron pickaxe through the game's screens; sees what the "
     "frame shows",
+    PRACTISED_TOOLMAKER: "the toolmaker with a quicker hand, which often goes astray and is put "
+    "right: for clones to learn from",
     RANDOM: "draws every action uniformly",
 }
 """Name -> what it does. `env/agents/scripted.py` makes them."""

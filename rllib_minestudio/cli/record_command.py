@@ -30,7 +30,7 @@ recorded, so that a policy can learn to follow the task's text.
 EXAMPLES = """\
 examples:
   rllib record tuned_examples/cow.yaml --agent hunter --prey cow --episodes 200 --out demos/cow
-  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent toolmaker --make stone_pickaxe --episodes 320 --out demos/stone_pickaxe
+  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --episodes 400 --out demos/stone_pickaxe
   rllib record tuned_examples/cow.yaml --episodes 5 --out demos/large --set 'env_config.obs_size=[128, 128]'
 """  # noqa: E501
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKER
+from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.child_process import die_with
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.scripted import make_agent
@@ -161,8 +161,8 @@ def _check(order: RecordingOrder) -> None:
     crafts = knowledge().crafts
     if order.make is not None and order.make not in crafts:
         problems.append(not_a_choice("make", order.make, crafts))
-    if order.make is not None and order.agent != TOOLMAKER:
-        rule = f"is for the agent {TOOLMAKER!r} only, not {order.agent!r}"
+    if order.make is not None and order.agent not in TOOLMAKERS:
+        rule = f"is for the agents {', '.join(TOOLMAKERS)} only, not {order.agent!r}"
         problems.append(broken_rule("make", order.make, rule))
     if problems:
         raise InvalidOptionsError(problems)

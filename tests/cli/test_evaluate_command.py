@@ -81,6 +81,7 @@ def test_play_and_record_know_the_same_agents(command, capsys):
         "hunter",
         "perfect-hunter",
         "toolmaker",
+        "practised-toolmaker",
         "random",
     ]
 

@@ -20,10 +20,13 @@ class HumanLimits:
         turn_acceleration: Most by which the speed of turning changes, in degrees per tick^2.
         turn_noise: Standard deviation of the turn, as a share of it.
         search_speed: Degrees per tick while nothing is in view.
+        twitch_rate: Probability that the mouse goes astray in a tick in which it moves.
+        twitch_degrees: Standard deviation of how far it then does.
         pause_rate: Probability per tick of beginning to rest.
         pause_ticks: Least and most duration of a rest.
         slip_rate: How often one clicks before the cursor is where it should be.
         aim_pixels: Standard deviation, limited to two of them, of where in a slot one aims.
+        click_gap: Least and most ticks between letting go of a button and the next movement.
     """
 
     sight: float = 20.0
@@ -32,10 +35,13 @@ class HumanLimits:
     turn_acceleration: float = 3.0
     turn_noise: float = 0.15
     search_speed: float = 6.0
+    twitch_rate: float = 0.0
+    twitch_degrees: float = 0.0
     pause_rate: float = 1 / 200
     pause_ticks: tuple[int, int] = (5, 15)
     slip_rate: float = 0.02
     aim_pixels: float = 3.0
+    click_gap: tuple[int, int] = (1, 3)
 
     def draw_reaction(self, random: np.random.Generator) -> int:
         """Draw the ticks between seeing and acting of an episode."""
@@ -51,8 +57,23 @@ WITHOUT_LIMITS = HumanLimits(
     pause_rate=0.0,
     slip_rate=0.0,
     aim_pixels=0.0,
+    click_gap=(0, 0),
 )
 """Of a script that shows what can be done, not how a person would do it."""
+
+PRACTISED = HumanLimits(
+    reaction_ticks=(1, 3),
+    turn_gain=0.6,
+    turn_acceleration=6.0,
+    turn_noise=0.1,
+    twitch_rate=0.05,
+    twitch_degrees=4.0,
+    pause_rate=1 / 1000,
+    click_gap=(0, 1),
+)
+"""Of somebody who has done it often: quick, and used to putting right what goes astray. A clone of
+such play sees where the cursor is to go from anywhere, not from the usual path alone.
+"""
 
 
 class HumanHand:
@@ -89,5 +110,9 @@ class HumanHand:
         self._speed += np.clip(wanted - self._speed, -limit, limit)
         np.clip(self._speed, -_TURN_RANGE, _TURN_RANGE, out=self._speed)
         noise = 1.0 + self._limits.turn_noise * self._random.standard_normal(2)
-        pitch, yaw = self._speed * noise
+        turned = self._speed * noise
+        rate = self._limits.twitch_rate
+        if rate and wanted.any() and self._random.random() < rate:
+            turned += self._random.normal(0.0, self._limits.twitch_degrees, 2)
+        pitch, yaw = turned
         return float(pitch), float(yaw)

@@ -7,7 +7,14 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 
-from rllib_minestudio.agent_names import HUNTER, PERFECT_HUNTER, RANDOM, TOOLMAKER
+from rllib_minestudio.agent_names import (
+    HUNTER,
+    PERFECT_HUNTER,
+    PRACTISED_TOOLMAKER,
+    RANDOM,
+    TOOLMAKER,
+)
+from rllib_minestudio.env.agents.human_limits import PRACTISED
 from rllib_minestudio.env.agents.humanlike import HumanlikeHunter
 from rllib_minestudio.env.agents.hunter import BODIES, ScriptedHunter
 from rllib_minestudio.env.agents.random_agent import RandomAgent
@@ -28,6 +35,7 @@ _MAKERS: dict[str, Callable[[Sequence[str], str, int], Agent]] = {
     HUNTER: lambda prey, goal, seed: HumanlikeHunter(prey, seed=seed),
     PERFECT_HUNTER: lambda prey, goal, seed: ScriptedHunter(prey),
     TOOLMAKER: lambda prey, goal, seed: Toolmaker(goal, seed),
+    PRACTISED_TOOLMAKER: lambda prey, goal, seed: Toolmaker(goal, seed, PRACTISED),
     RANDOM: lambda prey, goal, seed: RandomAgent(seed),
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.agent_names import RANDOM, TOOLMAKER
+from rllib_minestudio.agent_names import RANDOM, TOOLMAKERS
 from rllib_minestudio.algorithms.envs import resolve_env, suited_env_options
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
@@ -43,7 +43,7 @@ def recording_order(
             another agent's.
         ExperimentFileError: It is missing or not readable.
     """
-    if prey and agent in (TOOLMAKER, RANDOM):
+    if prey and agent in (*TOOLMAKERS, RANDOM):
         rule = f"is for hunters only, not the agent {agent!r}"
         raise InvalidOptionsError(broken_rule("prey", list(prey), rule))
     experiments = load_experiments(task, overrides)

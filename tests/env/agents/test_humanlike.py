@@ -1,10 +1,13 @@
 """The human-like hunter hunts nearly as well, within a player's limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import HumanlikeHunter, HumanLimits
+from rllib_minestudio.env.agents.human_limits import HumanHand
 
 AHEAD = {"name": "cow", "x": 0.0, "y": 0.0, "z": 6.0, "health": 10.0}
 BEHIND = {**AHEAD, "z": -6.0}
@@ -66,3 +69,15 @@ def test_one_seed_is_one_way_to_play():
     assert [first.keys(STANDING, [ASIDE]) for _ in range(50)] == [
         second.keys(STANDING, [ASIDE]) for _ in range(50)
     ]
+
+
+def test_a_hand_goes_astray_as_often_as_it_should_and_only_while_it_moves():
+    limits = replace(STEADY, twitch_rate=0.2, twitch_degrees=4.0)
+    hand = HumanHand(limits, np.random.default_rng(0))
+    assert not any(np.any(hand.turn(np.zeros(2))) for _ in range(200))
+    for _ in range(10):  # until it has the speed that is wanted
+        hand.turn(np.ones(2))
+    astray = np.array([hand.turn(np.ones(2)) for _ in range(2000)]) - 1.0
+    astray = astray[np.any(astray != 0.0, axis=1)]
+    assert len(astray) == pytest.approx(400, rel=0.15)
+    np.testing.assert_allclose(astray.std(axis=0), 4.0, rtol=0.15)

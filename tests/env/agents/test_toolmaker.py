@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import yaml
 
+from rllib_minestudio.agent_names import PRACTISED_TOOLMAKER
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.actions import check_env_action
 from rllib_minestudio.env.agents import HumanLimits, Toolmaker
+from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.docs.pages import DOCS
 
@@ -122,3 +124,10 @@ def test_it_makes_what_it_knows_how_to_make_only():
     env.reset(seed=0)
     with pytest.raises(InvalidOptionsError, match="make of the task 'cake'"):
         Toolmaker().act(env)
+
+
+def test_a_practised_one_makes_a_stone_pickaxe_within_a_minute():
+    (experiment,) = yaml.safe_load((TASK.parent / "stone_pickaxe_bc.yaml").read_text()).values()
+    env = MineStudioEnv({**experiment["config"]["env_config"], "obs_size": [64, 64]})
+    agent = make_agent(PRACTISED_TOOLMAKER, seed=904, goal="stone_pickaxe")
+    assert play(env, agent, 904, ("wooden_pickaxe", "stone_pickaxe"))["stone_pickaxe"] < 900

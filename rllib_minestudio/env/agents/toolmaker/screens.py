@@ -14,8 +14,6 @@ _NEAR_ENOUGH = 4.0
 _SLIP_PIXELS = 16.0
 """How near the cursor is when one clicks too soon."""
 _LONGEST = 60
-_CLICK_GAP = (1, 4)
-"""Ticks between two clicks."""
 _DOUBLE_CLICK_TICKS = 6
 """Ticks after which two left clicks into one slot are no double click."""
 
@@ -104,7 +102,8 @@ class Screen:
     def _press(self, keys: dict[str, int]) -> Skill:
         yield dict(keys)
         yield {}
-        return (yield from self._body.wait(int(self._body.random.integers(*_CLICK_GAP))))
+        least, most = self._body.limits.click_gap
+        return (yield from self._body.wait(int(self._body.random.integers(least, most + 1))))
 
     def _move_to(self, slot: int) -> Skill:
         """Bring the cursor into a slot; now and then one believes too soon that it is there.
