@@ -8,6 +8,7 @@ Shapes for frames of 64 x 64, a text, and a chunk of T::
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,15 +80,9 @@ class ConvGRUNetwork(nn.Module):
             The latent [B, T, hidden_size], and the state after the chunk.
         """
         x_bte = F.relu(self.features_norm(self._features(flattened(obs))))
-        # All that does not depend on the memory at once; the rest step by step.
-        gates_btg = F.linear(x_bte, self.gru.weight_ih, self.gru.bias_ih)
-        keep_bt1 = (~first_bt).unsqueeze(-1).to(x_bte.dtype)
-        hidden_be, latents = state[MEMORY], []
-        for gates_bg, keep_b1 in zip(gates_btg.unbind(1), keep_bt1.unbind(1), strict=True):
-            hidden_be = self._remember(gates_bg, hidden_be * keep_b1)
-            latents.append(hidden_be)
+        memory_bte, hidden_be = self._remember(x_bte, first_bt, state[MEMORY])
         # What is seen now reaches the heads beside what is remembered, not through it alone.
-        return self.norm(x_bte + torch.stack(latents, dim=1)), {MEMORY: hidden_be}
+        return self.norm(x_bte + memory_bte), {MEMORY: hidden_be}
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
         """Returns the empty memory for ``batch`` environments, on the network's device."""
@@ -103,14 +98,30 @@ class ConvGRUNetwork(nn.Module):
             features.append(self.numbers([flat[name] for name in self._numbers]))
         return torch.stack(features).sum(dim=0)
 
-    def _remember(self, gates_bg: Tensor, hidden_be: Tensor) -> Tensor:
-        """One step of the GRU (Cho et al. 2014; PyTorch's variant) given the input's gates."""
-        recurrent_bg = F.linear(hidden_be, self.gru.weight_hh, self.gru.bias_hh)
-        reset, update, new = gates_bg.chunk(3, dim=-1)
-        reset_h, update_h, new_h = recurrent_bg.chunk(3, dim=-1)
-        update_be = torch.sigmoid(update + update_h)
-        new_be = torch.tanh(new + torch.sigmoid(reset + reset_h) * new_h)
-        return torch.lerp(new_be, hidden_be, update_be)
+    def _remember(
+        self, x_bte: Tensor, first_bt: Tensor, hidden_be: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The GRU over a chunk (Cho et al. 2014; PyTorch's variant): its outputs, and the last.
+
+        PyTorch runs over many steps in one call, which is several times as fast as a loop in
+        Python, but cannot forget on the way: there is a call for each stretch between beginnings.
+        """
+        weights = [self.gru.weight_ih, self.gru.weight_hh, self.gru.bias_ih, self.gru.bias_hh]
+        begins = first_bt.any(dim=0).nonzero().flatten().tolist()
+        bounds = sorted({0, *begins, x_bte.shape[1]})
+        keep_bt1 = (~first_bt).unsqueeze(-1).to(x_bte.dtype)
+        outputs = []
+        for start, stop in itertools.pairwise(bounds):
+            hidden_1be = (hidden_be * keep_bt1[:, start]).unsqueeze(0)
+            stretch_bte = x_bte[:, start:stop]
+            # Not cuDNN's, which wants the weights in one piece of memory.
+            with torch.backends.cudnn.flags(enabled=False):
+                output_bte, hidden_1be = torch.gru(
+                    stretch_bte, hidden_1be, weights, True, 1, 0.0, self.training, False, True
+                )
+            hidden_be = hidden_1be.squeeze(0)
+            outputs.append(output_bte)
+        return torch.cat(outputs, dim=1), hidden_be
 
 
 def _is_text(name: str, part: Part) -> bool:

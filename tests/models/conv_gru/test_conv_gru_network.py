@@ -1,0 +1,65 @@
+"""The network's memory: chunks and single steps agree, and it is PyTorch's GRU cell."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from rllib_minestudio.models.action_spaces import heads_for
+from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
+from rllib_minestudio.models.conv_gru.network import MEMORY
+from rllib_minestudio.observations import Part
+
+BATCH, STEPS, SIZE = 3, 7, 16
+BEGINS = ((0, 0), (1, 3), (2, 3), (2, 6), (0, 5))
+"""(row, step) at which an episode begins."""
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    parts = {"speed": Part((4,), np.dtype(np.float32))}
+    heads = heads_for(gym.spaces.Dict(way=gym.spaces.Discrete(3)), SIZE)
+    return ConvGRUNetwork(ConvGRUConfig(hidden_size=SIZE), parts, heads)
+
+
+@pytest.fixture
+def chunk():
+    generator = torch.Generator().manual_seed(1)
+    obs = {"speed": torch.randn(BATCH, STEPS, 4, generator=generator)}
+    first = torch.zeros(BATCH, STEPS, dtype=torch.bool)
+    for row, step in BEGINS:
+        first[row, step] = True
+    return obs, first, {MEMORY: torch.randn(BATCH, SIZE, generator=generator)}
+
+
+def test_a_chunk_is_its_steps_one_by_one_and_their_gradients(network, chunk):
+    obs, first, state = chunk
+    whole, after = network(obs, first, state)
+    (whole.square().sum() + after[MEMORY].sum()).backward()
+    gradients = {name: p.grad.clone() for name, p in network.gru.named_parameters()}
+    network.zero_grad()
+    latents = []
+    for step in range(STEPS):
+        seen = {"speed": obs["speed"][:, step : step + 1]}
+        latent, state = network(seen, first[:, step : step + 1], state)
+        latents.append(latent)
+    (torch.cat(latents, dim=1).square().sum() + state[MEMORY].sum()).backward()
+    torch.testing.assert_close(torch.cat(latents, dim=1), whole)
+    torch.testing.assert_close(state[MEMORY], after[MEMORY])
+    for name, parameter in network.gru.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name])
+
+
+def test_the_memory_is_that_of_pytorchs_cell_which_forgets_where_episodes_begin(network, chunk):
+    obs, first, state = chunk
+    with torch.no_grad():
+        latent, after = network(obs, first, state)
+        x = torch.relu(network.features_norm(network.numbers([obs["speed"]])))
+        hidden, expected = state[MEMORY], []
+        for step in range(STEPS):
+            hidden = torch.where(first[:, step, None], torch.zeros(()), hidden)
+            hidden = network.gru(x[:, step], hidden)
+            expected.append(network.norm(x[:, step] + hidden))
+    torch.testing.assert_close(latent, torch.stack(expected, dim=1))
+    torch.testing.assert_close(after[MEMORY], hidden)
