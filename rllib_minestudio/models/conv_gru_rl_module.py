@@ -19,9 +19,6 @@ from rllib_minestudio.models.recurrent_rl_module import MODULE_OPTIONS, Recurren
 from rllib_minestudio.observations import IMAGE, parts_of
 from rllib_minestudio.option_checks import broken_rule
 
-SMALLEST_SIDE = 36
-"""Of a frame, in pixels: less leaves nothing for the last convolution."""
-
 
 class ConvGRURLModule(RecurrentRLModule):
     """A small policy: convolutions, a GRU, factored heads; see ``RecurrentRLModule``.
@@ -41,14 +38,15 @@ class ConvGRURLModule(RecurrentRLModule):
         config = ConvGRUConfig.from_options(options)
         parts = parts_of(self.observation_space)
         if IMAGE in parts:
-            _check_frame(self.observation_space)
+            _check_frame(self.observation_space, config.smallest_side)
         heads = heads_for(self.action_space, config.hidden_size, config.temperature)
         return ConvGRUNetwork(config, parts, heads)
 
     @override(RecurrentRLModule)
     def full_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Every field."""
-        return {**asdict(self.network.config), "channels": list(self.network.config.channels)}
+        options_by_name = asdict(self.network.config)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in options_by_name.items()}
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
@@ -65,7 +63,7 @@ class ConvGRURLModule(RecurrentRLModule):
             return super().blank(options, spaces)
 
 
-def _check_frame(space: gym.Space) -> None:
+def _check_frame(space: gym.Space, smallest_side: int) -> None:
     """Refuse frames that the convolutions cannot read.
 
     Raises:
@@ -73,12 +71,12 @@ def _check_frame(space: gym.Space) -> None:
     """
     image = space[IMAGE]
     is_frame = image.dtype == np.uint8 and len(image.shape) == 3 and image.shape[2] == 3
-    if not is_frame or min(image.shape[:2]) < SMALLEST_SIDE:
+    if not is_frame or min(image.shape[:2]) < smallest_side:
         raise InvalidOptionsError(
             broken_rule(
                 "The environment's image",
                 image,
-                f"must be uint8 (height, width, 3), of at least {SMALLEST_SIDE} pixels each way: "
+                f"must be uint8 (height, width, 3), of at least {smallest_side} pixels each way: "
                 "set the environment's obs_size",
             )
         )

@@ -8,17 +8,21 @@ from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import broken_rule, is_integer
-from rllib_minestudio.option_fields import group_problems, option
+from rllib_minestudio.option_fields import Check, group_problems, option
 
-_MOST_CHANNELS = 4096
+_MOST_CHANNELS, _MOST_PIXELS = 4096, 64
 
 
-def _channel_problems(name: str, channels: Any) -> list[str]:
-    """Judge the channels of the three convolutions."""
-    is_triple = isinstance(channels, list | tuple) and len(channels) == 3
-    if is_triple and all(is_integer(c) and 1 <= c <= _MOST_CHANNELS for c in channels):
-        return []
-    return [broken_rule(name, channels, f"must be three integers from 1 to {_MOST_CHANNELS}")]
+def _triple_check(most: int) -> Check:
+    """Return what judges three positive integers, one per convolution."""
+
+    def problems(name: str, triple: Any) -> list[str]:
+        is_triple = isinstance(triple, list | tuple) and len(triple) == 3
+        if is_triple and all(is_integer(n) and 1 <= n <= most for n in triple):
+            return []
+        return [broken_rule(name, triple, f"must be three integers from 1 to {most}")]
+
+    return problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +36,21 @@ class ConvGRUConfig:
         least=1,
         most=16384,
     )
-    channels: tuple[int, ...] = option(
+    channels: tuple[int, int, int] = option(
         (32, 64, 64),
         "The three convolutions of the image have this many channels.",
-        check=_channel_problems,
+        check=_triple_check(_MOST_CHANNELS),
+    )
+    kernels: tuple[int, int, int] = option(
+        (8, 4, 3),
+        "The convolutions look at squares of so many pixels each way.",
+        check=_triple_check(_MOST_PIXELS),
+    )
+    strides: tuple[int, int, int] = option(
+        (4, 2, 1),
+        "The convolutions' squares lie so many pixels apart. Smaller strides tell more exactly "
+        "where small things are, such as the cursor of a screen, and take longer.",
+        check=_triple_check(_MOST_PIXELS),
     )
     text_size: int = option(
         16, "Each byte of a text is embedded in this many numbers.", least=1, most=4096
@@ -54,7 +69,16 @@ class ConvGRUConfig:
         problems = group_problems(cls, options, "model")
         if problems:
             raise InvalidOptionsError(problems)
-        given = {f.name: options[f.name] for f in fields(cls) if f.name in options}
-        if "channels" in given:
-            given["channels"] = tuple(given["channels"])
+        given: dict[str, Any] = {}
+        for name in (f.name for f in fields(cls) if f.name in options):
+            value = options[name]
+            given[name] = tuple(value) if isinstance(value, list) else value
         return cls(**given)
+
+    @property
+    def smallest_side(self) -> int:
+        """Pixels that a frame has each way at least: less leaves the last convolution nothing."""
+        side = 1
+        for kernel, stride in zip(reversed(self.kernels), reversed(self.strides), strict=True):
+            side = (side - 1) * stride + kernel
+        return side

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+
+from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
 
 BYTES = 256
 
@@ -18,22 +21,19 @@ class FrameEncoder(nn.Module):
     2014); with PyTorch's own, frames would look all but alike to the heads.
     """
 
-    def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...], size: int) -> None:
+    def __init__(self, shape: tuple[int, ...], config: ConvGRUConfig) -> None:
         """Creates the layers for frames of one shape, (height, width, 3)."""
         super().__init__()
-        first, second, third = channels
-        self.convolutions = nn.Sequential(
-            nn.Conv2d(3, first, 8, stride=4),
-            nn.ReLU(),
-            nn.Conv2d(first, second, 4, stride=2),
-            nn.ReLU(),
-            nn.Conv2d(second, third, 3),
-            nn.ReLU(),
-            nn.Flatten(),
-        )
+        layers: list[nn.Module] = []
+        inputs = (3, *config.channels)
+        for given, kernel, stride in zip(
+            itertools.pairwise(inputs), config.kernels, config.strides, strict=True
+        ):
+            layers += [nn.Conv2d(*given, kernel, stride=stride), nn.ReLU()]
+        self.convolutions = nn.Sequential(*layers, nn.Flatten())
         with torch.no_grad():
             features = self.convolutions(torch.zeros(1, 3, *shape[:2])).shape[1]
-        self.linear = nn.Linear(features, size)
+        self.linear = nn.Linear(features, config.hidden_size)
         for name, parameter in self.named_parameters():
             if name.endswith("weight"):
                 nn.init.orthogonal_(parameter, math.sqrt(2))

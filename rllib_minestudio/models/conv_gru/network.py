@@ -48,7 +48,7 @@ class ConvGRUNetwork(nn.Module):
         size = config.hidden_size
         self.frame: FrameEncoder | None = None
         if IMAGE in parts:
-            self.frame = FrameEncoder(parts[IMAGE].shape, config.channels, size)
+            self.frame = FrameEncoder(parts[IMAGE].shape, config)
         self._texts = [name for name, part in parts.items() if _is_text(name, part)]
         # In the order of the parts: a name may hold what no layer may be called.
         self.texts = nn.ModuleList(

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_spaces import heads_for
 from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
+from rllib_minestudio.models.conv_gru.encoders import FrameEncoder
 from rllib_minestudio.models.conv_gru.network import MEMORY
 from rllib_minestudio.observations import Part
 
@@ -63,3 +65,13 @@ def test_the_memory_is_that_of_pytorchs_cell_which_forgets_where_episodes_begin(
             expected.append(network.norm(x[:, step] + hidden))
     torch.testing.assert_close(latent, torch.stack(expected, dim=1))
     torch.testing.assert_close(after[MEMORY], hidden)
+
+
+def test_kernels_and_strides_decide_how_small_a_frame_may_be():
+    assert ConvGRUConfig().smallest_side == 36
+    fine = ConvGRUConfig.from_options({"kernels": [4, 3, 3], "strides": [4, 1, 2]})
+    assert fine.smallest_side == 20
+    encoder = FrameEncoder((20, 20, 3), fine)
+    assert encoder.linear.in_features == fine.channels[-1]
+    with pytest.raises(InvalidOptionsError, match=r"strides must be three integers from 1 to 64"):
+        ConvGRUConfig.from_options({"strides": [4, 0, 2]})
