@@ -37,6 +37,7 @@ Batch = dict[str, NDArray]
 _READ_AHEAD = 2
 """Windows that Ray Data fetches from the object store before they are asked for."""
 _SCHEDULING_PAUSE_S = 0.02
+"""Seconds between two rounds of Ray Data's scheduler, in which a learner needs no new window."""
 
 
 class DemonstrationData(OfflineData):
@@ -168,8 +169,7 @@ class _Unhurried(ExecutionCallback):
     """Keeps Ray Data's scheduler from running without a pause.
 
     While windows lie ready that nobody has asked for yet, its loop asks for news again at once
-    (Ray 2.60): a thread that takes the interpreter from the learner, which then learns at half its
-    speed.
+    (Ray 2.60): a thread that takes the interpreter from the learner.
     """
 
     def on_execution_step(self, executor: Any) -> None:

@@ -57,7 +57,6 @@ WITHOUT_LIMITS = HumanLimits(
     pause_rate=0.0,
     slip_rate=0.0,
     aim_pixels=0.0,
-    click_gap=(0, 0),
 )
 """Of a script that shows what can be done, not how a person would do it."""
 
