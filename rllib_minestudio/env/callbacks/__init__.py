@@ -4,6 +4,7 @@ from rllib_minestudio.env.callbacks.base import HOOKS, MinecraftCallback
 from rllib_minestudio.env.callbacks.builder import CALLBACKS, build_callbacks, check_callbacks
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
+from rllib_minestudio.env.callbacks.cursor import CursorCallback
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.foreign import ForeignCallback
 from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
@@ -27,6 +28,7 @@ __all__ = [
     "STATISTICS",
     "CommandsCallback",
     "Compose",
+    "CursorCallback",
     "FastResetCallback",
     "ForeignCallback",
     "GateRewardsCallback",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rllib_minestudio.env.callbacks.base import HOOKS
 from rllib_minestudio.env.callbacks.commands import CommandsCallback
 from rllib_minestudio.env.callbacks.compose import Compose
+from rllib_minestudio.env.callbacks.cursor import CursorCallback
 from rllib_minestudio.env.callbacks.declared import declares
 from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
 from rllib_minestudio.env.callbacks.foreign import adapt
@@ -38,6 +39,7 @@ CALLBACKS: dict[str, type] = {
     for callback in (
         CommandsCallback,
         Compose,
+        CursorCallback,
         FastResetCallback,
         GateRewardsCallback,
         HardResetCallback,

@@ -52,6 +52,14 @@ class ConvGRUConfig:
         "where small things are, such as the cursor of a screen, and take longer.",
         check=_triple_check(_MOST_PIXELS),
     )
+    frequencies: int = option(
+        0,
+        "Numbers besides the image are also told as sines and cosines of so many frequencies, each "
+        "twice the one before. For places from -1 to 1, such as that of the callback `Cursor`: 6 "
+        "tell apart what is a sixty-fourth apart.",
+        least=0,
+        most=16,
+    )
     text_size: int = option(
         16, "Each byte of a text is embedded in this many numbers.", least=1, most=4096
     )

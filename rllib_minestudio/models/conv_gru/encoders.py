@@ -66,15 +66,26 @@ class TextEncoder(nn.Module):
 
 
 class NumbersEncoder(nn.Module):
-    """All other numbers, of several parts and whatever shapes, side by side."""
+    """All other numbers, of several parts and whatever shapes, side by side.
 
-    def __init__(self, numbers: int, size: int) -> None:
+    With frequencies, each number x is told as sin(2^k pi x) and cos(2^k pi x) besides, k from 0
+    (Mildenhall et al. 2020, "NeRF", eq. 4): one layer can then tell places apart that differ by
+    2^-k, which x alone would leave nearly the same. They are meant for numbers from -1 to 1.
+    """
+
+    def __init__(self, numbers: int, size: int, frequencies: int) -> None:
         """Creates the layer for so many numbers."""
         super().__init__()
-        self.linear = nn.Linear(numbers, size)
+        self.frequencies = frequencies
+        self.linear = nn.Linear(numbers * (1 + 2 * frequencies), size)
 
     def forward(self, parts_bt: Sequence[Tensor]) -> Tensor:
         """[B, T, ...] each -> [B, T, size]."""
         rows = [part.reshape(*part.shape[:2], -1).float() for part in parts_bt]
+        numbers_btn = torch.cat(rows, dim=-1)
         # Degrees and counts reach into the hundreds: asinh leaves small numbers as they are.
-        return self.linear(torch.cat(rows, dim=-1).asinh())
+        features = [numbers_btn.asinh()]
+        for k in range(self.frequencies):
+            phase_btn = (math.pi * 2**k) * numbers_btn
+            features += [phase_btn.sin(), phase_btn.cos()]
+        return self.linear(torch.cat(features, dim=-1))

@@ -58,7 +58,7 @@ class ConvGRUNetwork(nn.Module):
         self.numbers: NumbersEncoder | None = None
         if self._numbers:
             count = sum(int(np.prod(parts[name].shape)) for name in self._numbers)
-            self.numbers = NumbersEncoder(count, size)
+            self.numbers = NumbersEncoder(count, size, config.frequencies)
         self.gru = nn.GRUCell(size, size)
         self.features_norm = nn.LayerNorm(size)
         self.norm = nn.LayerNorm(size)

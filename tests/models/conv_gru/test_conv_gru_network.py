@@ -8,7 +8,7 @@ import torch
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_spaces import heads_for
 from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
-from rllib_minestudio.models.conv_gru.encoders import FrameEncoder
+from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder
 from rllib_minestudio.models.conv_gru.network import MEMORY
 from rllib_minestudio.observations import Part
 
@@ -75,3 +75,19 @@ def test_kernels_and_strides_decide_how_small_a_frame_may_be():
     assert encoder.linear.in_features == fine.channels[-1]
     with pytest.raises(InvalidOptionsError, match=r"strides must be three integers from 1 to 64"):
         ConvGRUConfig.from_options({"strides": [4, 0, 2]})
+
+
+def test_frequencies_tell_near_places_apart():
+    encoder = NumbersEncoder(2, SIZE, ConvGRUConfig.from_options({"frequencies": 3}).frequencies)
+    assert encoder.linear.in_features == 2 * 7
+    torch.nn.init.eye_(encoder.linear.weight)
+    torch.nn.init.zeros_(encoder.linear.bias)
+    places = torch.tensor([[[0.25, -1.0], [0.375, 0.5]]])
+    with torch.no_grad():
+        told = encoder([places[..., :1], places[..., 1:]])[0, :, :14].numpy()
+    for place, features in zip(places[0].numpy(), told, strict=True):
+        waves = [np.arcsinh(place)]
+        for frequency in (1, 2, 4):
+            waves += [np.sin(np.pi * frequency * place), np.cos(np.pi * frequency * place)]
+        np.testing.assert_allclose(features, np.concatenate(waves), atol=1e-5)
+    assert NumbersEncoder(2, SIZE, ConvGRUConfig().frequencies).linear.in_features == 2
