@@ -8,8 +8,10 @@
 part of the steps and from one seed, and evaluates each on worlds of its own. `train` takes each
 arm's best setting, trains it from every seed and evaluates it on worlds that neither the
 demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into docs/. A
-cell is what a user would type, `rllib train file` and `rllib benchmark run`, and its results stay
-below --out: the same command goes on where it was interrupted.
+cell is what a user would type, `rllib train file` and `rllib benchmark run`, whose results stay
+below --out. What the report needs of a finished cell is a small file below --cells, with which
+another checkout goes on, too: the same command plays only what is missing. To begin anew, give
+another folder.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
-from pickaxe_report import report, score_of
+from pickaxe_report import Cell, cell_name, report, score_of
 
 ROOT = Path(__file__).parents[1]
+CELLS = Path(__file__).with_name("pickaxe_cells")
 EXPERIMENT = ROOT / "tuned_examples" / "stone_pickaxe.yaml"
 NO_KL = ("prior=null", "kl_coeff=0.0")
 ARMS: dict[str, tuple[str, ...]] = {
@@ -70,49 +74,67 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=[*ARMS, *ABLATIONS])
     parser.add_argument("--out", type=Path, default=Path("results/pickaxe"))
+    parser.add_argument("--cells", type=Path, default=CELLS, help="what is known of each cell")
     parser.add_argument("--docs", action="store_true", help="write the report into docs/, too")
     arguments = parser.parse_args()
-    out: Path = arguments.out
     if arguments.phase == "report":
-        report(out, described(), (ROOT / "docs") if arguments.docs else None)
+        report(
+            arguments.cells, described(), arguments.out, (ROOT / "docs") if arguments.docs else None
+        )
         return
-    cells: list[tuple[Path, Sequence[str], int, int]] = []
+    places = Places(arguments.out, arguments.cells)
+    cells: list[tuple[str, Sequence[str], int, int]] = []
     if arguments.phase == "tune":
         for arm in arguments.arms:
             for name, setting in SETTINGS.items():
                 words = (*ARMS[arm], *setting, f"seed={TUNING_SEED}")
-                cells.append((cell(out, "tune", arm, name), words, arguments.tuning_steps, 30))
+                cells.append((cell_name("tune", arm, name), words, arguments.tuning_steps, 30))
     else:
-        evaluate(str(EXPERIMENT), out / "prior", HELD_OUT_WORLDS, arguments.episodes)
+        cells.append(("prior", (), 0, arguments.episodes))
         for seed in arguments.seeds:
             for arm in arguments.arms:
-                words = (*chosen(out, arm), f"seed={seed}")
-                place = cell(out, "train", arm, f"seed {seed}")
-                cells.append((place, words, arguments.steps, arguments.episodes))
+                words = (*chosen(places.cells, arm), f"seed={seed}")
+                name = cell_name("train", arm, f"seed {seed}")
+                cells.append((name, words, arguments.steps, arguments.episodes))
     worlds = TUNING_WORLDS if arguments.phase == "tune" else HELD_OUT_WORLDS
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for done in [pool.submit(run, *given, worlds) for given in cells]:
+        for done in [pool.submit(run, places, *given, worlds) for given in cells]:
             done.result()
 
 
-def chosen(out: Path, arm: str) -> tuple[str, ...]:
+class Places(NamedTuple):
+    """Where results go: everything, and what is kept of it."""
+
+    out: Path
+    cells: Path
+
+
+def chosen(cells: Path, arm: str) -> tuple[str, ...]:
     """Return an arm's changes with its best setting; an ablation has that of the arm KL.
 
     Raises:
         SystemExit: The arm is not tuned completely.
     """
     tuned = arm if arm in ARMS else "KL"
-    folders = {name: cell(out, "tune", tuned, name) / "evaluated" for name in SETTINGS}
-    missing = [name for name, folder in folders.items() if not is_complete(folder)]
+    files = {name: cells / f"{cell_name('tune', tuned, name)}.json" for name in SETTINGS}
+    missing = [name for name, file in files.items() if not file.exists()]
     if missing:
         raise SystemExit(f"tune {tuned!r} first; missing: {', '.join(missing)}")
-    best = max(folders, key=lambda name: score_of(folders[name]))
+    best = max(files, key=lambda name: score_of(files[name]))
     return (*ARMS[tuned], *SETTINGS[best], *ABLATIONS.get(arm, ()))
 
 
-def run(place: Path, changes: Sequence[str], steps: int, episodes: int, worlds: int) -> None:
-    """Train and evaluate one cell; skip what is there already."""
-    if not (place / "trained").exists():
+def run(
+    places: Places, name: str, changes: Sequence[str], steps: int, episodes: int, worlds: int
+) -> None:
+    """Train and evaluate one cell, and keep what is known of it; skip what is there already.
+
+    Without steps, what training would start from is evaluated.
+    """
+    kept, place = places.cells / f"{name}.json", places.out / name
+    if kept.exists():
+        return
+    if steps and not (place / "trained").exists():
         words = [word for change in (*COMMON, *changes) for word in ("--set", change)]
         for stop in (f"num_env_steps_sampled_lifetime={steps}", "time_total_s=36000"):
             words += ["--stop", stop]
@@ -120,17 +142,15 @@ def run(place: Path, changes: Sequence[str], steps: int, episodes: int, worlds: 
             words.append("--resume")
         rllib("train", "file", str(EXPERIMENT), *words, "--out", str(place / "training"))
         (place / "trained").touch()
-    evaluate(f"{place}/training/stone_pickaxe/latest", place / "evaluated", worlds, episodes)
-
-
-def evaluate(policy: str, out: Path, worlds: int, episodes: int) -> None:
-    """Play the benchmark's task, the one of the experiment."""
-    if not is_complete(out):
+    evaluated = place / "evaluated"
+    if not is_complete(evaluated):
+        policy = f"{place}/training/stone_pickaxe/latest" if steps else str(EXPERIMENT)
         rllib(
             *("benchmark", "run", policy, "--suite", "tech-tree", "--tasks", "logs_1200"),
             *("--episodes", str(episodes), "--seed", str(worlds), "--no-videos"),
-            *("--envs", str(min(episodes, 25)), "--out", str(out)),
+            *("--envs", str(min(episodes, 25)), "--out", str(evaluated)),
         )
+    Cell.read(place, changes).save(kept)
 
 
 def is_complete(folder: Path) -> bool:
@@ -143,11 +163,6 @@ def described() -> dict[str, str]:
     """What each arm is, in the words of a command."""
     changes = {**ARMS, **ABLATIONS}
     return {name: " ".join(f"--set {change}" for change in changes[name]) for name in changes}
-
-
-def cell(out: Path, phase: str, arm: str, name: str) -> Path:
-    """Where a cell's results lie."""
-    return out / phase / arm.replace(", ", "-").replace(" ", "_") / name.replace(" ", "_")
 
 
 def rllib(*words: str) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from learning_report import provenance
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markdown import Markdown
+
+from rllib_minestudio.whole_file import write_whole
 
 ITEMS = ("planks", "stick", "crafting_table", "wooden_pickaxe", "cobblestone", "stone_pickaxe")
 PRIOR = "prior alone"
@@ -25,64 +28,111 @@ demonstrations nor tuning saw.
 """
 
 
-def evaluation(folder: Path) -> dict[str, Any]:
-    """Read what a policy did in the task."""
-    (task,) = json.loads((folder / "benchmark.json").read_text())["tasks"]
-    return dict(task)
+class Cell(NamedTuple):
+    """What is known of a policy that was trained and evaluated.
+
+    Attributes:
+        changes: What its experiment changes in the file.
+        task: What the benchmark says of the task that it played.
+        curve: Environment steps, and mean return of the recent episodes, while training.
+        seconds: Training time.
+        made: With what, and when.
+    """
+
+    changes: tuple[str, ...]
+    task: dict[str, Any]
+    curve: tuple[tuple[float, float], ...]
+    seconds: float
+    made: str
+
+    @classmethod
+    def read(cls, place: Path, changes: Sequence[str]) -> Cell:
+        """Collect what the commands wrote; an interrupted training has several files."""
+        (task,) = json.loads((place / "evaluated" / "benchmark.json").read_text())["tasks"]
+        points: dict[float, float] = {}
+        seconds = 0.0
+        for file in sorted(place.glob("training/**/result.json")):
+            for line in map(json.loads, file.read_text().splitlines()):
+                seconds = line["time_total_s"]
+                value = line.get("env_runners", {}).get("episode_return_mean")
+                if value is not None and math.isfinite(value):
+                    points[line["num_env_steps_sampled_lifetime"]] = round(value, 4)
+        return cls(tuple(changes), task, tuple(sorted(points.items())), seconds, provenance())
+
+    @classmethod
+    def load(cls, file: Path) -> Cell:
+        """Read what `save` wrote."""
+        return cls(**json.loads(file.read_text()))
+
+    def save(self, file: Path) -> None:
+        """Write a file of a few kilobytes."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(self._asdict()) + "\n")
 
 
-def score_of(folder: Path) -> float:
+def cell_name(phase: str, arm: str, name: str) -> str:
+    """What a cell's folder and file are called."""
+    return f"{phase}/{arm.replace(', ', '-')}/{name.replace(',', '')}".replace(" ", "_")
+
+
+def score_of(file: Path) -> float:
     """Mean return, by which settings are compared: pickaxes are too rare in a few episodes."""
-    return float(evaluation(folder)["episode_return"]["mean"])
+    return float(Cell.load(file).task["episode_return"]["mean"])
 
 
-def report(out: Path, described: Mapping[str, str], docs: Path | None) -> None:
+def report(cells: Path, described: Mapping[str, str], out: Path, docs: Path | None) -> None:
     """Print and write the tables and the plot of the cells, as far as they are there.
 
     Args:
-        out: Where the cells are, and where the report goes.
+        cells: Where what is known of them is.
         described: Arm -> what it is.
+        out: Where the report goes.
         docs: Where it goes, too; None: nowhere else.
     """
-    arms = {arm: out / "train" / arm.replace(", ", "-").replace(" ", "_") for arm in described}
-    rows = [("policy", "seed", "return", *ITEMS)]
-    if (out / "prior" / "benchmark.json").exists():
-        rows.append((PRIOR, "-", *_results(out / "prior")))
+    arms = {
+        arm: {
+            file.stem.removeprefix("seed_"): Cell.load(file)
+            for file in sorted(cells.glob(f"{cell_name('train', arm, 'seed *')}.json"))
+        }
+        for arm in described
+    }
+    prior = Cell.load(cells / "prior.json") if (cells / "prior.json").exists() else None
+    rows = [("policy", "seed", "minutes", "return", *ITEMS)]
+    if prior is not None:
+        rows.append((PRIOR, "-", "-", *_results(prior)))
     rows += [
-        (arm, folder.name.removeprefix("seed_"), *_results(folder / "evaluated"))
-        for arm, place in arms.items()
-        for folder in sorted(place.glob("seed_*"))
-        if (folder / "evaluated" / "benchmark.json").exists()
+        (arm, seed, f"{cell.seconds / 60:.0f}", *_results(cell))
+        for arm, seeds in arms.items()
+        for seed, cell in seeds.items()
     ]
     tuned = [("arm", "setting", "return", *ITEMS)]
-    for file in sorted(out.glob("tune/*/*/evaluated/benchmark.json")):
-        setting = file.parents[1]
-        names = setting.parent.name.replace("_", " "), setting.name.replace("_", " ")
-        tuned.append((*names, *_results(file.parent)))
+    for file in sorted(cells.glob("tune/*/*.json")):
+        names = file.parent.name.replace("_", " "), file.stem.replace("_", " ")
+        tuned.append((*names, *_results(Cell.load(file))))
     arguments = "".join(f"- {name}: `{words or 'the file'}`\n" for name, words in described.items())
-    text = f"{HEADING}\n{provenance()}\n\n{_table(rows)}\n{arguments}\n"
-    text += (
-        f"![Return over the steps of training](images/pickaxe.png)\n\n## Tuning\n\n{_table(tuned)}"
-    )
+    known = [cell for seeds in arms.values() for cell in seeds.values()]
+    made = sorted({cell.made for cell in ([prior] if prior else []) + known})
+    text = "\n\n".join([HEADING, *made, _table(rows), arguments])
+    text += "\n![Return over the steps of training](images/pickaxe.png)\n\n## Tuning\n\n"
+    text += _table(tuned)
     Console().print(Markdown(text))
-    (out / "pickaxe.md").write_text(text)
-    draw(out, arms, out / "pickaxe.png")
-    if docs is not None:
-        (docs / "pickaxe.md").write_text(text)
-        draw(out, arms, docs / "images" / "pickaxe.png")
+    for folder, picture in [(out, out)] + ([(docs, docs / "images")] if docs else []):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pickaxe.md").write_text(text)
+        draw(arms, prior, picture / "pickaxe.png")
 
 
-def draw(out: Path, arms: Mapping[str, Path], path: Path) -> None:
+def draw(arms: Mapping[str, Mapping[str, Cell]], prior: Cell | None, path: Path) -> None:
     """Plot the returns while training, a line per seed and a colour per arm."""
     figure = Figure(figsize=(8.0, 4.5), dpi=120, layout="constrained")
     axes = figure.subplots()
-    for number, (arm, place) in enumerate(arms.items()):
-        for index, folder in enumerate(sorted(place.glob("seed_*"))):
-            points = _curve(folder)
+    for number, (arm, seeds) in enumerate(arms.items()):
+        for index, cell in enumerate(seeds.values()):
             label = arm if index == 0 else None
-            axes.plot(*zip(*points, strict=True), color=f"C{number}", label=label, alpha=0.8)
-    if (out / "prior" / "benchmark.json").exists():
-        level = score_of(out / "prior")
+            steps, returns = zip(*cell.curve, strict=True)
+            axes.plot(steps, returns, color=f"C{number}", label=label, alpha=0.8)
+    if prior is not None:
+        level = prior.task["episode_return"]["mean"]
         axes.axhline(level, color="#777777", linestyle="--", label=f"{PRIOR} ({level:.2f})")
     axes.set_xlabel("environment steps")
     axes.set_ylabel("return per episode (VPT's reward)")
@@ -94,10 +144,10 @@ def draw(out: Path, arms: Mapping[str, Path], path: Path) -> None:
     figure.savefig(path)
 
 
-def _results(folder: Path) -> tuple[str, ...]:
-    task = evaluation(folder)
-    found = {item["item"]: item for item in task["items"]}
-    return f"{task['episode_return']['mean']:.2f}", *(_share(found[item]) for item in ITEMS)
+def _results(cell: Cell) -> tuple[str, ...]:
+    found = {item["item"]: item for item in cell.task["items"]}
+    mean = cell.task["episode_return"]["mean"]
+    return f"{mean:.2f}", *(_share(found[item]) for item in ITEMS)
 
 
 def _share(item: Mapping[str, Any]) -> str:
@@ -108,14 +158,3 @@ def _share(item: Mapping[str, Any]) -> str:
 def _table(rows: list[tuple[str, ...]]) -> str:
     lines = [rows[0], ("---",) * len(rows[0]), *rows[1:]]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _curve(folder: Path) -> list[tuple[float, float]]:
-    """Steps, and mean return of the recent episodes; an interrupted run has several files."""
-    points = {}
-    for file in sorted(folder.glob("training/**/result.json")):
-        for line in map(json.loads, file.read_text().splitlines()):
-            value = line.get("env_runners", {}).get("episode_return_mean")
-            if value is not None:
-                points[line["num_env_steps_sampled_lifetime"]] = value
-    return sorted(points.items()) or [(0.0, 0.0)]

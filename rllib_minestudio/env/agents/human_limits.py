@@ -24,6 +24,7 @@ class HumanLimits:
         twitch_degrees: Standard deviation of how far it then does.
         pause_rate: Probability per tick of beginning to rest.
         pause_ticks: Least and most duration of a rest.
+        late_start: Probability that an episode begins with a rest.
         slip_rate: How often one clicks before the cursor is where it should be.
         aim_pixels: Standard deviation, limited to two of them, of where in a slot one aims.
         click_gap: Least and most ticks between letting go of a button and the next movement.
@@ -39,6 +40,7 @@ class HumanLimits:
     twitch_degrees: float = 0.0
     pause_rate: float = 1 / 200
     pause_ticks: tuple[int, int] = (5, 15)
+    late_start: float = 0.0
     slip_rate: float = 0.02
     aim_pixels: float = 3.0
     click_gap: tuple[int, int] = (1, 3)
@@ -67,11 +69,14 @@ PRACTISED = HumanLimits(
     turn_noise=0.1,
     twitch_rate=0.05,
     twitch_degrees=4.0,
-    pause_rate=1 / 1000,
+    pause_rate=1 / 250,
+    pause_ticks=(1, 50),
+    late_start=0.5,
     click_gap=(0, 1),
 )
 """Of somebody who has done it often: quick, and used to putting right what goes astray. A clone of
-such play sees where the cursor is to go from anywhere, not from the usual path alone.
+such play sees where the cursor is to go from anywhere, not from the usual path alone; and it sees
+that whoever has stood still for a while goes on, at the beginning of an episode, too.
 """
 
 
@@ -88,16 +93,20 @@ class HumanHand:
         self._limits = limits
         self._random = random
         self._speed = np.zeros(2)  # of the camera: pitch and yaw, degrees per tick
-        self._resting_ticks = 0
+        starts_late = limits.late_start and random.random() < limits.late_start
+        self._resting_ticks = self._draw_pause() if starts_late else 0
 
     def rests(self) -> bool:
         """Whether this tick is one of a pause, which may begin with it."""
         if self._resting_ticks:
             self._resting_ticks -= 1
         elif self._random.random() < self._limits.pause_rate:
-            least, most = self._limits.pause_ticks
-            self._resting_ticks = int(self._random.integers(least, most + 1))
+            self._resting_ticks = self._draw_pause()
         return self._resting_ticks > 0
+
+    def _draw_pause(self) -> int:
+        least, most = self._limits.pause_ticks
+        return int(self._random.integers(least, most + 1))
 
     def turn(self, wanted: np.ndarray) -> tuple[float, float]:
         """Bring the camera's speed nearer to the one wanted; return the turn of this tick.
