@@ -1,8 +1,10 @@
 """Demonstrations: episodes that a scripted agent plays, and what a network learns from them.
 
-`recording` plays and writes them; `windows` cuts recorded episodes into pieces to imitate.
+`recording` plays and writes them; `windows` cuts recorded episodes into pieces to imitate, which
+`lanes` can put side by side.
 """
 
+from rllib_minestudio.demonstrations.lanes import side_by_side, whole_episodes
 from rllib_minestudio.demonstrations.sources import find_episodes, open_episode
 from rllib_minestudio.demonstrations.windows import (
     Window,
@@ -19,7 +21,9 @@ __all__ = [
     "find_episodes",
     "open_episode",
     "shuffled",
+    "side_by_side",
     "stack",
     "stream",
+    "whole_episodes",
     "windows",
 ]

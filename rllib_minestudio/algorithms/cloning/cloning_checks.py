@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rllib_minestudio.algorithms.options.cloning import CloningOptions
 from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
 from rllib_minestudio.algorithms.ranges import range_problems
 from rllib_minestudio.option_checks import broken_rule
@@ -18,6 +19,7 @@ def problems_of(config: MineStudioBCConfig) -> list[str]:
     return [
         *_number_problems(config),
         *_data_problems(config),
+        *_memory_problems(config),
         *model_problems(config),
         *_evaluation_problems(config),
     ]
@@ -53,6 +55,23 @@ def _data_problems(config: MineStudioBCConfig) -> list[str]:
         for folder in folders
         if not Path(folder).is_dir()
     ]
+
+
+def _memory_problems(config: MineStudioBCConfig) -> list[str]:
+    if not config.carry_memory:
+        return []
+    problems = []
+    if config.burn_in:
+        problems.append(
+            f"burn_in is {config.burn_in}: with carry_memory, windows find the memory that those "
+            "before them left, and need not rebuild it; leave burn_in out."
+        )
+    if config.shuffle_among != CloningOptions().shuffle_among:
+        problems.append(
+            f"shuffle_among is {config.shuffle_among}: with carry_memory, the windows of an "
+            "episode stay in order; leave shuffle_among out."
+        )
+    return problems
 
 
 def _evaluation_problems(config: MineStudioBCConfig) -> list[str]:

@@ -6,8 +6,10 @@ dataset nor an episode has to fit in memory. Every epoch has an order of its own
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +25,9 @@ from rllib_minestudio.demonstrations import (
     find_episodes,
     open_episode,
     shuffled,
+    side_by_side,
     stack,
+    whole_episodes,
     windows,
 )
 from rllib_minestudio.errors import RecordingError
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
+_PLACE = "<episode, to come>"
+"""Which episode a window is of, and how many follow it there; no part of observations is called so.
+"""
 _READ_AHEAD = 2
 """Windows that Ray Data fetches from the object store before they are asked for."""
 _SCHEDULING_PAUSE_S = 0.02
@@ -74,6 +81,7 @@ class DemonstrationData(OfflineData):
         self._validation = validation
         self._random = np.random.default_rng(config.seed or 0)
         self._among = config.shuffle_among
+        self._carries = config.carry_memory
         self._batches: Iterator[Batch] | None = None
 
     def sample(self, num_samples: int, **_: Any) -> Iterator[Batch]:
@@ -84,23 +92,56 @@ class DemonstrationData(OfflineData):
 
     def validation(self, num_samples: int) -> Iterator[Batch]:
         """Yield all held-out windows once, in batches of at most `num_samples`."""
-        if self._validation:
-            items = ray.data.from_items(self._validation, override_num_blocks=len(self._validation))
-            held_out = _read(items, self._options, self._readers)
-            yield from held_out.iter_batches(batch_size=num_samples, prefetch_batches=0)
+        if not self._validation:
+            return
+        items = ray.data.from_items(self._validation, override_num_blocks=len(self._validation))
+        held_out = _read(items, self._options, self._readers)
+        if self._carries:
+            rows = held_out.iter_batches(batch_size=1, prefetch_batches=0)
+            yield from _in_lanes(rows, num_samples)
+        else:
+            for batch in held_out.iter_batches(batch_size=num_samples, prefetch_batches=0):
+                yield _without_place(batch)
 
     def _batches_of(self, size: int) -> Iterator[Batch]:
+        if self._carries:
+            yield from _in_lanes(chain.from_iterable(self._epochs()), size, self._random)
         batch: list[Batch] = []  # goes on from epoch to epoch: one may hold less than a batch
+        for epoch in self._epochs():
+            for window in shuffled(epoch, self._among, self._random):
+                batch.append(_without_place(window))
+                if len(batch) == size:
+                    yield _joined(batch)
+                    batch = []
+
+    def _epochs(self) -> Iterator[Iterator[Batch]]:
+        """All windows one by one, and again, without end."""
         while True:
-            # One block holds one recording's folder; the windows themselves are shuffled below.
+            # One block holds one recording's folder.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
-            read = epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD)
-            for window in shuffled(read, self._among, self._random):
-                batch.append(window)
-                if len(batch) == size:
-                    yield {name: np.concatenate([w[name] for w in batch]) for name in window}
-                    batch = []
+            yield iter(epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD))
+
+
+def _in_lanes(
+    rows: Iterable[Batch], lanes: int, random: np.random.Generator | None = None
+) -> Iterator[Batch]:
+    """Batches in which each window continues the one before; see `side_by_side`."""
+    placed = ((*row[_PLACE][0].tolist(), _without_place(row)) for row in rows)
+    episodes: Iterator[list[Batch]] = whole_episodes(placed)
+    for batch in side_by_side(episodes, lanes, random):
+        present = [window for window in batch if window is not None]
+        # An ended lane's: nothing in it is to be imitated.
+        nothing = {name: np.zeros_like(array) for name, array in present[0].items()}
+        yield _joined([nothing if window is None else window for window in batch])
+
+
+def _joined(rows: list[Batch]) -> Batch:
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+
+
+def _without_place(row: Batch) -> Batch:
+    return {name: array for name, array in row.items() if name != _PLACE}
 
 
 def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str], list[str]]:
@@ -136,6 +177,8 @@ def window_options(config: MineStudioBCConfig) -> WindowOptions:
     policy = config.policy_class.blank(config.model_config, spaces)
     assert policy is not None  # as the spaces are known
     burn_in = policy.memory_length if config.burn_in is None else config.burn_in
+    if config.carry_memory:
+        burn_in = 0
     return policy_windows.window_options(policy.observation_parts, config.window_length, burn_in)
 
 
@@ -148,12 +191,21 @@ def _read(items: Any, options: WindowOptions, readers: int) -> Any:
 
     def decode(folders: dict[str, Any]) -> Iterator[Batch]:
         for folder in folders["item"]:
-            for window in windows(open_episode(folder), options):
-                yield stack([window])
+            episode = open_episode(folder)
+            number = _number(folder)
+            to_come = -(-len(episode) // options.length)
+            for window in windows(episode, options):
+                to_come -= 1
+                yield {**stack([window]), _PLACE: np.array([[number, to_come]])}
 
     return items.map_batches(
         decode, batch_size=1, num_cpus=0, compute=ray.data.TaskPoolStrategy(readers)
     )
+
+
+def _number(folder: str) -> int:
+    """A number that stands for an episode, for 56 bits are as good as none twice."""
+    return int.from_bytes(hashlib.blake2b(str(folder).encode(), digest_size=7).digest(), "big")
 
 
 def _quieten() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
 from torch import Tensor
@@ -43,6 +44,7 @@ class MineStudioBCLearner(PolicyLearner):
         super().build()
         if self._device.type == "cpu":
             keep_freed_memory()
+        self._memory: Tensors | None = None
         self._step = GradientStep(
             self.policy.network,
             self.get_optimizer(DEFAULT_MODULE_ID),
@@ -93,11 +95,13 @@ class MineStudioBCLearner(PolicyLearner):
     def validate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return the mean losses over held-out windows, in nats per step; {} if there are none."""
         sums: dict[str, float] = defaultdict(float)
+        memory: Tensors | None = None
         for batch in batches:
-            for chunk, outputs in self._chunks(self._on_device(batch)):
+            for chunk, outputs in self._chunks(self._on_device(batch), memory):
                 sums["steps"] += float(chunk["weight"].sum())
                 for name, value in _chunk_loss(chunk, outputs)._asdict().items():
                     sums[name] += float(value)
+            memory = self._kept(outputs)
         steps_total = sums.pop("steps", 0.0)
         return {f"{VALIDATION}_{name}": value / steps_total for name, value in sums.items()}
 
@@ -107,21 +111,31 @@ class MineStudioBCLearner(PolicyLearner):
         total = tensors["weight"].sum()
         self._sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self._device))
         losses = []
-        for chunk, outputs in self._chunks(tensors):
+        for chunk, outputs in self._chunks(tensors, self._memory):
             chunk["num_steps"] = total.clamp(min=1)
             losses.append(self.learn_from_chunk(chunk, outputs))
+        self._memory = self._kept(outputs)
         step = self._step.step(loss=torch.stack(losses).sum(), minibatches=1)
         numbers = {**self._sums, "steps": total, "gradient_norm": step.gradient_norm}
         return {name: float(value) for name, value in numbers.items()}
 
-    def _chunks(self, windows: Tensors) -> Iterator[tuple[Tensors, dict[str, Any]]]:
+    def _chunks(
+        self, windows: Tensors, memory: Tensors | None
+    ) -> Iterator[tuple[Tensors, dict[str, Any]]]:
         """Walk through a batch of windows; yields each chunk and what `forward_train` gave."""
         return window_chunks(
             self.module[DEFAULT_MODULE_ID],
             windows,
             burn_in=windows["first"].shape[1] - self.config.window_length,
             context_length=self.config.context_length,
+            state=memory,
         )
+
+    def _kept(self, outputs: dict[str, Any]) -> Tensors | None:
+        """What the next batch's windows find: the memory after a batch's last chunk, or nothing."""
+        if not self.config.carry_memory:
+            return None
+        return {name: tensor.detach() for name, tensor in outputs[Columns.STATE_OUT].items()}
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Tensors, fwd_out: dict[str, Any]

@@ -38,7 +38,12 @@ def forward(module: Any, obs: Tensors, first: Tensor, state: Tensors) -> dict[st
 
 
 def window_chunks(
-    module: Any, windows: Tensors, *, burn_in: int, context_length: int
+    module: Any,
+    windows: Tensors,
+    *,
+    burn_in: int,
+    context_length: int,
+    state: Tensors | None = None,
 ) -> Iterator[tuple[Tensors, dict[str, Any]]]:
     """Run the network over windows of demonstrations (truncated backpropagation through time).
 
@@ -50,6 +55,7 @@ def window_chunks(
         windows: The fields of `demonstrations.Window`, with a leading axis of windows.
         burn_in: Frames of each window before its steps to imitate.
         context_length: Steps per chunk.
+        state: The memory before the windows, of as many rows; None: an empty one.
 
     Yields:
         Each chunk, and what `forward_train` gave for it.
@@ -57,7 +63,7 @@ def window_chunks(
     policy: RecurrentRLModule = module.unwrapped()
     names = policy.observation_parts
     num_windows, num_frames = windows["first"].shape
-    state = policy.initial_state(num_windows)
+    state = policy.initial_state(num_windows) if state is None else state
     if burn_in:
         with torch.no_grad():
             obs = {name: windows[name][:, :burn_in] for name in names}

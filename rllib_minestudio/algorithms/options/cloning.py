@@ -25,6 +25,13 @@ class CloningOptions(SharedOptions):
         "remembers.",
         most=MANY,
     )
+    carry_memory: bool = option(
+        False,
+        "Each window of a batch continues the one at its place in the batch before, with the "
+        "memory that this left: the policy learns with memories as old as those it plays with. "
+        "Only the episodes are shuffled, of which `windows_per_batch` are held in memory. "
+        "Otherwise windows are drawn at random, each with a memory of `burn_in` frames.",
+    )
     windows_per_batch: int = option(
         8, "An optimizer step averages over this many windows.", least=1, most=MANY
     )

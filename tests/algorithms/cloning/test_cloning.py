@@ -75,6 +75,65 @@ def test_windows_give_the_loss_of_whole_episodes(local_ray, make_config):
     algorithm.stop()
 
 
+def signatures(image):
+    """(episode, step) of each frame [..., H, W, 3]."""
+    return image[..., 0, 0, :2].astype(int)
+
+
+def test_with_carried_memory_each_window_continues_the_one_before(local_ray, make_config):
+    config = make_config(carry_memory=True, windows_per_batch=3, shuffle_among=64)
+    algorithm = config.build_algo()
+    data = algorithm.offline_data
+    batches = list(islice(data.sample(3), 30))
+    seen = np.stack([signatures(batch["image"]) for batch in batches])  # [N, lane, T, 2]
+    begins = np.stack([batch["first"] for batch in batches])
+    for lane in range(3):
+        steps = seen[:, lane].reshape(-1, 2)
+        continues = (steps[1:, 0] == steps[:-1, 0]) & (steps[1:, 1] == steps[:-1, 1] + 1)
+        begin = begins[:, lane].ravel()[1:]
+        assert (continues ^ begin).all()
+        assert (steps[1:][begin, 1] == 0).all() and (steps[:-1][begin, 1] == LENGTH - 1).all()
+    assert len({tuple(step) for step in seen[:, :, 0].reshape(-1, 2)}) == 8 * LENGTH // 8
+    held_out = list(data.validation(3))
+    assert sum(batch["weight"].sum() for batch in held_out) == 2 * LENGTH
+    assert {batch["weight"].shape for batch in held_out} == {(3, 8)}
+    algorithm.stop()
+
+
+def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config):
+    config = make_config(
+        carry_memory=True, windows_per_batch=3, context_length=3, shuffle_among=64, lr=1e-12
+    )
+    algorithm = config.build_algo()
+    learner = learner_of(algorithm)
+    recordings = list(find_recordings(config.input_))[:3]
+    cut = [[stack([w]) for w in windows(r, window_options(config))] for r in recordings]
+    pieces = [
+        {name: np.concatenate([window[name] for window in side]) for name in side[0]}
+        for side in zip(*cut, strict=True)
+    ]
+    whole = stack([next(windows(r, WindowOptions(LENGTH, 0))) for r in recordings])
+    network = learner.vpt.network
+    with torch.no_grad():
+        image, first = torch.from_numpy(whole["image"]), torch.from_numpy(whole["first"])
+        output = network(image, first, network.initial_state(3))
+    tokens = {name: torch.from_numpy(whole[name])[..., None] for name in ("buttons", "camera")}
+    expected = float(-log_prob(output.logits, tokens).mean())
+    assert learner.validate(pieces)["validation_loss"] == pytest.approx(expected, rel=3e-6)
+    for _ in range(2):  # the second time, what was carried is forgotten where an episode begins
+        metrics = learner.update(
+            training_data=TrainingData(data_iterators=[iter(pieces)]),
+            timesteps={},
+            num_iters=len(pieces),
+        )
+        loss = metrics["default_policy"]["loss"]
+        assert float(loss.peek()) == pytest.approx(expected, rel=3e-6)
+    learner.config = config.copy(copy_frozen=False).training(carry_memory=False)
+    forgetful = learner.validate(pieces)["validation_loss"]
+    assert abs(forgetful - expected) > 2e-4  # the network's weights are random
+    algorithm.stop()
+
+
 @pytest.mark.parametrize(
     ("burn_in", "remembers"), [pytest.param(None, True, marks=pytest.mark.slow), (0, False)]
 )
