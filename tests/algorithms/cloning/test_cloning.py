@@ -161,8 +161,11 @@ def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_
 
 
 @pytest.mark.slow
-def test_training_validates_plays_and_goes_on_from_a_checkpoint(local_ray, make_config, tmp_path):
-    algorithm = make_config().build_algo()
+@pytest.mark.parametrize("windows_are", [{}, {"carry_memory": True, "shuffle_among": 64}])
+def test_training_validates_plays_and_goes_on_from_a_checkpoint(
+    local_ray, make_config, windows_are, tmp_path
+):
+    algorithm = make_config(**windows_are).build_algo()
     first, second = algorithm.train(), algorithm.train()
     before, after = (r["learners"]["default_policy"] for r in (first, second))
     assert after["loss"] < before["loss"]
@@ -227,3 +230,12 @@ def test_all_problems_are_told_at_once(make_config):
     ]
     for beginning in wrong:
         assert any(problem.startswith(beginning) for problem in caught.value.problems), beginning
+
+
+def test_what_carried_memory_leaves_no_room_for_is_refused(make_config):
+    with pytest.raises(InvalidOptionsError) as caught:
+        make_config(carry_memory=True, burn_in=16).validate()
+    burn_in, among = caught.value.problems
+    assert burn_in.startswith("burn_in is 16: with carry_memory")
+    assert among.startswith("shuffle_among is 20: with carry_memory")
+    make_config(carry_memory=True, burn_in=0, shuffle_among=64).validate()
