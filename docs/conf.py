@@ -29,6 +29,7 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 INCLUDED = {
     "../benchmarks/RESULTS.md": "benchmarks.md",
     "../rllib_minestudio/priors/hunter_nano/README.md": "hunter_nano.md",
+    "../rllib_minestudio/priors/toolmaker_gru/README.md": "toolmaker_gru.md",
 }
 """Pages outside of docs/, as its pages link to them, and the pages here that include them."""
 

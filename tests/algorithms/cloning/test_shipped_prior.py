@@ -1,4 +1,4 @@
-"""The prior that comes with the package plays as its README says."""
+"""The priors that come with the package play as their READMEs say."""
 
 from pathlib import Path
 from statistics import fmean
@@ -14,25 +14,31 @@ from rllib_minestudio.experiments.running.starting_policy import load_starting_p
 from rllib_minestudio.models.vpt import VPTConfig
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint
 
-PRIOR = "package:hunter_nano"
-EXPERIMENT = Path(__file__).parents[3] / "tuned_examples" / "cow_from_prior.yaml"
+EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 SEED, EPISODES = 0, 20
 
-LEAST_RETURN = 7.0
-"""8.00 was measured, with a standard error of 0.46: other machines round differently."""
+LEAST_RETURN = {
+    ("hunter_nano", "cow_from_prior"): 7.0,  # 8.00 was measured, standard error 0.46
+    ("toolmaker_gru", "stone_pickaxe"): 0.01,  # 0.06 was measured, random play gets 0
+}
+"""Prior and the experiment that starts from it -> return: other machines round differently."""
 
 
-def test_it_is_small_and_holds_no_pickle():
-    assert shipped_names() == ["hunter_nano"]
-    files = {path.name: path.stat().st_size for path in (FOLDER / "hunter_nano").iterdir()}
-    assert set(files) == {"README.md", "model.safetensors", "network.json", "playing.yaml"}
-    assert sum(files.values()) < 5_000_000
-    assert config_from_checkpoint(PRIOR) == VPTConfig.from_options({"preset": "nano"})
+def test_they_are_small_and_hold_no_pickle():
+    assert shipped_names() == [name for name, _ in LEAST_RETURN]
+    for name in shipped_names():
+        files = {path.name: path.stat().st_size for path in (FOLDER / name).iterdir()}
+        assert set(files) == {"README.md", "model.safetensors", "network.json", "playing.yaml"}
+        assert sum(files.values()) < 6_000_000
+    nano = VPTConfig.from_options({"preset": "nano"})
+    assert config_from_checkpoint("package:hunter_nano") == nano
 
 
 @pytest.mark.slow
-def test_it_hunts_cows_on_twenty_fixed_seeds(local_ray):
-    policy = load_starting_policy(EXPERIMENT)
+@pytest.mark.parametrize(("prior", "experiment"), LEAST_RETURN)
+def test_they_play_twenty_fixed_seeds(local_ray, prior, experiment):
+    policy = load_starting_policy(EXAMPLES / f"{experiment}.yaml")
+    assert policy.config.model_config["weights"] == f"package:{prior}"
     config = evaluation_config(policy.config, num_env_runners=0, num_envs=EPISODES)
     group = EnvRunnerGroup(config=config, local_env_runner=True)
     try:
@@ -41,4 +47,4 @@ def test_it_hunts_cows_on_twenty_fixed_seeds(local_ray):
     finally:
         group.stop()
     returns = [episode.undiscounted_return for episode in summary.episodes]
-    assert fmean(returns) >= LEAST_RETURN, returns
+    assert fmean(returns) >= LEAST_RETURN[prior, experiment], returns
