@@ -129,7 +129,7 @@ def draw(arms: Mapping[str, Mapping[str, Cell]], prior: Cell | None, path: Path)
     for number, (arm, seeds) in enumerate(arms.items()):
         for index, cell in enumerate(seeds.values()):
             label = arm if index == 0 else None
-            steps, returns = zip(*cell.curve, strict=True)
+            steps, returns = zip(*(cell.curve or [(0.0, 0.0)]), strict=True)
             axes.plot(steps, returns, color=f"C{number}", label=label, alpha=0.8)
     if prior is not None:
         level = prior.task["episode_return"]["mean"]

@@ -39,8 +39,7 @@ Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
 _PLACE = "<episode, to come>"
-"""Which episode a window is of, and how many follow it there; no part of observations is called so.
-"""
+"""Column with the number of a window's episode, and of the windows that follow it there."""
 _READ_AHEAD = 2
 """Windows that Ray Data fetches from the object store before they are asked for."""
 _SCHEDULING_PAUSE_S = 0.02
@@ -204,7 +203,7 @@ def _read(items: Any, options: WindowOptions, readers: int) -> Any:
 
 
 def _number(folder: str) -> int:
-    """A number that stands for an episode, for 56 bits are as good as none twice."""
+    """A number for an episode: 56 bits of a hash, which no two of them share in practice."""
     return int.from_bytes(hashlib.blake2b(str(folder).encode(), digest_size=7).digest(), "big")
 
 

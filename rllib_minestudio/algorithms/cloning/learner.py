@@ -114,8 +114,9 @@ class MineStudioBCLearner(PolicyLearner):
         for chunk, outputs in self._chunks(tensors, self._memory):
             chunk["num_steps"] = total.clamp(min=1)
             losses.append(self.learn_from_chunk(chunk, outputs))
-        self._memory = self._kept(outputs)
         step = self._step.step(loss=torch.stack(losses).sum(), minibatches=1)
+        # A memory that is not finite would spoil all that follows.
+        self._memory = self._kept(outputs) if step.taken else None
         numbers = {**self._sums, "steps": total, "gradient_norm": step.gradient_norm}
         return {name: float(value) for name, value in numbers.items()}
 

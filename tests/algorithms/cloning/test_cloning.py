@@ -128,6 +128,12 @@ def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config)
         )
         loss = metrics["default_policy"]["loss"]
         assert float(loss.peek()) == pytest.approx(expected, rel=3e-6)
+    spoilt = {k: t * np.nan if t.is_floating_point() else t for k, t in learner._memory.items()}
+    learner._memory = spoilt
+    learner.update(
+        training_data=TrainingData(data_iterators=[iter(pieces[1:2])]), timesteps={}, num_iters=1
+    )
+    assert learner._memory is None  # nothing of a step that was not taken is remembered
     learner.config = config.copy(copy_frozen=False).training(carry_memory=False)
     forgetful = learner.validate(pieces)["validation_loss"]
     assert abs(forgetful - expected) > 2e-4  # the network's weights are random
