@@ -11,6 +11,9 @@ from rllib_minestudio.console import counted, phase, stdout
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.processor_threads import machine_cpus
 
+NOVICE_STEPS = 300
+"""Most steps that a novice plays, unless told otherwise."""
+
 DESCRIPTION = f"""\
 Record demonstrations: a scripted agent plays the task of an experiment file.
 
@@ -32,6 +35,7 @@ examples:
   rllib record tuned_examples/cow.yaml --agent hunter --prey cow --episodes 200 --out demos/cow
   rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --episodes 400 --out demos/stone_pickaxe
   rllib record tuned_examples/cow.yaml --episodes 5 --out demos/large --set 'env_config.obs_size=[128, 128]'
+  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --novice package:toolmaker_gru --episodes 400 --out demos/corrections
 """  # noqa: E501
 
 
@@ -88,6 +92,19 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="x264's constant rate factor: 0 lossless (the default), 23 good, 51 worst",
     )
+    parser.add_argument(
+        "--novice",
+        metavar="POLICY",
+        help="a policy that plays the beginning of every episode until the agent takes over, such "
+        "as a clone that is to learn to put its own mistakes right (DAgger); only the agent's "
+        "steps are imitated",
+    )
+    parser.add_argument(
+        "--novice-steps",
+        metavar="N",
+        type=whole_number(1, LARGEST_SEED),
+        help=f"most steps that a novice plays, drawn for each episode (default: {NOVICE_STEPS})",
+    )
     parser.set_defaults(run=record)
 
 
@@ -105,6 +122,9 @@ def record(arguments: argparse.Namespace) -> int:
     set_environment()
     from rllib_minestudio.experiments.reading.recording_order import recording_order  # and Ray
 
+    novice_steps = arguments.novice_steps
+    if arguments.novice is not None and novice_steps is None:
+        novice_steps = NOVICE_STEPS
     order = recording_order(
         arguments.task,
         arguments.set,
@@ -113,6 +133,8 @@ def record(arguments: argparse.Namespace) -> int:
         make=arguments.make,
         seed=arguments.seed,
         crf=arguments.crf,
+        novice=arguments.novice,
+        novice_steps=novice_steps,
     )
     left = len(missing(order, arguments.out, arguments.episodes))
     kept = arguments.episodes - left

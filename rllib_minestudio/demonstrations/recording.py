@@ -15,12 +15,14 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium as gym
+import numpy as np
 
 from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.child_process import die_with
+from rllib_minestudio.demonstrations.sources import TAKEOVER
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
@@ -42,6 +44,16 @@ ORDER_FILE = "demonstrations.json"
 
 EPISODES_FOLDER = "episodes"
 
+_MEANS = ("make_env", "load_novice")
+"""What of an order says how, not what."""
+
+
+class Novice(Protocol):
+    """A policy that plays until the agent takes over; see `evaluation.Policy`."""
+
+    def act(self, observation: Any) -> Any:
+        """Return the action for an observation."""
+
 
 @dataclass(frozen=True)
 class RecordingOrder:
@@ -58,6 +70,11 @@ class RecordingOrder:
             for an iron pickaxe.
         seed: Of the first episode; the next ones count on from it.
         crf: Quality of the video; 0 keeps every bit.
+        novice: A policy that plays the beginning of every episode, which the agent then takes over;
+            None has the agent play all of it.
+        novice_steps: Up to how many steps the novice plays; how many is drawn for each episode.
+        load_novice: Loads the novice for the environment that it is to play in; what it returns
+            gives, for the seed of an episode, the policy that is to play it.
     """
 
     task: str
@@ -68,10 +85,13 @@ class RecordingOrder:
     make: str | None = None
     seed: int = 0
     crf: int = LOSSLESS
+    novice: str | None = None
+    novice_steps: int | None = None
+    load_novice: Callable[[str, gym.Env], Callable[[int], Novice]] | None = None
 
     def facts(self) -> dict[str, Any]:
         """What has to be the same when recording goes on."""
-        facts = {key: value for key, value in asdict(self).items() if key != "make_env"}
+        facts = {key: value for key, value in asdict(self).items() if key not in _MEANS}
         environment: dict[str, Any] = plain(facts)
         return environment
 
@@ -164,6 +184,10 @@ def _check(order: RecordingOrder) -> None:
     if order.make is not None and order.agent not in TOOLMAKERS:
         rule = f"is for the agents {', '.join(TOOLMAKERS)} only, not {order.agent!r}"
         problems.append(broken_rule("make", order.make, rule))
+    if (order.novice is None) != (order.novice_steps is None):
+        given = "novice" if order.novice_steps is None else "novice_steps"
+        rule = "needs the other of novice and novice_steps as well"
+        problems.append(broken_rule(given, getattr(order, given), rule))
     if problems:
         raise InvalidOptionsError(problems)
 
@@ -186,7 +210,7 @@ def _open(order: RecordingOrder, folder: Path, recorder: int) -> None:
 
 def _play(index: int) -> Recorded:
     order, _ = _given
-    return play_episode(_environment(), order, index)
+    return play_episode(_environment(), order, index, _novice())
 
 
 @cache
@@ -197,13 +221,40 @@ def _environment() -> EpisodeRecorder:
     return EpisodeRecorder(order.make_env(order.env_config), options)
 
 
-def play_episode(env: EpisodeRecorder, order: RecordingOrder, index: int) -> Recorded:
+@cache
+def _novice() -> Callable[[int], Novice] | None:
+    """Load the novice, once per process."""
+    order, _ = _given
+    if order.novice is None or order.load_novice is None:
+        return None
+    return order.load_novice(order.novice, _environment())
+
+
+def play_episode(
+    env: EpisodeRecorder,
+    order: RecordingOrder,
+    index: int,
+    novice_of: Callable[[int], Novice] | None = None,
+) -> Recorded:
     """Play and record one episode.
+
+    A novice plays its beginning, if there is one, and makes its own mistakes, which the agent then
+    puts right (Ross et al. 2011, "DAgger"; that the agent plays on, and that only its steps are
+    imitated, is Kelly et al. 2019, "HG-DAgger").
+
+    Args:
+        env: Where to.
+        order: What to record.
+        index: Which episode of the order.
+        novice_of: Gives the novice for the seed of an episode.
 
     Raises:
         RecordingError: It cannot be written.
     """
     seed = order.seed + index
+    takeover = 0
+    if novice_of is not None and order.novice_steps is not None:
+        takeover = int(np.random.default_rng(seed).integers(order.novice_steps + 1))
     agent = make_agent(order.agent, order.prey, seed, order.make or DEFAULT_GOAL)
     facts = {
         "name": _name(index),
@@ -212,10 +263,17 @@ def play_episode(env: EpisodeRecorder, order: RecordingOrder, index: int) -> Rec
         "policy": {"agent": order.agent, "prey": list(order.prey), "make": order.make},
         "env": plain(dict(order.env_config)),
     }
-    env.reset(seed=seed, options={RECORDING: facts})
+    if novice_of is not None:
+        facts |= {"novice": order.novice, TAKEOVER: takeover}
+    obs, _ = env.reset(seed=seed, options={RECORDING: facts})
+    novice = novice_of(seed) if novice_of is not None and takeover else None
     total, length, done = 0.0, 0, False
     while not done:
-        _, reward, terminated, truncated, info = env.step(agent.act(env))
+        if novice is not None and length == takeover:
+            agent.take_over()
+            novice = None
+        action = agent.act(env) if novice is None else novice.act(obs)
+        obs, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
         length += 1
         done = terminated or truncated

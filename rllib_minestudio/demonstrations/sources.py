@@ -12,6 +12,9 @@ from rllib_minestudio.demonstrations.minestudio import PREFIX, SUFFIX, MineStudi
 from rllib_minestudio.recordings import Recording, find_recordings
 from rllib_minestudio.recordings.video import Frame
 
+TAKEOVER = "takeover"
+"""Key of what was recorded: how many steps a novice played, which are not to be imitated."""
+
 
 class RecordedEpisode(Protocol):
     """What windows are cut from: `Recording`, or `MineStudioRecording`."""
@@ -22,7 +25,7 @@ class RecordedEpisode(Protocol):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What was recorded; `keys` and `video` matter."""
+        """What was recorded; `keys`, `video` and `TAKEOVER` matter."""
 
     def __len__(self) -> int:
         """Number of steps, N."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.buttons import NUM_BUTTONS
-from rllib_minestudio.demonstrations.sources import RecordedEpisode
+from rllib_minestudio.demonstrations.sources import TAKEOVER, RecordedEpisode
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.option_checks import broken_rule
@@ -66,7 +66,8 @@ class Window:
         buttons: (T,) int64, the token of what was then done.
         camera: (T,) int64.
         first: (T,) bool, True where the episode begins.
-        weight: (T,) float32: 1 for a step to imitate; 0 in burn-in and padding.
+        weight: (T,) float32: 1 for a step to imitate; 0 in burn-in, padding, and where a novice
+            played.
         observations: Name -> (T, ...), what was observed besides `image`; zeros in padding.
     """
 
@@ -92,7 +93,7 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
     """
     tokens = _tokens(recording)
     parts = _parts(recording, options.observation_names)
-    steps = len(recording)
+    steps, novices = len(recording), recording.meta.get(TAKEOVER, 0)
     _check_overlay(recording)
     frames = recording.frames(options.size, stop=steps)
     burn_in, length = options.burn_in, options.burn_in + options.length
@@ -113,7 +114,7 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
         first = np.zeros(length, np.bool_)
         first[begin] = len(before) == start
         weight = np.zeros(length, np.float32)
-        weight[burn_in:end] = 1.0
+        weight[burn_in + max(0, novices - start) : end] = 1.0
         yield Window(image, columns[0], columns[1], first, weight, observations)
         before = shown[max(0, len(shown) - burn_in) :]
 

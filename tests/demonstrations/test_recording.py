@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rllib_minestudio import Policy
 from rllib_minestudio.cli.main import main
+from rllib_minestudio.demonstrations import WindowOptions, windows
 from rllib_minestudio.demonstrations.recording import missing, record
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.agents import HumanlikeHunter
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.recordings import find_recordings
 
@@ -147,6 +150,45 @@ def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):
     task.write_text("cows: {env: MineStudioEnv, config: {env_config: {obs_sise: [32, 32]}}}")
     assert main(["record", str(task), "--episodes", "1", "--out", str(tmp_path / "out")]) == 2
     assert "obs_size" in capsys.readouterr().err
+
+
+def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_path):
+    words = ["record", "cow", "--episodes", "2", "--out", str(tmp_path), "--workers", "2"]
+    words += ["--novice", "package:hunter_nano", "--novice-steps", "20"]
+    words += ["--set", "env_config.callbacks.3={JudgeReset: {time_limit: 30}}"]
+    assert main(words) == 0
+    takeovers = []
+    for one in find_recordings(tmp_path):
+        takeover = one.meta["takeover"]
+        takeovers.append(takeover)
+        assert one.meta["novice"] == "package:hunter_nano"
+        env = MineStudioEnv(one.meta["env"])
+        policy = Policy.load("package:hunter_nano", env, seed=one.meta["seed"])
+        obs, _ = env.reset(seed=one.meta["seed"])
+        agent = HumanlikeHunter(seed=one.meta["seed"])
+        for step in range(len(one)):
+            if step == takeover > 0:
+                agent.take_over()
+            action = policy.act(obs) if step < takeover else agent.act(env)
+            assert [np.ravel(action[name]) for name in ("buttons", "camera")] == [
+                one.steps[name][step] for name in ("buttons", "camera")
+            ]
+            obs, *_ = env.step(action)
+        weight = np.concatenate([w.weight for w in windows(one, WindowOptions(8, 0))])
+        imitated = np.flatnonzero(weight)
+        np.testing.assert_array_equal(imitated, np.arange(takeover, len(one)))
+    assert len(set(takeovers)) > 1 and max(takeovers) <= 20
+
+
+def test_a_novice_that_there_is_not_or_that_does_not_fit_is_named(order, tmp_path, capsys):
+    with pytest.raises(InvalidOptionsError, match="novice_steps"):
+        list(record(replace(order, novice_steps=5), tmp_path, 1))
+    words = ["record", "cow", "--episodes", "1", "--out", str(tmp_path / "out"), "--novice"]
+    assert main([*words, "package:hunter_nan"]) == 2
+    assert "package:hunter_nan" in capsys.readouterr().err
+    assert main([*words, "package:hunter_nano", "--set", "env_config.obs_size=[32, 32]"]) == 2
+    assert "obs_size" in capsys.readouterr().err
+    assert not list((tmp_path / "out").rglob("*.mp4"))
 
 
 def test_prey_is_for_hunters(tmp_path, capsys):

@@ -66,6 +66,10 @@ class HumanlikeHunter:
         self._searching_ticks = 0
         self._search_side = 1.0
 
+    def take_over(self) -> None:
+        """Begin to look around in the middle of an episode that another began."""
+        self.reset()
+
     def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
         """Return the next agent action for a `MineStudioEnv` or a wrapped one.
 

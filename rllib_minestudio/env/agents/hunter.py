@@ -115,6 +115,10 @@ class ScriptedHunter:
         self._last_place: tuple[float, float] | None = None
         self._walked = False
 
+    def take_over(self) -> None:
+        """Begin to hunt in the middle of an episode that another began."""
+        self.reset()
+
     def act(self, env: gym.Env[Any, Any]) -> dict[str, int]:
         """Return the next agent action for a `MineStudioEnv` or a wrapped one.
 

@@ -17,6 +17,9 @@ class RandomAgent:
     def reset(self) -> None:
         """Do nothing: the agent has no memory."""
 
+    def take_over(self) -> None:
+        """Do nothing: what came before does not matter."""
+
     def act(self, env: gym.Env[Any, Any]) -> Any:
         """Return the next action for `env`."""
         if self._space is None:

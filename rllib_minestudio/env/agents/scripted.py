@@ -31,7 +31,14 @@ class Agent(Protocol):
         """Return the next action for `env`."""
 
 
-_MAKERS: dict[str, Callable[[Sequence[str], str, int], Agent]] = {
+class Successor(Agent, Protocol):
+    """An agent that can also go on where another left off."""
+
+    def take_over(self) -> None:
+        """Forget the episode before; the next action is in the middle of one that another began."""
+
+
+_MAKERS: dict[str, Callable[[Sequence[str], str, int], Successor]] = {
     HUNTER: lambda prey, goal, seed: HumanlikeHunter(prey, seed=seed),
     PERFECT_HUNTER: lambda prey, goal, seed: ScriptedHunter(prey),
     TOOLMAKER: lambda prey, goal, seed: Toolmaker(goal, seed),
@@ -42,7 +49,7 @@ _MAKERS: dict[str, Callable[[Sequence[str], str, int], Agent]] = {
 
 def make_agent(
     name: str, prey: Sequence[str] = tuple(BODIES), seed: int = 0, goal: str = DEFAULT_GOAL
-) -> Agent:
+) -> Successor:
     """Make a scripted agent.
 
     Args:

@@ -1,8 +1,11 @@
 """The task of an experiment file as `rllib record` orders demonstrations of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import gymnasium as gym
+import torch
 
 from rllib_minestudio.agent_names import RANDOM, TOOLMAKERS
 from rllib_minestudio.algorithms.envs import resolve_env, suited_env_options
@@ -10,6 +13,8 @@ from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.module_loading import load_module
 from rllib_minestudio.experiments.reading.config_section import ENVIRONMENTS
 from rllib_minestudio.experiments.reading.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.reading.named_objects import load_object
@@ -26,6 +31,8 @@ def recording_order(
     make: str | None,
     seed: int,
     crf: int,
+    novice: str | None = None,
+    novice_steps: int | None = None,
 ) -> RecordingOrder:
     """Read the task out of its file, and judge its environment's options.
 
@@ -37,6 +44,9 @@ def recording_order(
         make: What a toolmaker makes; None stands for an iron pickaxe.
         seed: Of the first episode.
         crf: x264's constant rate factor; 0 is lossless.
+        novice: A policy that plays the beginning of every episode, in any form that
+            `evaluation.Policy.load` takes.
+        novice_steps: Up to how many steps it plays.
 
     Raises:
         InvalidOptionsError: The file holds several experiments, or an option is wrong or is
@@ -58,11 +68,13 @@ def recording_order(
     base = getattr(config, "env_config", None) or {}
     options = {**base, **experiment.config.get("env_config", {})}
     options = _suited_to_policy(env, options, experiment)
-    make_env = resolve_env(env)
+    make_env: Callable[[Any], gym.Env] = resolve_env(env)
     if make_env is MineStudioEnv:
         MineStudioEnv.check_options(options)
         if options.get("engine", "voxel") == "voxel":
             compile_kernels()
+    if novice is not None:  # or every process would fail, one by one
+        load_novice(novice, make_env(options))
     return RecordingOrder(
         task=experiment.name,
         make_env=make_env,
@@ -72,7 +84,22 @@ def recording_order(
         make=make,
         seed=seed,
         crf=crf,
+        novice=novice,
+        novice_steps=novice_steps,
+        load_novice=None if novice is None else load_novice,
     )
+
+
+def load_novice(source: str, env: gym.Env) -> Callable[[int], Policy]:
+    """Load a policy that plays in one process of several; see `RecordingOrder.load_novice`.
+
+    Raises:
+        CheckpointMismatchError: There is no such policy, or it does not load.
+        InvalidOptionsError: It does not fit the environment.
+    """
+    torch.set_num_threads(1)
+    module = load_module(source, env)
+    return lambda seed: Policy(module, seed=seed)
 
 
 def _suited_to_policy(

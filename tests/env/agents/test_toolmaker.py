@@ -92,6 +92,28 @@ def test_one_seed_is_one_way_to_play_whatever_the_type_of_actions():
     assert played[0] == played[1] == played[2]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_it_takes_over_where_another_left_its_screen_and_its_things(seed):
+    give = {"InitInventory": {"init_inventory": [{"slot": 0, "type": "oak_log", "quantity": 8}]}}
+    env = MineStudioEnv(task_config(callbacks=[give], obs_size=[16, 16], action_type="env"))
+    env.reset(seed=seed)
+    away = {1: (9.0, 0.0), 2: (0.0, 40.0)}[seed]  # off the panel, where a click throws things away
+    keys = [{"inventory": 1}, {}, {"camera": (10.2, -9.6)}, {"attack": 1}, {}]
+    keys += [{"camera": away}, {"use": 1}, {}, {"hotbar.7": 1}]
+    for key in keys:
+        _, _, _, _, info = env.step({**env.sim.noop_action(), **key})
+    held = sum(stack["quantity"] for stack in info["inventory"].values())
+    assert info["isGuiOpen"] and held < 8
+    agent = make_agent(PRACTISED_TOOLMAKER, goal="wooden_pickaxe", seed=seed)
+    agent.take_over()
+    for _ in range(900):
+        info = env.step(agent.act(env))[-1]
+        if info["craft_item"].get("wooden_pickaxe"):
+            break
+    assert info["craft_item"].get("wooden_pickaxe") == 1
+    assert not info["mine_block"].get("oak_log")  # it had picked up what was thrown away
+
+
 def test_it_does_not_notice_what_is_behind_it_or_inside_the_rock():
     positions = []
     for commands in ([], ["/fill ~-3 ~ ~-9 ~3 ~3 ~-6 iron_ore", "/setblock ~ ~-6 ~4 iron_ore"]):

@@ -8,6 +8,7 @@ for how.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -64,6 +65,18 @@ class Toolmaker:
         self.goal = self._own_goal
         self._body = Body(self._limits, self._random)
         self._skill: Skill | None = None
+        self._takes_over = False
+
+    def take_over(self) -> None:
+        """Go on in the middle of an episode that another began.
+
+        It closes the screen that is open, which gives back what lies in a grid; picks up what then
+        lies about; and goes for its goal with what there is. Of what was seen before it knows
+        nothing.
+        """
+        self.reset()
+        self._body = Body(replace(self._limits, late_start=0.0), self._random)
+        self._takes_over = True
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, Any]:
         """Return the next action for a `MineStudioEnv` or a wrapped one, of the type that it takes.
@@ -92,7 +105,8 @@ class Toolmaker:
         """What the present skill does in this tick, with the hand's limits."""
         body = self._body
         if self._skill is None:
-            self._skill = Career(body, self.goal).pursue()
+            career = Career(body, self.goal)
+            self._skill = career.take_over() if self._takes_over else career.pursue()
         action: EnvAction = {} if body.hand.rests() else dict(next(self._skill))
         action["camera"] = body.move_mouse(action.get("camera", (0.0, 0.0)))
         return action

@@ -54,6 +54,18 @@ class Career:
             if self._failures >= 2:  # the place may be at fault
                 yield from stroll(body)
 
+    def take_over(self) -> Skill:
+        """Pursue the goal where another left off: on any screen, and with things on the ground."""
+        body = self._body
+        yield from self._stations.leave()
+        yield {"hotbar.1": 1}  # which slot is in the hand is not known
+        yield from body.react()
+        dropped = {drop.name for drop in body.drops}
+        if dropped:
+            yield from body.wait(_THROWN_TICKS)
+            yield from collect(body, dropped, body.cell)
+        return (yield from self.pursue())
+
     def _do(self, step: Step) -> Skill:
         body, stations, known = self._body, self._stations, knowledge()
         if step.verb == "gather":
