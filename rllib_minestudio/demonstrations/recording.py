@@ -73,6 +73,7 @@ class RecordingOrder:
         novice: A policy that plays the beginning of every episode, which the agent then takes over;
             None has the agent play all of it.
         novice_steps: Up to how many steps the novice plays; how many is drawn for each episode.
+        novice_weights: A digest of the novice's weights: recording goes on with the same ones only.
         load_novice: Loads the novice for the environment that it is to play in; what it returns
             gives, for the seed of an episode, the policy that is to play it.
     """
@@ -87,7 +88,8 @@ class RecordingOrder:
     crf: int = LOSSLESS
     novice: str | None = None
     novice_steps: int | None = None
-    load_novice: Callable[[str, gym.Env], Callable[[int], Novice]] | None = None
+    novice_weights: str | None = None
+    load_novice: Callable[[gym.Env], Callable[[int], Novice]] | None = None
 
     def facts(self) -> dict[str, Any]:
         """What has to be the same when recording goes on."""
@@ -225,9 +227,7 @@ def _environment() -> EpisodeRecorder:
 def _novice() -> Callable[[int], Novice] | None:
     """Load the novice, once per process."""
     order, _ = _given
-    if order.novice is None or order.load_novice is None:
-        return None
-    return order.load_novice(order.novice, _environment())
+    return None if order.load_novice is None else order.load_novice(_environment())
 
 
 def play_episode(

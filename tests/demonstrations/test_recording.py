@@ -12,7 +12,7 @@ import pytest
 from rllib_minestudio import Policy
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.demonstrations import WindowOptions, windows
-from rllib_minestudio.demonstrations.recording import missing, record
+from rllib_minestudio.demonstrations.recording import ORDER_FILE, missing, record
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import HumanlikeHunter
 from rllib_minestudio.errors import InvalidOptionsError
@@ -152,7 +152,7 @@ def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):
     assert "obs_size" in capsys.readouterr().err
 
 
-def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_path):
+def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_path, capsys):
     words = ["record", "cow", "--episodes", "2", "--out", str(tmp_path), "--workers", "2"]
     words += ["--novice", "package:hunter_nano", "--novice-steps", "20"]
     words += ["--set", "env_config.callbacks.3={JudgeReset: {time_limit: 30}}"]
@@ -178,6 +178,12 @@ def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_p
         imitated = np.flatnonzero(weight)
         np.testing.assert_array_equal(imitated, np.arange(takeover, len(one)))
     assert len(set(takeovers)) > 1 and max(takeovers) <= 20
+    assert main(words) == 0
+    assert "2 of 2 episodes are recorded already" in capsys.readouterr().out
+    file = tmp_path / ORDER_FILE
+    file.write_text(file.read_text().replace('"novice_weights": "', '"novice_weights": "0'))
+    assert main(words) == 2
+    assert "demonstrations that differ in novice_weights" in capsys.readouterr().err
 
 
 def test_a_novice_that_there_is_not_or_that_does_not_fit_is_named(order, tmp_path, capsys):

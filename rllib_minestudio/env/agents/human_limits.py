@@ -28,6 +28,8 @@ class HumanLimits:
         slip_rate: How often one clicks before the cursor is where it should be.
         aim_pixels: Standard deviation, limited to two of them, of where in a slot one aims.
         click_gap: Least and most ticks between letting go of a button and the next movement.
+        counts_out: Whether one counts out how many items a grid's only ingredient takes; otherwise
+            one puts the whole stack there.
     """
 
     sight: float = 20.0
@@ -44,6 +46,7 @@ class HumanLimits:
     slip_rate: float = 0.02
     aim_pixels: float = 3.0
     click_gap: tuple[int, int] = (1, 3)
+    counts_out: bool = True
 
     def draw_reaction(self, random: np.random.Generator) -> int:
         """Draw the ticks between seeing and acting of an episode."""
@@ -73,10 +76,13 @@ PRACTISED = HumanLimits(
     pause_ticks=(1, 50),
     late_start=0.5,
     click_gap=(0, 1),
+    counts_out=False,
 )
 """Of somebody who has done it often: quick, and used to putting right what goes astray. A clone of
 such play sees where the cursor is to go from anywhere, not from the usual path alone; and it sees
-that whoever has stood still for a while goes on, at the beginning of an episode, too.
+that whoever has stood still for a while goes on, at the beginning of an episode, too. All logs
+become planks at once: how many items a slot holds cannot be read in a small frame, and a clone does
+not see its own clicks either, so that it would have nothing to count by.
 """
 
 

@@ -1,6 +1,8 @@
 """The task of an experiment file as `rllib record` orders demonstrations of it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,14 @@ import torch
 
 from rllib_minestudio.agent_names import RANDOM, TOOLMAKERS
 from rllib_minestudio.algorithms.envs import resolve_env, suited_env_options
+from rllib_minestudio.checkpoints.lookup import locate
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.module_loading import load_module
+from rllib_minestudio.evaluation.policy_loading import weights_digest
 from rllib_minestudio.experiments.reading.config_section import ENVIRONMENTS
 from rllib_minestudio.experiments.reading.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.reading.named_objects import load_object
@@ -52,6 +56,7 @@ def recording_order(
         InvalidOptionsError: The file holds several experiments, or an option is wrong or is
             another agent's.
         ExperimentFileError: It is missing or not readable.
+        CheckpointMismatchError: There is no such novice, or it does not load.
     """
     if prey and agent in (*TOOLMAKERS, RANDOM):
         rule = f"is for hunters only, not the agent {agent!r}"
@@ -73,8 +78,12 @@ def recording_order(
         MineStudioEnv.check_options(options)
         if options.get("engine", "voxel") == "voxel":
             compile_kernels()
-    if novice is not None:  # or every process would fail, one by one
-        load_novice(novice, make_env(options))
+    load = weights = None
+    if novice is not None:
+        path = locate(novice)  # "latest" may soon be another checkpoint
+        load = partial(load_novice, path)
+        with closing(make_env(options)) as played:
+            weights = weights_digest(load_module(path, played).get_state())
     return RecordingOrder(
         task=experiment.name,
         make_env=make_env,
@@ -86,19 +95,15 @@ def recording_order(
         crf=crf,
         novice=novice,
         novice_steps=novice_steps,
-        load_novice=None if novice is None else load_novice,
+        novice_weights=weights,
+        load_novice=load,
     )
 
 
-def load_novice(source: str, env: gym.Env) -> Callable[[int], Policy]:
-    """Load a policy that plays in one process of several; see `RecordingOrder.load_novice`.
-
-    Raises:
-        CheckpointMismatchError: There is no such policy, or it does not load.
-        InvalidOptionsError: It does not fit the environment.
-    """
+def load_novice(checkpoint: Path, env: gym.Env) -> Callable[[int], Policy]:
+    """Load a policy that plays in one process of several; see `RecordingOrder.load_novice`."""
     torch.set_num_threads(1)
-    module = load_module(source, env)
+    module = load_module(checkpoint, env)
     return lambda seed: Policy(module, seed=seed)
 
 

@@ -153,3 +153,4 @@ def test_a_practised_one_makes_a_stone_pickaxe_within_a_minute():
     env = MineStudioEnv({**experiment["config"]["env_config"], "obs_size": [64, 64]})
     agent = make_agent(PRACTISED_TOOLMAKER, seed=904, goal="stone_pickaxe")
     assert play(env, agent, 904, ("wooden_pickaxe", "stone_pickaxe"))["stone_pickaxe"] < 900
+    assert env.sim.info["craft_item"]["oak_planks"] == 8 * 4  # all logs at once
