@@ -10,6 +10,7 @@ from rllib_minestudio.env.callbacks.foreign import ForeignCallback
 from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
 from rllib_minestudio.env.callbacks.hard_reset import HardResetCallback
 from rllib_minestudio.env.callbacks.init_inventory import InitInventoryCallback
+from rllib_minestudio.env.callbacks.inventory import InventoryCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
@@ -34,6 +35,7 @@ __all__ = [
     "GateRewardsCallback",
     "HardResetCallback",
     "InitInventoryCallback",
+    "InventoryCallback",
     "JudgeResetCallback",
     "MaskActionsCallback",
     "MinecraftCallback",

@@ -17,6 +17,7 @@ from rllib_minestudio.env.callbacks.foreign import adapt
 from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
 from rllib_minestudio.env.callbacks.hard_reset import HardResetCallback
 from rllib_minestudio.env.callbacks.init_inventory import InitInventoryCallback
+from rllib_minestudio.env.callbacks.inventory import InventoryCallback
 from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
@@ -44,6 +45,7 @@ CALLBACKS: dict[str, type] = {
         GateRewardsCallback,
         HardResetCallback,
         InitInventoryCallback,
+        InventoryCallback,
         JudgeResetCallback,
         MaskActionsCallback,
         PrevActionCallback,
