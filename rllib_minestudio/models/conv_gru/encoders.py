@@ -44,7 +44,9 @@ class FrameEncoder(nn.Module):
         """[B, T, H, W, 3] uint8 -> [B, T, size]."""
         shape = image_bthwc.shape
         # The strides stay those of channels-last, which is what the convolutions are fastest with.
-        image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).float() / 127.5 - 1
+        # In place, and so on a copy: fresh memory for each operation would take longer than it.
+        image_nchw = image_bthwc.flatten(0, 1).permute(0, 3, 1, 2).to(torch.float32, copy=True)
+        image_nchw.div_(127.5).sub_(1)
         return self.linear(self.convolutions(image_nchw)).view(shape[0], shape[1], -1)
 
 
