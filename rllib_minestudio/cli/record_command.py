@@ -33,9 +33,9 @@ recorded, so that a policy can learn to follow the task's text.
 EXAMPLES = """\
 examples:
   rllib record tuned_examples/cow.yaml --agent hunter --prey cow --episodes 200 --out demos/cow
-  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --episodes 400 --out demos/stone_pickaxe
+  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --episodes 600 --out demos/stone_pickaxe/whole
   rllib record tuned_examples/cow.yaml --episodes 5 --out demos/large --set 'env_config.obs_size=[128, 128]'
-  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --novice package:toolmaker_gru --episodes 400 --out demos/corrections
+  rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --novice results/stone_pickaxe_bc/latest --episodes 400 --seed 10000 --out demos/stone_pickaxe/corrections_1
 """  # noqa: E501
 
 

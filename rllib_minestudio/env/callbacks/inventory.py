@@ -42,7 +42,7 @@ class InventoryCallback(MinecraftCallback):
             problems.add("items", items, "must be a list of items")
         else:
             for name in items:
-                if name not in STACK_SIZES:
+                if not isinstance(name, str) or name not in STACK_SIZES:
                     hint = did_you_mean(str(name), STACK_SIZES)
                     problems.messages.append(f"items: Minecraft 1.16 has no item {name!r}.{hint}")
             if len(set(map(str, items))) < len(items):

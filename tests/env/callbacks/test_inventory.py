@@ -45,6 +45,7 @@ def test_what_hangs_on_the_cursor_is_not_counted():
         (["stick", "stick"], "must name every item once"),
         ([], "must be a list of items"),
         ([3], "no item 3"),
+        ([["stick"]], r"no item \['stick'\]"),
     ],
 )
 def test_what_it_cannot_count_is_named(items, message):

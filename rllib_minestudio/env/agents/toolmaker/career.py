@@ -17,7 +17,7 @@ from rllib_minestudio.env.agents.toolmaker.plan import (
 from rllib_minestudio.env.agents.toolmaker.smelting import smelt
 from rllib_minestudio.env.agents.toolmaker.stations import Stations
 
-STACK_SIZE = 64
+_STACK_SIZE = 64
 """How many items of a kind a slot holds."""
 _THROWN_TICKS = 40
 """Ticks for which the game lets nobody pick up what was thrown."""
@@ -84,7 +84,7 @@ class Career:
         made = known.crafts[step.item]
         screen = yield from stations.open(made.screen)
         counts_out = body.limits.counts_out or made.needs.total() > 1
-        sets = most_sets(known, made, body.slots, step.quantity if counts_out else STACK_SIZE)
+        sets = most_sets(known, made, body.slots, step.quantity if counts_out else _STACK_SIZE)
         if screen is None or not sets:
             return False
         return (yield from craft(body, screen, known, step.item, sets))
