@@ -35,6 +35,7 @@ checked below; README's set-up is what `.ci/run` runs."""
 
 NOT_HERE = (
     "are no path on this machine, and as a Hugging Face id they could not be fetched",
+    "'results/stone_pickaxe_bc/latest' names no checkpoint",
     "but there is no folder 'demos/",
     "There is no folder 'demonstrations/cow' with recordings",
     "engine='minecraft' cannot start on this machine",
