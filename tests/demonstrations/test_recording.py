@@ -194,6 +194,8 @@ def test_a_novice_that_there_is_not_or_that_does_not_fit_is_named(order, tmp_pat
     assert "package:hunter_nan" in capsys.readouterr().err
     assert main([*words, "package:hunter_nano", "--set", "env_config.obs_size=[32, 32]"]) == 2
     assert "obs_size" in capsys.readouterr().err
+    assert main([*words[:-1], "--novice-steps", "5"]) == 2
+    assert "novice_steps" in capsys.readouterr().err
     assert not list((tmp_path / "out").rglob("*.mp4"))
 
 

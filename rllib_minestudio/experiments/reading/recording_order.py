@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,18 +74,12 @@ def recording_order(
     base = getattr(config, "env_config", None) or {}
     options = {**base, **experiment.config.get("env_config", {})}
     options = _suited_to_policy(env, options, experiment)
-    make_env: Callable[[Any], gym.Env] = resolve_env(env)
+    make_env = resolve_env(env)
     if make_env is MineStudioEnv:
         MineStudioEnv.check_options(options)
         if options.get("engine", "voxel") == "voxel":
             compile_kernels()
-    load = weights = None
-    if novice is not None:
-        path = locate(novice)  # "latest" may soon be another checkpoint
-        load = partial(load_novice, path)
-        with closing(make_env(options)) as played:
-            weights = weights_digest(load_module(path, played).get_state())
-    return RecordingOrder(
+    order = RecordingOrder(
         task=experiment.name,
         make_env=make_env,
         env_config=options,
@@ -93,10 +88,26 @@ def recording_order(
         make=make,
         seed=seed,
         crf=crf,
-        novice=novice,
         novice_steps=novice_steps,
+    )
+    return order if novice is None else _with_novice(order, novice)
+
+
+def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
+    """Have a policy play the beginning of every episode.
+
+    Raises:
+        CheckpointMismatchError: There is no such policy, or it does not load.
+        InvalidOptionsError: It does not fit the environment.
+    """
+    path = locate(novice)  # "latest" may soon be another checkpoint
+    with closing(order.make_env(order.env_config)) as env:
+        weights = weights_digest(load_module(path, env).get_state())
+    return replace(
+        order,
+        novice=novice,
         novice_weights=weights,
-        load_novice=load,
+        load_novice=partial(load_novice, path),
     )
 
 
