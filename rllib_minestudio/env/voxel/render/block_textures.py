@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rllib_minestudio.env.voxel.render.texels import (
+    FACE_BOTTOM,
+    FACE_EAST,
+    FACE_NORTH,
     FACE_SHADE,
     FACES,
     TEXTURE_WORDS,
@@ -38,6 +41,19 @@ def opaque(pictures: Rgba) -> Picture:
     return filled
 
 
+def laid_along_axes(faces: Sequence[Rgba]) -> list[Rgba]:
+    """Turn a block's faces so that columns and rows of each run along the world's axes.
+
+    That is how kernels read them: columns eastwards or southwards, rows southwards or down.
+    Pictures are upright for one who looks at a face from outside, or faces north to look up.
+    """
+    laid = list(faces)
+    for face in (FACE_EAST, FACE_NORTH):
+        laid[face] = laid[face][:, ::-1]
+    laid[FACE_BOTTOM] = laid[FACE_BOTTOM][::-1]
+    return laid
+
+
 def build_block_atlas(names: Sequence[str], textures: Textures) -> Texture:
     """Textures of all blocks with face shading applied.
 
@@ -51,7 +67,8 @@ def build_block_atlas(names: Sequence[str], textures: Textures) -> Texture:
     atlas = np.zeros((len(names), FACES, TEXTURE_WORDS), np.uint32)
     for first in range(1, len(names), _BATCH):
         batch = names[first : first + _BATCH]
-        pictures = np.stack([face for name in batch for face in textures.block_faces(name)])
+        faces = [laid_along_axes(textures.block_faces(name)) for name in batch]
+        pictures = np.concatenate(faces)
         words = mip_mapped(opaque(pictures), np.tile(FACE_SHADE, len(batch)))
         atlas[first : first + _BATCH] = words.reshape(len(batch), FACES, TEXTURE_WORDS)
     return atlas.ravel()

@@ -4,9 +4,9 @@ Minecraft unwraps a box of w x h x d pixels at (u, v) of its sheet: its top and 
 in d rows, and below them, in h rows, right side, front, left side and back. Bodies of quadrupeds
 are boxes that stand on their hindquarters: what is unwrapped as their front is the belly.
 
-Faces of our boxes as in `texels`: on the sides (east, west) columns run from tail to head, on front
-and back (south, north) from left to right, and rows run downwards; on top and bottom rows run from
-tail to head.
+Faces of our boxes as in `texels`, of a mob that looks south, as the kernels read them: columns run
+eastwards (on the sides southwards, from tail to head), rows downwards (on top and bottom from tail
+to head). So what is seen from the east or the north is mirrored.
 """
 
 from __future__ import annotations
@@ -94,9 +94,11 @@ def sheet_pixels(part: Part, face: int) -> tuple[Pixels, Pixels]:
             pixels = pixels[::-1].T
         elif face == FACE_EAST:
             pixels = pixels[::-1, ::-1].T
-        elif face in (FACE_TOP, FACE_BOTTOM):
+        elif face == FACE_TOP:
+            pixels = pixels[::-1, ::-1]
+        elif face == FACE_BOTTOM:
             pixels = pixels[::-1]
-    elif face == FACE_EAST:
+    elif face in (FACE_EAST, FACE_NORTH):
         pixels = pixels[:, ::-1]
     nearest = [np.arange(TEXTURE_SIZE) * side // TEXTURE_SIZE for side in pixels.shape]
     shown = pixels[nearest[0][:, None], nearest[1]]

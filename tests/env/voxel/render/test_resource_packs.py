@@ -14,13 +14,16 @@ import pytest
 from PIL import Image
 
 from rllib_minestudio.env import EnvOptions
+from rllib_minestudio.env.voxel.player.player import STANDING_EYES
 from rllib_minestudio.env.voxel.render.mob_textures import mob_face
+from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.screen_panels import bare_window, panel, veil
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
 from rllib_minestudio.env.voxel.render.textures import Textures, resized, textures_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.errors import InvalidOptionsError
+from tests.env.voxel.render.render_stage import FLOOR, Stage
 
 RED, GREEN, BLUE, GREY = (250, 10, 10), (10, 250, 10), (10, 10, 250), (128, 128, 128)
 
@@ -213,3 +216,36 @@ def test_what_is_no_pack_is_refused_in_one_sentence(not_packs: dict[str, str]) -
             assert len(refused.value.problems) == 1
     with pytest.raises(InvalidOptionsError, match=r"resource_pack must be the path .* got 3\."):
         EnvOptions.from_mapping({"resource_pack": 3})
+
+
+@pytest.mark.parametrize(
+    ("side", "eye", "yaw", "pitch"),
+    [
+        ("south", (0.5, 0.5, 3.0), 180, 0),
+        ("north", (0.5, 0.5, -2.0), 0, 0),
+        ("east", (3.0, 0.5, 0.5), 90, 0),
+        ("west", (-2.0, 0.5, 0.5), -90, 0),
+        ("top", (0.5, 3.0, 0.5), 180, 90),
+        ("bottom", (0.5, -2.0, 0.5), 180, -90),
+    ],
+)
+def test_pictures_stand_upright_on_every_side_of_a_block(
+    tmp_path: Path, side: str, eye: tuple[float, float, float], yaw: float, pitch: float
+) -> None:
+    """As in the game, where top and bottom are upright for one who faces north."""
+    quarters = np.zeros((16, 16, 4), np.uint8)
+    quarters[..., 3] = 255
+    quarters[:8, :8, :3], quarters[:8, 8:, :3] = RED, GREEN
+    quarters[8:, :8, :3], quarters[8:, 8:, :3] = BLUE, GREY
+    pack = folder(tmp_path, {"block/bricks": png(quarters)})
+    renderer, stage = Renderer((64, 64), aspect=1.0, resource_pack=pack), Stage()
+    above = 20
+    stage.fill((0, 1), (above, above + 1), (0, 1), "bricks")
+    stage.stand(yaw, pitch)
+    x, y, z = eye
+    stage.player.position[:] = stage.x + x, FLOOR + above + y - STANDING_EYES, stage.z + z
+    frame = stage.draw(renderer)
+    near, far = 26, 37  # a quarter of the block from the middle, 2 blocks away
+    seen = frame[np.ix_([near, far], [near, far])].astype(int)
+    assert seen[0, 0].argmax() == 0 and seen[0, 1].argmax() == 1 and seen[1, 0].argmax() == 2, side
+    assert np.ptp(seen[1, 1]) < 30, side
