@@ -31,6 +31,22 @@ _TABLES = Path(__file__).parent
 _NAMED = 8
 """So many pictures are named in the warning about each kind of problem."""
 
+_OURS_ALONE = frozenset(
+    [
+        *("block/barrier_block", "block/chain_block", "block/end_portal", "block/lantern_block"),
+        *("block/soul_lantern_block", "gui/cursor", "item/shield", "block/player_head_top"),
+        *(
+            f"block/{head}_{side}"
+            for side in ("front", "side")
+            for head in (
+                *("creeper_head", "dragon_head", "player_head", "skeleton_skull"),
+                *("wither_skeleton_skull", "zombie_head"),
+            )
+        ),
+    ]
+)
+"""Pictures that no pack has: of what the game draws by models' sheets, or does not draw at all."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -74,7 +90,7 @@ class Textures:
                 self._pictures[name] = resized(pack.picture(name), self._ours.picture(name).shape)
             except PictureError as error:
                 damaged.append(f"{name} ({error})")
-        missing = sorted(self._ours.names - pack.names)
+        missing = sorted(self._ours.names - pack.names - _OURS_ALONE)
         problems = [
             f"{len(names)} {what}: {', '.join(names[:_NAMED])}{' ...' * (len(names) > _NAMED)}"
             for what, names in (("cannot be used", damaged), ("are not there", missing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import shutil
 import struct
 import zipfile
 import zlib
@@ -20,7 +21,12 @@ from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.screen_panels import bare_window, panel, veil
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
-from rllib_minestudio.env.voxel.render.textures import Textures, resized, textures_of
+from rllib_minestudio.env.voxel.render.textures import (
+    OUR_PACK,
+    Textures,
+    resized,
+    textures_of,
+)
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.render.render_stage import FLOOR, Stage
@@ -216,6 +222,20 @@ def test_what_is_no_pack_is_refused_in_one_sentence(not_packs: dict[str, str]) -
             assert len(refused.value.problems) == 1
     with pytest.raises(InvalidOptionsError, match=r"resource_pack must be the path .* got 3\."):
         EnvOptions.from_mapping({"resource_pack": 3})
+
+
+def test_a_pack_that_has_all_of_the_games_pictures_is_taken_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(OUR_PACK / TEXTURES, tmp_path / TEXTURES)
+    for name in ("gui/cursor", "item/shield", "block/lantern_block", "block/creeper_head_side"):
+        (tmp_path / TEXTURES / f"{name}.png").unlink()  # the game has none of this name
+    with caplog.at_level(logging.WARNING):
+        Textures(str(tmp_path))
+        assert not caplog.records
+        (tmp_path / TEXTURES / "block/stone.png").unlink()
+        Textures(str(tmp_path))
+    assert "1 are not there: block/stone." in caplog.text
 
 
 @pytest.mark.parametrize(
