@@ -9,20 +9,23 @@ from rllib_minestudio.demonstrations import WindowOptions, open_episode
 from rllib_minestudio.observations import IMAGE, Part
 
 
-def window_options(parts: Mapping[str, Part], length: int, burn_in: int) -> WindowOptions:
+def window_options(
+    parts: Mapping[str, Part], length: int, burn_in: int, null_weight: float = 1.0
+) -> WindowOptions:
     """Return how recorded episodes are cut for a policy.
 
     Args:
         parts: What it reads of observations (`RecurrentRLModule.observation_parts`).
         length: Steps to imitate.
         burn_in: Frames before them.
+        null_weight: Weight of steps in which nothing is done.
     """
     size = None
     if IMAGE in parts:
         height, width, _ = parts[IMAGE].shape
         size = (width, height)
     names = tuple(name for name in parts if name != IMAGE)
-    return WindowOptions(length, burn_in, size, names)
+    return WindowOptions(length, burn_in, size, names, null_weight)
 
 
 def unreadable_parts(parts: Mapping[str, Part], recordings: Iterable[str | Path]) -> list[str]:

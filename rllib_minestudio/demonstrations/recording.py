@@ -22,7 +22,7 @@ import numpy as np
 
 from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.child_process import die_with
-from rllib_minestudio.demonstrations.sources import TAKEOVER
+from rllib_minestudio.demonstrations.sources import IMITATED_FROM, TAKEOVER
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
@@ -240,7 +240,8 @@ def play_episode(
 
     A novice plays its beginning, if there is one, and makes its own mistakes, which the agent then
     puts right (Ross et al. 2011, "DAgger"; that the agent plays on, and that only its steps are
-    imitated, is Kelly et al. 2019, "HG-DAgger").
+    imitated, is Kelly et al. 2019, "HG-DAgger"). How the agent leaves a screen that the novice has
+    open is not imitated either: it does so because it has just come, whatever is right there.
 
     Args:
         env: Where to.
@@ -265,13 +266,16 @@ def play_episode(
     }
     if novice_of is not None:
         facts |= {"novice": order.novice, TAKEOVER: takeover}
-    obs, _ = env.reset(seed=seed, options={RECORDING: facts})
+    obs, info = env.reset(seed=seed, options={RECORDING: facts})
     novice = novice_of(seed) if novice_of is not None and takeover else None
-    total, length, done = 0.0, 0, False
+    total, length, done, arrives = 0.0, 0, False, novice is not None
     while not done:
         if novice is not None and length == takeover:
             agent.take_over()
             novice = None
+        if arrives and novice is None:
+            arrives = bool(info["isGuiOpen"])
+            env.note(**{IMITATED_FROM: length + arrives})
         action = agent.act(env) if novice is None else novice.act(obs)
         obs, reward, terminated, truncated, info = env.step(action)
         total += float(reward)

@@ -14,6 +14,8 @@ from rllib_minestudio.recordings.video import Frame
 
 TAKEOVER = "takeover"
 """Key of what was recorded: how many steps a novice played, which are not to be imitated."""
+IMITATED_FROM = "imitated_from"
+"""Key of what was recorded: the step from which on it is to be imitated, `TAKEOVER` or later."""
 
 
 class RecordedEpisode(Protocol):
@@ -25,7 +27,7 @@ class RecordedEpisode(Protocol):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What was recorded; `keys`, `video` and `TAKEOVER` matter."""
+        """What was recorded; `keys`, `video`, `TAKEOVER` and `IMITATED_FROM` matter."""
 
     def __len__(self) -> int:
         """Number of steps, N."""
@@ -67,3 +69,9 @@ def open_episode(path: str | Path) -> RecordedEpisode:
     """
     path = Path(path)
     return MineStudioRecording(path) if path.suffix == SUFFIX else Recording(path)
+
+
+def imitated_from(recording: RecordedEpisode) -> int:
+    """Return the first step that is to be imitated."""
+    meta = recording.meta
+    return int(meta.get(IMITATED_FROM, meta.get(TAKEOVER, 0)))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.buttons import NUM_BUTTONS
-from rllib_minestudio.demonstrations.sources import TAKEOVER, RecordedEpisode
+from rllib_minestudio.demonstrations.sources import RecordedEpisode, imitated_from
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.option_checks import broken_rule
@@ -35,6 +35,7 @@ class WindowOptions:
         size: (width, height) that frames are scaled to; None keeps the recorded size.
         observation_names: Parts of observations besides the frame that windows are to have, as
             `rllib_minestudio.observations` names them, such as `task_text`.
+        null_weight: Weight of steps in which nothing is done.
 
     Raises:
         InvalidOptionsError: A part is called like a field of `Window`.
@@ -44,6 +45,7 @@ class WindowOptions:
     burn_in: int
     size: tuple[int, int] | None = None
     observation_names: tuple[str, ...] = ()
+    null_weight: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the names: a batch holds fields and parts side by side."""
@@ -66,8 +68,8 @@ class Window:
         buttons: (T,) int64, the token of what was then done.
         camera: (T,) int64.
         first: (T,) bool, True where the episode begins.
-        weight: (T,) float32: 1 for a step to imitate; 0 in burn-in, padding, and where a novice
-            played.
+        weight: (T,) float32: 1 for a step to imitate, `null_weight` if nothing is done in it; 0 in
+            burn-in, padding, and where a novice played.
         observations: Name -> (T, ...), what was observed besides `image`; zeros in padding.
     """
 
@@ -91,9 +93,12 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
         RecordingError: It is damaged, its frames are not what an agent saw, or it lacks a part of
             the observations.
     """
-    tokens = _tokens(recording)
+    mapper = ActionMapper()
+    tokens = _tokens(recording, mapper)
+    step_weights = np.where(mapper.is_null(*tokens), options.null_weight, 1.0)
+    step_weights[: imitated_from(recording)] = 0.0
     parts = _parts(recording, options.observation_names)
-    steps, novices = len(recording), recording.meta.get(TAKEOVER, 0)
+    steps = len(recording)
     _check_overlay(recording)
     frames = recording.frames(options.size, stop=steps)
     burn_in, length = options.burn_in, options.burn_in + options.length
@@ -114,7 +119,7 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
         first = np.zeros(length, np.bool_)
         first[begin] = len(before) == start
         weight = np.zeros(length, np.float32)
-        weight[burn_in + max(0, novices - start) : end] = 1.0
+        weight[burn_in:end] = step_weights[start : start + len(present)]
         yield Window(image, columns[0], columns[1], first, weight, observations)
         before = shown[max(0, len(shown) - burn_in) :]
 
@@ -185,10 +190,9 @@ def _parts(recording: RecordedEpisode, names: Sequence[str]) -> dict[str, NDArra
     return {name: recorded[name] for name in names}
 
 
-def _tokens(recording: RecordedEpisode) -> NDArray[np.int64]:
+def _tokens(recording: RecordedEpisode, mapper: ActionMapper) -> NDArray[np.int64]:
     """Return buttons and camera of every step, (2, N)."""
     columns, keys = recording.steps, recording.meta.get("keys")
-    mapper = ActionMapper()
     if keys is None:
         tokens = np.stack([columns["buttons"], columns["camera"]]).astype(np.int64)
     else:

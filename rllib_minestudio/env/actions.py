@@ -22,6 +22,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.buttons import BUTTON_GROUPS, HOTBAR_KEYS, INVENTORY_TOKEN, NUM_BUTTONS
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
@@ -178,6 +179,19 @@ class ActionMapper:
         token = camera if self._camera_on[buttons] else self.null_camera_token
         env_action["camera"] = self._camera_degrees[token].copy()
         return env_action
+
+    def is_null(
+        self, buttons: NDArray[np.integer], camera: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """Return where actions do nothing: no key is pressed, and the view does not turn.
+
+        Args:
+            buttons: Tokens in range, of any shape.
+            camera: Tokens in range, of the same shape.
+        """
+        keyless = ~np.any(self._key_rows, axis=1)[buttons]
+        turns = np.asarray(self._camera_on)[buttons] & (camera != self.null_camera_token)
+        return keyless & ~turns
 
     def keys_of(self, action: Mapping[str, Any]) -> EnvAction:
         """Return what the game is told by an action in either form: every key, and the camera.

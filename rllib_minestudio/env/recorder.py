@@ -121,6 +121,10 @@ class EpisodeRecorder(gym.Wrapper):
             info = {**info, **self._end(info)}
         return obs, reward, terminated, truncated, info
 
+    def note(self, **facts: Any) -> None:
+        """Add facts to the recording of the present episode, which is written at its end."""
+        self._facts |= facts
+
     def close(self) -> None:
         """Close the environment; a running recording is not kept."""
         self._abandon()

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from rllib_minestudio import Policy
+from rllib_minestudio.buttons import INVENTORY_TOKEN
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.demonstrations import WindowOptions, windows
-from rllib_minestudio.demonstrations.recording import ORDER_FILE, missing, record
+from rllib_minestudio.demonstrations.recording import ORDER_FILE, missing, play_episode, record
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import HumanlikeHunter
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.recordings import find_recordings
 
@@ -176,7 +178,7 @@ def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_p
             obs, *_ = env.step(action)
         weight = np.concatenate([w.weight for w in windows(one, WindowOptions(8, 0))])
         imitated = np.flatnonzero(weight)
-        np.testing.assert_array_equal(imitated, np.arange(takeover, len(one)))
+        np.testing.assert_array_equal(imitated, np.arange(one.meta["imitated_from"], len(one)))
     assert len(set(takeovers)) > 1 and max(takeovers) <= 20
     assert main(words) == 0
     assert "2 of 2 episodes are recorded already" in capsys.readouterr().out
@@ -184,6 +186,36 @@ def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_p
     file.write_text(file.read_text().replace('"novice_weights": "', '"novice_weights": "0'))
     assert main(words) == 2
     assert "demonstrations that differ in novice_weights" in capsys.readouterr().err
+
+
+class _Opener:
+    """Opens the inventory in the sixth step, and stares at it."""
+
+    def __init__(self) -> None:
+        self._step = 0
+
+    def act(self, obs):
+        self._step += 1
+        return {"buttons": INVENTORY_TOKEN if self._step == 6 else 0, "camera": 60}
+
+
+def test_how_an_agent_leaves_a_novices_screen_is_not_imitated(order, tmp_path):
+    config = {**TASK, "callbacks": [{"JudgeReset": {"time_limit": 40}}]}
+    given = replace(
+        order, env_config=config, agent="toolmaker", prey=(), make="crafting_table", novice_steps=9
+    )
+    env = EpisodeRecorder(order.make_env(config), RecorderOptions(str(tmp_path)))
+    found = []
+    for index in range(4):
+        play_episode(env, given, index, lambda seed: _Opener())
+    for one in find_recordings(tmp_path):
+        takeover, start = one.meta["takeover"], one.meta["imitated_from"]
+        screens = [info["isGuiOpen"] for info in one.infos()]
+        assert all(screens[takeover:start]) and not screens[start]
+        found.append(start > takeover)
+        weights = np.concatenate([w.weight for w in windows(one, WindowOptions(8, 0))])
+        np.testing.assert_array_equal(np.flatnonzero(weights), np.arange(start, len(one)))
+    assert any(found) and not all(found)
 
 
 def test_a_novice_that_there_is_not_or_that_does_not_fit_is_named(order, tmp_path, capsys):

@@ -33,6 +33,14 @@ def test_every_step_is_imitated_once_after_the_frames_before_it(recordings, leng
     assert steps == len(recording)
 
 
+def test_steps_in_which_nothing_is_done_have_a_weight_of_their_own(tmp_path):
+    recording = _numbered(tmp_path / "numbered", steps=20)  # buttons 0 and 1 press no key
+    cut = list(windows(recording, WindowOptions(8, 3, null_weight=0.25)))
+    weights = np.concatenate([window.weight[3:] for window in cut])[:20]
+    assert weights.tolist() == [0.25, 0.25] + [1.0] * 18
+    assert all(not window.weight[:3].any() for window in cut)
+
+
 def _numbered(path, steps=70):
     """An episode whose observations, frames and tokens all tell the step."""
     writer = RecordingWriter(path, VideoOptions(media="jpeg"))

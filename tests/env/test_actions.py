@@ -79,6 +79,15 @@ def test_any_env_action_is_encoded_as_by_minestudio(mapper):
         assert mapper.from_env(env_action) == (buttons, token)
 
 
+def test_null_actions_are_those_that_do_nothing(mapper):
+    buttons, camera = np.divmod(np.arange(NUM_BUTTONS * 3), 3)
+    camera += mapper.null_camera_token - 1
+    actions = [mapper.to_env(*tokens) for tokens in zip(buttons, camera, strict=True)]
+    nothing = [not any(np.any(value) for value in action.values()) for action in actions]
+    assert mapper.is_null(buttons, camera).tolist() == nothing
+    assert sum(nothing) == 4  # no key without the camera's flag, or with it and the view held still
+
+
 @pytest.mark.parametrize(
     "wrap",
     [int, np.int64, np.array, lambda x: np.array([x]), lambda x: np.array([[x]]), lambda x: [x]],

@@ -178,7 +178,9 @@ def window_options(config: MineStudioBCConfig) -> WindowOptions:
     burn_in = policy.memory_length if config.burn_in is None else config.burn_in
     if config.carry_memory:
         burn_in = 0
-    return policy_windows.window_options(policy.observation_parts, config.window_length, burn_in)
+    return policy_windows.window_options(
+        policy.observation_parts, config.window_length, burn_in, config.null_action_weight
+    )
 
 
 def _read(items: Any, options: WindowOptions, readers: int) -> Any:

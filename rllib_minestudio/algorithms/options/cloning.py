@@ -43,6 +43,12 @@ class CloningOptions(SharedOptions):
     num_readers: int = option(
         1, "This many tasks of Ray Data decode episodes at the same time.", least=1, most=10_000
     )
+    null_action_weight: float = option(
+        1.0,
+        "Steps in which the demonstrator does nothing count this much, others 1. With 0 they are "
+        "seen but not imitated, as OpenAI cloned VPT: who learns to wait may wait for ever.",
+        most=1.0,
+    )
     validation_fraction: float = option(
         0.1, "This share of the episodes is held out for validation.", most=1.0
     )
