@@ -114,7 +114,7 @@ def report(cells: Path, described: Mapping[str, str], out: Path, docs: Path | No
     ]
     rows = [("arm", "seed", "steps", "minutes", "return", *ITEMS)]
     rows += [
-        (arm, seed, f"{cell.curve[-1][0]:,.0f}", f"{cell.seconds / 60:.0f}", *_results(cell))
+        (arm, seed, _steps(cell), f"{cell.seconds / 60:.0f}", *_results(cell))
         for arm, seeds in arms.items()
         for seed, cell in seeds.items()
     ]
@@ -182,6 +182,11 @@ def _pooled_share(made: Sequence[Sequence[bool]]) -> str:
 
 def _mean_of_means(groups: Sequence[Sequence[float]]) -> float:
     return fmean(map(fmean, groups))
+
+
+def _steps(cell: Cell) -> str:
+    """Steps of training; "-" if no episode has ended in them."""
+    return f"{cell.curve[-1][0]:,.0f}" if cell.curve else "-"
 
 
 def _results(cell: Cell) -> tuple[str, ...]:

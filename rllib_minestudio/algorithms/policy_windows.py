@@ -18,7 +18,7 @@ def window_options(
         parts: What it reads of observations (`RecurrentRLModule.observation_parts`).
         length: Steps to imitate.
         burn_in: Frames before them.
-        null_weight: Weight of steps in which nothing is done.
+        null_weight: Weight of steps with a null action.
     """
     size = None
     if IMAGE in parts:

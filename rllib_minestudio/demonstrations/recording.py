@@ -240,8 +240,9 @@ def play_episode(
 
     A novice plays its beginning, if there is one, and makes its own mistakes, which the agent then
     puts right (Ross et al. 2011, "DAgger"; that the agent plays on, and that only its steps are
-    imitated, is Kelly et al. 2019, "HG-DAgger"). How the agent leaves a screen that the novice has
-    open is not imitated either: it does so because it has just come, whatever is right there.
+    imitated, is Kelly et al. 2019, "HG-DAgger"). What the agent does until a screen that the novice
+    has open is closed is not imitated either: it closes every such screen, even one in which a good
+    player would go on.
 
     Args:
         env: Where to.
@@ -268,14 +269,14 @@ def play_episode(
         facts |= {"novice": order.novice, TAKEOVER: takeover}
     obs, info = env.reset(seed=seed, options={RECORDING: facts})
     novice = novice_of(seed) if novice_of is not None and takeover else None
-    total, length, done, arrives = 0.0, 0, False, novice is not None
+    total, length, done, is_taking_over = 0.0, 0, False, novice is not None
     while not done:
         if novice is not None and length == takeover:
             agent.take_over()
             novice = None
-        if arrives and novice is None:
-            arrives = bool(info["isGuiOpen"])
-            env.note(**{IMITATED_FROM: length + arrives})
+        if is_taking_over and novice is None:
+            is_taking_over = bool(info["isGuiOpen"])
+            env.note(**{IMITATED_FROM: length + is_taking_over})
         action = agent.act(env) if novice is None else novice.act(obs)
         obs, reward, terminated, truncated, info = env.step(action)
         total += float(reward)

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from rllib_minestudio.demonstrations.minestudio import PREFIX, SUFFIX, MineStudioRecording
+from rllib_minestudio.errors import RecordingError
+from rllib_minestudio.option_checks import is_integer
 from rllib_minestudio.recordings import Recording, find_recordings
 from rllib_minestudio.recordings.video import Frame
 
 TAKEOVER = "takeover"
 """Key of what was recorded: how many steps a novice played, which are not to be imitated."""
 IMITATED_FROM = "imitated_from"
-"""Key of what was recorded: the step from which on it is to be imitated, `TAKEOVER` or later."""
+"""Key of what was recorded: the first step to imitate, at `TAKEOVER` or later."""
 
 
 class RecordedEpisode(Protocol):
@@ -72,6 +74,15 @@ def open_episode(path: str | Path) -> RecordedEpisode:
 
 
 def imitated_from(recording: RecordedEpisode) -> int:
-    """Return the first step that is to be imitated."""
-    meta = recording.meta
-    return int(meta.get(IMITATED_FROM, meta.get(TAKEOVER, 0)))
+    """Return the first step that is to be imitated.
+
+    Raises:
+        RecordingError: The recording is damaged: that is no step.
+    """
+    step = recording.meta.get(IMITATED_FROM, recording.meta.get(TAKEOVER, 0))
+    if not is_integer(step) or step < 0:
+        raise RecordingError(
+            f"{str(recording.path)!r} is damaged: it is to be imitated from step {step!r} on, "
+            "which must be an integer of at least 0."
+        )
+    return int(step)

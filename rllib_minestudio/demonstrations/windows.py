@@ -35,7 +35,7 @@ class WindowOptions:
         size: (width, height) that frames are scaled to; None keeps the recorded size.
         observation_names: Parts of observations besides the frame that windows are to have, as
             `rllib_minestudio.observations` names them, such as `task_text`.
-        null_weight: Weight of steps in which nothing is done.
+        null_weight: Weight of steps with a null action, see `ActionMapper.is_null`.
 
     Raises:
         InvalidOptionsError: A part is called like a field of `Window`.
@@ -68,8 +68,8 @@ class Window:
         buttons: (T,) int64, the token of what was then done.
         camera: (T,) int64.
         first: (T,) bool, True where the episode begins.
-        weight: (T,) float32: 1 for a step to imitate, `null_weight` if nothing is done in it; 0 in
-            burn-in, padding, and where a novice played.
+        weight: (T,) float32: 1 for a step to imitate, `null_weight` if its action is null; 0 in
+            burn-in, in padding, and before the step from which on the episode is to be imitated.
         observations: Name -> (T, ...), what was observed besides `image`; zeros in padding.
     """
 

@@ -189,9 +189,8 @@ class ActionMapper:
             buttons: Tokens in range, of any shape.
             camera: Tokens in range, of the same shape.
         """
-        keyless = ~np.any(self._key_rows, axis=1)[buttons]
-        turns = np.asarray(self._camera_on)[buttons] & (camera != self.null_camera_token)
-        return keyless & ~turns
+        presses, turns = _effects()
+        return ~presses[buttons] & ~(turns[buttons] & (camera != self.null_camera_token))
 
     def keys_of(self, action: Mapping[str, Any]) -> EnvAction:
         """Return what the game is told by an action in either form: every key, and the camera.
@@ -281,6 +280,13 @@ def _token(name: str, value: Any, count: int) -> int:
     if not 0 <= token < count:
         raise InvalidActionError(f"{name} must be in [0, {count - 1}]; got {token}.")
     return token
+
+
+@cache
+def _effects() -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return, per button token, whether a key is pressed, and whether the camera counts."""
+    key_rows, camera_on = _button_tables()
+    return np.any(key_rows, axis=1), np.array(camera_on)
 
 
 @cache

@@ -205,17 +205,18 @@ def test_how_an_agent_leaves_a_novices_screen_is_not_imitated(order, tmp_path):
         order, env_config=config, agent="toolmaker", prey=(), make="crafting_table", novice_steps=9
     )
     env = EpisodeRecorder(order.make_env(config), RecorderOptions(str(tmp_path)))
-    found = []
     for index in range(4):
         play_episode(env, given, index, lambda seed: _Opener())
+    env.close()
+    delayed = []
     for one in find_recordings(tmp_path):
         takeover, start = one.meta["takeover"], one.meta["imitated_from"]
         screens = [info["isGuiOpen"] for info in one.infos()]
         assert all(screens[takeover:start]) and not screens[start]
-        found.append(start > takeover)
+        delayed.append(start > takeover)
         weights = np.concatenate([w.weight for w in windows(one, WindowOptions(8, 0))])
         np.testing.assert_array_equal(np.flatnonzero(weights), np.arange(start, len(one)))
-    assert any(found) and not all(found)
+    assert any(delayed) and not all(delayed)
 
 
 def test_a_novice_that_there_is_not_or_that_does_not_fit_is_named(order, tmp_path, capsys):

@@ -1,5 +1,7 @@
 """Windows hold every step once, with the frames before it, whatever the lengths."""
 
+import json
+import re
 from itertools import islice
 
 import numpy as np
@@ -139,3 +141,12 @@ def test_frames_with_text_on_them_are_refused(tmp_path):
     recording = _write(tmp_path / "text", {"buttons": 3, "camera": 60}, video={"overlay": True})
     with pytest.raises(RecordingError, match="without overlay"):
         next(windows(recording, WindowOptions(1, 0)))
+
+
+@pytest.mark.parametrize("start", ["soon", -1, 2.5, None])
+def test_a_damaged_beginning_is_named(tmp_path, start):
+    recording = _numbered(tmp_path / "numbered", steps=9)
+    file = recording.path / "episode.json"
+    file.write_text(json.dumps({**recording.meta, "imitated_from": start}))
+    with pytest.raises(RecordingError, match=rf"numbered.*from step {re.escape(repr(start))} on"):
+        list(windows(Recording(recording.path), WindowOptions(8, 0)))

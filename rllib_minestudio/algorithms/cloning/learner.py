@@ -82,7 +82,8 @@ class MineStudioBCLearner(PolicyLearner):
         )
         steps = sums.pop("steps")
         norm = sums.pop("gradient_norm") / num_iters
-        self._log({name: value / steps for name, value in sums.items()} | {"gradient_norm": norm})
+        losses = {name: value / steps for name, value in sums.items()} if steps else {}
+        self._log(losses | {"gradient_norm": norm})
         for key, reduce in (
             (NUM_ENV_STEPS_TRAINED, "sum"),
             (NUM_ENV_STEPS_TRAINED_LIFETIME, "lifetime_sum"),
@@ -93,7 +94,10 @@ class MineStudioBCLearner(PolicyLearner):
 
     @torch.no_grad()
     def validate(self, batches: Iterable[Batch]) -> dict[str, float]:
-        """Return the mean losses over held-out windows, in nats per step; {} if there are none."""
+        """Return the mean losses over held-out windows, in nats per step.
+
+        They are weighted means; {} if there is no step to imitate.
+        """
         sums: dict[str, float] = defaultdict(float)
         memory: Tensors | None = None
         for batch in batches:
@@ -103,6 +107,8 @@ class MineStudioBCLearner(PolicyLearner):
                     sums[name] += float(value)
             memory = self._kept(outputs)
         steps_total = sums.pop("steps", 0.0)
+        if not steps_total:
+            return {}
         return {f"{VALIDATION}_{name}": value / steps_total for name, value in sums.items()}
 
     def _train(self, batch: Batch) -> dict[str, float]:
@@ -147,7 +153,7 @@ class MineStudioBCLearner(PolicyLearner):
             module_id: Of the one module.
             config: Of the module.
             batch: `image` and whatever else the policy reads, `first`, `buttons`, `camera` and
-                `weight` (1 for a step to imitate, else 0), all (B, T, ...), and `num_steps`, the
+                `weight` (as in `Window`), all (B, T, ...), and `num_steps`, the
                 sum of all weights of the optimizer step. A term of a subclass is to be weighted by
                 `weight / num_steps` as well.
             fwd_out: What `forward_train` gave for it.

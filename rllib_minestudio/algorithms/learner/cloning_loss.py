@@ -45,7 +45,7 @@ def cloning_loss(
     Args:
         distribution: Of the policy, (B, T), with gradient.
         action: Tokens per head, (B, T) int64; a chunk of windows, for instance.
-        weight: (B, T), 1 for a step to imitate, else 0.
+        weight: (B, T), how much a step counts; 0 for one that is not to be imitated.
         still_camera: Whether the camera's term counts in steps in which the camera does not turn.
     """
     logp = distribution.log_probs(action)

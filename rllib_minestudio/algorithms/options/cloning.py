@@ -45,8 +45,9 @@ class CloningOptions(SharedOptions):
     )
     null_action_weight: float = option(
         1.0,
-        "Steps in which the demonstrator does nothing count this much, others 1. With 0 they are "
-        "seen but not imitated, as OpenAI cloned VPT: who learns to wait may wait for ever.",
+        "Weight of the loss in steps with a null action, in which the demonstrator does nothing; "
+        "other steps have 1. With 0, their frames still pass through the memory, but nothing is "
+        "imitated in them. (OpenAI's loader for VPT leaves out such steps altogether.)",
         most=1.0,
     )
     validation_fraction: float = option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from rllib_minestudio.algorithms.cloning import MineStudioBC
 from rllib_minestudio.algorithms.cloning.data import split, window_options
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
+from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
@@ -137,6 +139,34 @@ def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config)
     learner.config = config.copy(copy_frozen=False).training(carry_memory=False)
     forgetful = learner.validate(pieces)["validation_loss"]
     assert abs(forgetful - expected) > 2e-4  # the network's weights are random
+    algorithm.stop()
+
+
+def test_null_actions_count_as_the_option_says(local_ray, make_config):
+    config = make_config(window_length=LENGTH, burn_in=0, null_action_weight=0.25)
+    algorithm = config.build_algo()
+    learner, recording = learner_of(algorithm), next(find_recordings(config.input_))
+    (window,) = windows(recording, window_options(config))
+    one_by_one = []
+    for step in range(LENGTH):
+        weight = np.zeros_like(window.weight)
+        weight[step] = 1.0
+        alone = stack([replace(window, weight=weight)])
+        one_by_one.append(learner.validate([alone])["validation_loss"])
+    mapper = ActionMapper()
+    actions = [mapper.to_env(b, c) for b, c in zip(window.buttons, window.camera, strict=True)]
+    null = np.array([not any(np.any(value) for value in action.values()) for action in actions])
+    assert 0 < null.sum() < LENGTH
+    expected = np.average(one_by_one, weights=np.where(null, 0.25, 1.0))
+    measured = learner.validate([stack([window])])
+    assert measured["validation_loss"] == pytest.approx(expected, rel=1e-5)
+
+    nothing = stack([replace(window, weight=np.zeros_like(window.weight))])
+    assert learner.validate([nothing]) == {}
+    for batch, has_loss in ((nothing, False), (stack([window]), True)):
+        data = TrainingData(data_iterators=[iter([batch])])
+        metrics = learner.update(training_data=data, timesteps={}, num_iters=1)
+        assert ("loss" in metrics["default_policy"]) == has_loss
     algorithm.stop()
 
 
