@@ -10,7 +10,7 @@ from rllib_minestudio.observations import IMAGE, Part
 
 
 def window_options(
-    parts: Mapping[str, Part], length: int, burn_in: int, null_weight: float = 1.0
+    parts: Mapping[str, Part], length: int, burn_in: int, max_null_run: int | None = None
 ) -> WindowOptions:
     """Return how recorded episodes are cut for a policy.
 
@@ -18,14 +18,14 @@ def window_options(
         parts: What it reads of observations (`RecurrentRLModule.observation_parts`).
         length: Steps to imitate.
         burn_in: Frames before them.
-        null_weight: Weight of steps with a null action.
+        max_null_run: How many null actions in succession are kept; None: all.
     """
     size = None
     if IMAGE in parts:
         height, width, _ = parts[IMAGE].shape
         size = (width, height)
     names = tuple(name for name in parts if name != IMAGE)
-    return WindowOptions(length, burn_in, size, names, null_weight)
+    return WindowOptions(length, burn_in, size, names, max_null_run)
 
 
 def unreadable_parts(parts: Mapping[str, Part], recordings: Iterable[str | Path]) -> list[str]:

@@ -63,13 +63,21 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --own: remember the last N frames only; 1 forgets everything but the present",
     )
+    export.add_argument(
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="with --own: draw actions as if their logits were divided by T; below 1, which makes "
+        "a clone more decided, it falls less often into its demonstrators' mistakes",
+    )
     parser.set_defaults(run=model)
 
 
 def model(arguments: argparse.Namespace) -> int:
     """Run `rllib model info` or `rllib model export`, and return the exit status."""
     if arguments.model_command == "export":
-        return export(arguments.path, arguments.folder, arguments.own, arguments.memory)
+        changes = {"memory": arguments.memory, "temperature": arguments.temperature}
+        return export(arguments.path, arguments.folder, arguments.own, **changes)
     return info(arguments.path)
 
 
@@ -96,20 +104,28 @@ def info(paths: list[str]) -> int:
     return DOES_NOT_FIT if summary.problems else 0
 
 
-def export(path: str, folder: str, own: bool = False, memory: int | None = None) -> int:
+def export(
+    path: str,
+    folder: str,
+    own: bool = False,
+    *,
+    memory: int | None = None,
+    temperature: float | None = None,
+) -> int:
     """Write a checkpoint as a folder for MineStudio, or for this package.
 
     Raises:
-        InvalidOptionsError: The memory is to be shortened for MineStudio, or is not that long.
+        InvalidOptionsError: The memory or the temperature is to be changed for MineStudio, or
+            cannot be.
     """
     from rllib_minestudio.algorithms.checkpoint_policy import copy_playing
     from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
     source = locate(path)
     if own:
-        content = _copy_other(source, folder, memory)
+        content = _copy_other(source, folder, memory, temperature)
         if content is None:
-            config = save_checkpoint(source, folder, memory)
+            config = save_checkpoint(source, folder, memory, temperature)
             content = f"{_size(config)}, {config.memory_length} frames of memory"
         files = "network.json, model.safetensors"
         files += " and playing.yaml" if copy_playing(source, Path(folder)) else ""
@@ -117,6 +133,13 @@ def export(path: str, folder: str, own: bool = False, memory: int | None = None)
         return 0
     if memory is not None:
         raise InvalidOptionsError(["--memory shortens copies of our own form only: add --own."])
+    if temperature is not None:
+        raise InvalidOptionsError(
+            [
+                "--temperature is for copies of our own form only: add --own. For MineStudio, "
+                "change `temperature` in the folder's config.json."
+            ]
+        )
     config = export_checkpoint(source, folder)
     stdout.print(
         f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",
@@ -126,7 +149,9 @@ def export(path: str, folder: str, own: bool = False, memory: int | None = None)
     return 0
 
 
-def _copy_other(path: Path, folder: str, memory: int | None) -> str | None:
+def _copy_other(
+    path: Path, folder: str, memory: int | None, temperature: float | None
+) -> str | None:
     """Copy a checkpoint of a policy that is not VPT; return its class, None if it is VPT.
 
     Raises:
@@ -141,7 +166,7 @@ def _copy_other(path: Path, folder: str, memory: int | None) -> str | None:
     policy, options = other
     if memory is not None:
         raise InvalidOptionsError([f"--memory shortens VPT's memory only; {path} is a {policy}."])
-    copy_policy(path, Path(folder), policy, options)
+    copy_policy(path, Path(folder), policy, options, temperature)
     return policy
 
 

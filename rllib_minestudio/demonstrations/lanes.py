@@ -15,20 +15,20 @@ import numpy as np
 Item = TypeVar("Item")
 
 
-def whole_episodes(windows: Iterable[tuple[Hashable, int, Item]]) -> Iterator[list[Item]]:
+def whole_episodes(windows: Iterable[tuple[Hashable, bool, Item]]) -> Iterator[list[Item]]:
     """Put the windows of several episodes, which may arrive in turns, together again.
 
     Args:
-        windows: Which episode one is of, how many of that are still to come, and the window; those
-            of one episode in their order.
+        windows: Which episode one is of, whether it is the last of that, and the window; those of
+            one episode in their order.
 
     Yields:
         An episode's windows, when its last one has arrived.
     """
     arriving: dict[Hashable, list[Item]] = {}
-    for episode, to_come, window in windows:
+    for episode, last, window in windows:
         arriving.setdefault(episode, []).append(window)
-        if not to_come:
+        if last:
             yield arriving.pop(episode)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import islice
+from itertools import compress, islice
 from typing import TypeVar
 
 import numpy as np
@@ -35,7 +35,9 @@ class WindowOptions:
         size: (width, height) that frames are scaled to; None keeps the recorded size.
         observation_names: Parts of observations besides the frame that windows are to have, as
             `rllib_minestudio.observations` names them, such as `task_text`.
-        null_weight: Weight of steps with a null action, see `ActionMapper.is_null`.
+        max_null_run: Of null actions in succession (see `ActionMapper.is_null`), as many are kept;
+            the episode is cut as if the steps with the others, and their frames, had not been. None
+            keeps all.
 
     Raises:
         InvalidOptionsError: A part is called like a field of `Window`.
@@ -45,7 +47,7 @@ class WindowOptions:
     burn_in: int
     size: tuple[int, int] | None = None
     observation_names: tuple[str, ...] = ()
-    null_weight: float = 1.0
+    max_null_run: int | None = None
 
     def __post_init__(self) -> None:
         """Check the names: a batch holds fields and parts side by side."""
@@ -68,8 +70,8 @@ class Window:
         buttons: (T,) int64, the token of what was then done.
         camera: (T,) int64.
         first: (T,) bool, True where the episode begins.
-        weight: (T,) float32: 1 for a step to imitate, `null_weight` if its action is null; 0 in
-            burn-in, in padding, and before the step from which on the episode is to be imitated.
+        weight: (T,) float32: 1 for a step to imitate; 0 in burn-in, in padding, and before the step
+            from which on the episode is to be imitated.
         observations: Name -> (T, ...), what was observed besides `image`; zeros in padding.
     """
 
@@ -95,12 +97,14 @@ def windows(recording: RecordedEpisode, options: WindowOptions) -> Iterator[Wind
     """
     mapper = ActionMapper()
     tokens = _tokens(recording, mapper)
-    step_weights = np.where(mapper.is_null(*tokens), options.null_weight, 1.0)
-    step_weights[: imitated_from(recording)] = 0.0
     parts = _parts(recording, options.observation_names)
-    steps = len(recording)
     _check_overlay(recording)
-    frames = recording.frames(options.size, stop=steps)
+    kept = _short_runs(mapper.is_null(*tokens), options.max_null_run)
+    frames = compress(recording.frames(options.size, stop=len(recording)), kept)
+    step_weights = np.arange(len(recording)) >= imitated_from(recording)
+    tokens, step_weights = tokens[:, kept], step_weights[kept]
+    parts = {name: part[kept] for name, part in parts.items()}
+    steps = len(step_weights)
     burn_in, length = options.burn_in, options.burn_in + options.length
     before: list[NDArray[np.uint8]] = []
     for start in range(0, steps, options.length):
@@ -216,6 +220,15 @@ def _tokens(recording: RecordedEpisode, mapper: ActionMapper) -> NDArray[np.int6
                 f"{limit - 1}: it was recorded with another camera_config, or is damaged."
             )
     return tokens
+
+
+def _short_runs(null: NDArray[np.bool_], longest: int | None) -> NDArray[np.bool_]:
+    """Say which steps are left if no more than `longest` null ones follow each other."""
+    if longest is None:
+        return np.ones_like(null)
+    steps = np.arange(len(null))
+    before = np.maximum.accumulate(np.where(null, -1, steps))  # the last other step so far, or -1
+    return ~null | (steps - before <= longest)
 
 
 def _check_overlay(recording: RecordedEpisode) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.strict_loading import compare, mismatches
+from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.checkpoint_files import (
     OPTIONS,
     POLICY,
@@ -38,7 +39,13 @@ def policy_weights_problems(network: nn.Module, source: WeightsSource) -> list[s
     return mismatches(compare(network.state_dict(), tensors), _name(source))
 
 
-def copy_policy(source: Path, folder: Path, policy: str, options: Mapping[str, Any]) -> None:
+def copy_policy(
+    source: Path,
+    folder: Path,
+    policy: str,
+    options: Mapping[str, Any],
+    temperature: float | None = None,
+) -> None:
     """Copy a checkpoint's weights into a new folder without pickle, with what they are of.
 
     Args:
@@ -46,12 +53,17 @@ def copy_policy(source: Path, folder: Path, policy: str, options: Mapping[str, A
         folder: Made if necessary.
         policy: The class, by name or import path.
         options: Its `model_config`, plain.
+        temperature: What the copy's logits are divided by.
 
     Raises:
         CheckpointError: The folder cannot be written.
-        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model, or
+            the policy's heads have no temperature.
+        InvalidOptionsError: That is no temperature.
     """
     state = {name: t.contiguous() for name, t in find_checkpoint(source).tensors().items()}
+    if temperature is not None:
+        state = at_temperature(state, temperature)
     write_plain(folder, state, {POLICY: policy, OPTIONS: dict(options)})
 
 

@@ -105,6 +105,21 @@ def test_export_of_our_own_form(network, tmp_path, capsys):
     assert "temperature 1 " in _words(capsys.readouterr().out) + " "
 
 
+def test_a_copy_may_be_more_decided(network, tmp_path):
+    export_network(network, tmp_path / "theirs")
+    source, target = str(tmp_path / "theirs"), str(tmp_path / "ours")
+    assert main(["model", "export", "--own", "--temperature", "0.5", source, target]) == 0
+    sharper = VPTNetwork(config_from_checkpoint(target))
+    load_weights(sharper, target)
+    image = torch.randint(0, 256, (1, 4, 16, 16, 3), dtype=torch.uint8)
+    first = torch.zeros(1, 4, dtype=torch.bool)
+    before, after = (policy(image, first, policy.initial_state(1)) for policy in (network, sharper))
+    for name, logits in before.logits.items():
+        expected = (2 * logits).log_softmax(-1)
+        torch.testing.assert_close(after.logits[name], expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(after.value_bt, before.value_bt)
+
+
 @pytest.mark.parametrize("memory", [1, 3])
 def test_a_copy_may_remember_less(network, tmp_path, capsys, memory):
     export_network(network, tmp_path / "theirs")
@@ -134,9 +149,12 @@ def test_a_copy_may_remember_less(network, tmp_path, capsys, memory):
         (["--own", "--memory", "0"], "memory must be from 1 to the 6 frames; got 0."),
         (["--own", "--memory", "999"], "memory must be from 1 to the 6 frames; got 999."),
         (["--memory", "1"], "add --own"),
+        (["--temperature", "0.5"], "add --own"),
+        (["--own", "--temperature", "0"], "temperature must be from 1e-06 to 1e+06; got 0.0."),
+        (["--own", "--temperature", "nan"], "temperature must be from 1e-06 to 1e+06; got nan."),
     ],
 )
-def test_memory_that_there_is_not(network, tmp_path, capsys, arguments, message):
+def test_what_no_copy_can_have(network, tmp_path, capsys, arguments, message):
     export_network(network, tmp_path / "theirs")
     paths = [str(tmp_path / "theirs"), str(tmp_path / "ours")]
     assert main(["model", "export", *arguments, *paths]) == 2

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.env import MineStudioEnv
@@ -68,6 +69,28 @@ def test_what_it_played_is_copied_too(folder, tmp_path, capsys):
     assert main(["model", "export", "--own", str(folder), str(target)]) == 0
     assert "network.json, model.safetensors and playing.yaml, ConvGRU" in capsys.readouterr().out
     assert (target / "playing.yaml").read_text() == "env: x"
+
+
+def test_a_copy_may_be_more_decided(module, folder, tmp_path):
+    target = tmp_path / "out"
+    arguments = ["--own", "--temperature", "0.25", str(folder), str(target)]
+    assert main(["model", "export", *arguments]) == 0
+    state, sharper = module.network.state_dict(), load_file(target / "model.safetensors")
+    assert state.keys() == sharper.keys()
+    for name, tensor in state.items():
+        scale = 4 if name.startswith("action_head.") else 1
+        torch.testing.assert_close(sharper[name], scale * tensor)
+    description = (folder / "network.json").read_text()
+    assert (target / "network.json").read_text() == description
+
+
+def test_heads_of_another_kind_have_no_temperature(tmp_path, capsys):
+    torch.save({"pi.weight": torch.ones(3)}, tmp_path / "state.pt")
+    copy_policy(tmp_path / "state.pt", tmp_path / "policy", "my.Policy", {})
+    arguments = ["--own", "--temperature", "0.5", str(tmp_path / "policy"), str(tmp_path / "out")]
+    assert main(["model", "export", *arguments]) == BAD_INPUT
+    assert "its action heads are not this package's" in _words(capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
 
 
 def test_only_vpts_memory_can_be_shortened(folder, tmp_path, capsys):

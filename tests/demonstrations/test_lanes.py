@@ -23,7 +23,7 @@ def test_episodes_that_arrive_in_turns_are_put_together(lengths, random):
     while any(waiting):
         windows = random.choice([windows for windows in waiting if windows])
         name = windows.pop()
-        arriving.append((name[0], len(windows), name))
+        arriving.append((name[0], not windows, name))
     assert sorted(whole_episodes(arriving)) == episodes_of(lengths)
 
 

@@ -35,21 +35,47 @@ def test_every_step_is_imitated_once_after_the_frames_before_it(recordings, leng
     assert steps == len(recording)
 
 
-def test_steps_in_which_nothing_is_done_have_a_weight_of_their_own(tmp_path):
-    recording = _numbered(tmp_path / "numbered", steps=20)  # buttons 0 and 1 press no key
-    cut = list(windows(recording, WindowOptions(8, 3, null_weight=0.25)))
-    weights = np.concatenate([window.weight[3:] for window in cut])[:20]
-    assert weights.tolist() == [0.25, 0.25] + [1.0] * 18
-    assert all(not window.weight[:3].any() for window in cut)
+@pytest.mark.parametrize(
+    ("longest", "left"),
+    [
+        (None, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+        (2, [0, 1, 3, 4, 5, 7, 8, 9, 10]),
+        (1, [0, 3, 4, 7, 8, 9]),
+        (0, [3, 7, 8]),
+    ],
+)
+def test_of_null_actions_in_succession_so_many_are_kept(tmp_path, longest, left):
+    null, attack = 0, 16
+    acts = [null] * 3 + [attack] + [null] * 3 + [attack] * 2 + [null] * 3
+    recording = _numbered(tmp_path / "numbered", buttons=acts, meta={"imitated_from": 5})
+    options = WindowOptions(4, 3, observation_names=("step",), max_null_run=longest)
+    cut = list(windows(recording, options))
+    assert len(cut) == -(-len(left) // 4)
+    for i, window in enumerate(cut):
+        steps = left[max(0, 4 * i - 3) : 4 * i + 4]
+        shown = slice(3 - min(3, 4 * i), 3 - min(3, 4 * i) + len(steps))
+        assert window.observations["step"][shown].tolist() == steps
+        np.testing.assert_allclose(
+            window.image[shown].mean((1, 2, 3)), np.multiply(3, steps), atol=2
+        )
+        assert window.buttons[shown].tolist() == [acts[step] for step in steps]
+        imitated = [step >= 5 and step in left[4 * i :] for step in steps]
+        assert window.weight[shown].tolist() == imitated and window.weight.sum() == sum(imitated)
 
 
-def _numbered(path, steps=70):
-    """An episode whose observations, frames and tokens all tell the step."""
+def test_an_episode_of_null_actions_alone_may_leave_no_window(tmp_path):
+    recording = _numbered(tmp_path / "numbered", buttons=[0] * 5)
+    assert list(windows(recording, WindowOptions(4, 3, max_null_run=0))) == []
+
+
+def _numbered(path, buttons=range(70), meta=None):
+    """An episode whose observations and frames, and if not given its tokens, tell the step."""
+    steps = len(buttons)
     writer = RecordingWriter(path, VideoOptions(media="jpeg"))
     writer.begin(np.full((16, 16, 3), 0, np.uint8), {})
     for t in range(steps):
         writer.add(
-            {"buttons": t, "camera": 60},
+            {"buttons": buttons[t], "camera": 60},
             0.0,
             False,
             t == steps - 1,
@@ -57,7 +83,7 @@ def _numbered(path, steps=70):
             info={},
             seen={"step": np.int64(t), "own.pair": np.array([t, -t], np.float32)},
         )
-    return Recording(writer.finish({}))
+    return Recording(writer.finish(meta or {}))
 
 
 @pytest.mark.parametrize(("length", "burn_in"), [(32, 48), (50, 16), (100, 0)])
@@ -145,7 +171,7 @@ def test_frames_with_text_on_them_are_refused(tmp_path):
 
 @pytest.mark.parametrize("start", ["soon", -1, 2.5, None])
 def test_a_damaged_beginning_is_named(tmp_path, start):
-    recording = _numbered(tmp_path / "numbered", steps=9)
+    recording = _numbered(tmp_path / "numbered", buttons=range(9))
     file = recording.path / "episode.json"
     file.write_text(json.dumps({**recording.meta, "imitated_from": start}))
     with pytest.raises(RecordingError, match=rf"numbered.*from step {re.escape(repr(start))} on"):

@@ -21,6 +21,7 @@ from ray.rllib.offline.offline_data import OfflineData
 from rllib_minestudio.algorithms import policy_windows
 from rllib_minestudio.algorithms.part_checks import recorded_parts_problems
 from rllib_minestudio.demonstrations import (
+    Window,
     WindowOptions,
     find_episodes,
     open_episode,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
 
-_PLACE = "<episode, to come>"
-"""Column with the number of a window's episode, and of the windows that follow it there."""
+_PLACE = "<episode, last>"
+"""Column with the number of a window's episode, and whether it is the last one there."""
 _READ_AHEAD = 2
 """Windows that Ray Data fetches from the object store before they are asked for."""
 _SCHEDULING_PAUSE_S = 0.02
@@ -119,7 +120,24 @@ class DemonstrationData(OfflineData):
             # One block holds one recording's folder.
             order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
             epoch = _read(order, self._options, self._readers)
-            yield iter(epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD))
+            yield _at_least_one(epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD))
+
+
+def _at_least_one(rows: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield all rows.
+
+    Raises:
+        RecordingError: There is none, of which an endless stream could be made.
+    """
+    empty = True
+    for row in rows:
+        empty = False
+        yield row
+    if empty:
+        raise RecordingError(
+            "input_: no recording has a step to learn from: all their actions are null, and "
+            "max_null_run=0 leaves those out."
+        )
 
 
 def _in_lanes(
@@ -179,7 +197,7 @@ def window_options(config: MineStudioBCConfig) -> WindowOptions:
     if config.carry_memory:
         burn_in = 0
     return policy_windows.window_options(
-        policy.observation_parts, config.window_length, burn_in, config.null_action_weight
+        policy.observation_parts, config.window_length, burn_in, config.max_null_run
     )
 
 
@@ -194,14 +212,23 @@ def _read(items: Any, options: WindowOptions, readers: int) -> Any:
         for folder in folders["item"]:
             episode = open_episode(folder)
             number = _number(folder)
-            to_come = -(-len(episode) // options.length)
-            for window in windows(episode, options):
-                to_come -= 1
-                yield {**stack([window]), _PLACE: np.array([[number, to_come]])}
+            for window, last in _telling_the_last(windows(episode, options)):
+                yield {**stack([window]), _PLACE: np.array([[number, last]])}
 
     return items.map_batches(
         decode, batch_size=1, num_cpus=0, compute=ray.data.TaskPoolStrategy(readers)
     )
+
+
+def _telling_the_last(cut: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
+    """Yield each window, and whether none follows."""
+    waiting: Window | None = None
+    for window in cut:
+        if waiting is not None:
+            yield waiting, False
+        waiting = window
+    if waiting is not None:
+        yield waiting, True
 
 
 def _number(folder: str) -> int:

@@ -103,7 +103,7 @@ class MineStudioBCLearner(PolicyLearner):
         for batch in batches:
             for chunk, outputs in self._chunks(self._on_device(batch), memory):
                 sums["steps"] += float(chunk["weight"].sum())
-                for name, value in _chunk_loss(chunk, outputs)._asdict().items():
+                for name, value in self._chunk_loss(chunk, outputs)._asdict().items():
                     sums[name] += float(value)
             memory = self._kept(outputs)
         steps_total = sums.pop("steps", 0.0)
@@ -161,10 +161,18 @@ class MineStudioBCLearner(PolicyLearner):
         Returns:
             A scalar with gradient.
         """
-        parts = _chunk_loss(batch, fwd_out)
+        parts = self._chunk_loss(batch, fwd_out)
         for name, value in parts._asdict().items():
             self._sums[name] += value.detach()
         return parts.loss / batch["num_steps"]
+
+    def _chunk_loss(self, chunk: Tensors, outputs: dict[str, Any]) -> CloningLoss:
+        return cloning_loss(
+            outputs[ACTION_DIST],
+            chunk,
+            chunk["weight"],
+            still_camera=self.config.still_camera,
+        )
 
     def _on_device(self, batch: Batch) -> Tensors:
         return {
@@ -175,7 +183,3 @@ class MineStudioBCLearner(PolicyLearner):
     def _log(self, scalars: dict[str, float]) -> None:
         for name, scalar in scalars.items():
             self.metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
-
-
-def _chunk_loss(chunk: Tensors, outputs: dict[str, Any]) -> CloningLoss:
-    return cloning_loss(outputs[ACTION_DIST], chunk, chunk["weight"])

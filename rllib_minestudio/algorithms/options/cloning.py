@@ -43,12 +43,18 @@ class CloningOptions(SharedOptions):
     num_readers: int = option(
         1, "This many tasks of Ray Data decode episodes at the same time.", least=1, most=10_000
     )
-    null_action_weight: float = option(
-        1.0,
-        "Weight of the loss in steps with a null action, in which the demonstrator does nothing; "
-        "other steps have 1. With 0, their frames still pass through the memory, but nothing is "
-        "imitated in them. (OpenAI's loader for VPT leaves out such steps altogether.)",
-        most=1.0,
+    still_camera: bool = option(
+        True,
+        "The camera's token counts in the loss in steps, too, in which the camera does not turn. "
+        "Otherwise only the buttons say there that it does not, as in MineStudio's auxiliary loss, "
+        "and the camera's head learns nothing but where to.",
+    )
+    max_null_run: int | None = option(
+        None,
+        "Of steps with null actions in succession, in which the demonstrator does nothing, so many "
+        "are kept; the others are left out of the episode as if they had not been, like their "
+        "frames. null: all are kept. (OpenAI's loader for VPT keeps none.)",
+        most=MANY,
     )
     validation_fraction: float = option(
         0.1, "This share of the episodes is held out for validation.", most=1.0

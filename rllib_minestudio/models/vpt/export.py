@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.checkpoint_files import (
     NETWORK,
     TENSORS,
@@ -73,7 +74,10 @@ def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
 
 
 def save_checkpoint(
-    source: WeightsSource, folder: str | Path, memory: int | None = None
+    source: WeightsSource,
+    folder: str | Path,
+    memory: int | None = None,
+    temperature: float | None = None,
 ) -> VPTConfig:
     """Copies a checkpoint of any form into a small folder without pickle, heads as they are.
 
@@ -82,18 +86,22 @@ def save_checkpoint(
         folder: Made if necessary; must not hold a model yet.
         memory: Frames that the copy shall remember, the present one included; None: as many as
             the original.
+        temperature: What the copy's logits are divided by besides.
 
     Returns:
         The configuration written.
 
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
-        InvalidOptionsError: It does not remember so many frames.
+        InvalidOptionsError: It does not remember so many frames, or that is no temperature.
     """
     network = load_network(source)
     if memory is not None:
         network = with_shorter_memory(network, memory)
-    write_plain(folder, _tensors(network), dataclasses.asdict(network.config))
+    state = _tensors(network)
+    if temperature is not None:
+        state = at_temperature(state, temperature)
+    write_plain(folder, state, dataclasses.asdict(network.config))
     return network.config
 
 

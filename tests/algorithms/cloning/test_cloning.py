@@ -14,16 +14,22 @@ from ray.rllib.core.learner.training_data import TrainingData
 from rllib_minestudio.algorithms.cloning import MineStudioBC
 from rllib_minestudio.algorithms.cloning.data import split, window_options
 from rllib_minestudio.checkpoints.record import read_record
-from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
-from rllib_minestudio.env.actions import ActionMapper
+from rllib_minestudio.demonstrations import (
+    WindowOptions,
+    open_episode,
+    stack,
+    stream,
+    windows,
+)
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.recordings import find_recordings
+from rllib_minestudio.recordings import RecordingWriter, find_recordings
+from rllib_minestudio.recordings.writer import VideoOptions
 from tests.algorithms.optimizer_steps import check_restored_with_other_options
 
-from .conftest import DELAY, EPISODES, LENGTH
+from .conftest import DELAY, EPISODES, LENGTH, NULL_CAMERA
 
 
 def learner_of(algorithm):
@@ -142,25 +148,51 @@ def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config)
     algorithm.stop()
 
 
-def test_null_actions_count_as_the_option_says(local_ray, make_config):
-    config = make_config(window_length=LENGTH, burn_in=0, null_action_weight=0.25)
+@pytest.mark.parametrize("carry_memory", [False, True])
+def test_null_actions_left_out_are_neither_read_nor_imitated(local_ray, make_config, carry_memory):
+    """The demonstrator attacks, for one step each time, or does nothing."""
+    order = {"carry_memory": True, "shuffle_among": 64} if carry_memory else {}
+    algorithm = make_config(burn_in=0, max_null_run=0, **order).build_algo()
+    held_out = split(algorithm.config.input_, 0.2, seed=0)[1]
+    attacks = sum((open_episode(path).steps["buttons"] > 0).sum() for path in held_out)
+    batches = list(algorithm.offline_data.validation(10))
+    assert 0 < attacks == sum(batch["weight"].sum() for batch in batches)
+    assert all((batch["buttons"][batch["weight"] > 0] > 0).all() for batch in batches)
+    assert np.isfinite(algorithm.train()["learners"]["default_policy"]["loss"])
+    algorithm.stop()
+
+
+def test_recordings_of_null_actions_alone_are_refused(local_ray, make_config, tmp_path):
+    for index in range(3):
+        writer = RecordingWriter(tmp_path / f"episode-{index}", VideoOptions(media="jpeg"))
+        writer.begin(np.zeros((16, 16, 3), np.uint8), {})
+        action = {"buttons": 0, "camera": NULL_CAMERA}
+        writer.add(action, 0.0, False, True, frame=np.zeros((16, 16, 3), np.uint8), info={})
+        writer.finish({})
+    config = make_config(max_null_run=0, validation_fraction=0.0)
+    algorithm = config.offline_data(input_=str(tmp_path)).build_algo()
+    with pytest.raises(RecordingError, match="all their actions are null"):
+        algorithm.train()
+    algorithm.stop()
+
+
+def test_a_still_camera_counts_if_it_is_to(local_ray, make_config):
+    """In these demonstrations the camera never turns."""
+    for still_camera in (True, False):
+        algorithm = make_config(still_camera=still_camera).build_algo()
+        learner = learner_of(algorithm)
+        losses = learner.validate(algorithm.offline_data.validation(10))
+        assert (losses["validation_camera"] > 0) == still_camera
+        whole = losses["validation_buttons"] + losses["validation_camera"]
+        assert losses["validation_loss"] == pytest.approx(whole, rel=1e-6)
+        algorithm.stop()
+
+
+def test_a_batch_with_nothing_to_imitate_has_no_loss(local_ray, make_config):
+    config = make_config(window_length=LENGTH, burn_in=0)
     algorithm = config.build_algo()
     learner, recording = learner_of(algorithm), next(find_recordings(config.input_))
     (window,) = windows(recording, window_options(config))
-    one_by_one = []
-    for step in range(LENGTH):
-        weight = np.zeros_like(window.weight)
-        weight[step] = 1.0
-        alone = stack([replace(window, weight=weight)])
-        one_by_one.append(learner.validate([alone])["validation_loss"])
-    mapper = ActionMapper()
-    actions = [mapper.to_env(b, c) for b, c in zip(window.buttons, window.camera, strict=True)]
-    null = np.array([not any(np.any(value) for value in action.values()) for action in actions])
-    assert 0 < null.sum() < LENGTH
-    expected = np.average(one_by_one, weights=np.where(null, 0.25, 1.0))
-    measured = learner.validate([stack([window])])
-    assert measured["validation_loss"] == pytest.approx(expected, rel=1e-5)
-
     nothing = stack([replace(window, weight=np.zeros_like(window.weight))])
     assert learner.validate([nothing]) == {}
     for batch, has_loss in ((nothing, False), (stack([window]), True)):
