@@ -19,10 +19,7 @@ SEED, EPISODES = 0, 20
 
 LEAST_RETURN = {
     ("hunter_nano", "cow_from_prior"): 7.0,  # 8.00 was measured, standard error 0.46
-    (
-        "toolmaker_gru",
-        "stone_pickaxe",
-    ): 0.3,  # 0.63 was measured, standard error 0.14
+    ("toolmaker_gru", "stone_pickaxe"): 2.0,  # 2.91 was measured, standard error 0.11
 }
 """Prior and the experiment that starts from it -> return: other machines round differently."""
 
