@@ -67,8 +67,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         "--temperature",
         type=float,
         metavar="T",
-        help="with --own: draw actions as if their logits were divided by T; below 1, which makes "
-        "a clone more decided, it falls less often into its demonstrators' mistakes",
+        help="with --own: divide the logits of the copy's actions by T; below 1, probable actions "
+        "become more probable, and a clone strays less often",
     )
     parser.set_defaults(run=model)
 

@@ -35,9 +35,8 @@ class WindowOptions:
         size: (width, height) that frames are scaled to; None keeps the recorded size.
         observation_names: Parts of observations besides the frame that windows are to have, as
             `rllib_minestudio.observations` names them, such as `task_text`.
-        max_null_run: Of null actions in succession (see `ActionMapper.is_null`), as many are kept;
-            the episode is cut as if the steps with the others, and their frames, had not been. None
-            keeps all.
+        max_null_run: Of consecutive null actions (see `ActionMapper.is_null`), the first so many
+            are kept; the others are left out together with their frames. None keeps all.
 
     Raises:
         InvalidOptionsError: A part is called like a field of `Window`.

@@ -45,15 +45,15 @@ class CloningOptions(SharedOptions):
     )
     still_camera: bool = option(
         True,
-        "The camera's token counts in the loss in steps, too, in which the camera does not turn. "
-        "Otherwise only the buttons say there that it does not, as in MineStudio's auxiliary loss, "
-        "and the camera's head learns nothing but where to.",
+        "Whether the camera's term of the loss also counts steps in which the camera does not "
+        "turn. With false, as in MineStudio's auxiliary loss, the camera's head learns only where "
+        "to turn, and the buttons alone say whether.",
     )
     max_null_run: int | None = option(
         None,
-        "Of steps with null actions in succession, in which the demonstrator does nothing, so many "
-        "are kept; the others are left out of the episode as if they had not been, like their "
-        "frames. null: all are kept. (OpenAI's loader for VPT keeps none.)",
+        "Where the demonstrator does nothing for longer than this many consecutive steps, the rest "
+        "of these null actions is cut out of the episode together with its frames. null: nothing "
+        "is cut out. (OpenAI's loader for VPT cuts out all null actions: 0.)",
         most=MANY,
     )
     validation_fraction: float = option(
