@@ -7,8 +7,8 @@ DIR/NAME.json at once, row by row, and what it prints in DIR/NAME.log; one that 
 slow ends no other, and what it had found stays. In the end there is a table, and DIR/gpu.json.
 
 On a machine without a CUDA device it says so and goes through what a processor can do, in small
-sizes, which shows that the stages themselves work; `--short` does the same on a device. The
-engine's kernels are compiled meanwhile, if they are not yet: training comes last.
+sizes, which shows that the stages themselves work; `--short` does the same on a device. Kernels
+for the processor are compiled meanwhile, if they are not yet: what needs them comes last.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ BUDGET_S = 540.0
 
 STAGES = (
     Stage("machine", "gpu_stages.machine:measure", 15),
-    Stage("gpu_tests", "gpu_stages.gpu_tests:measure", 45),
     Stage("acting", "gpu_stages.speed:acting", 65),
-    Stage("training", "gpu_stages.speed:training", 60),
-    Stage("equality", "gpu_stages.equality:measure", 25),
-    Stage("memory", "gpu_stages.memory:measure", 25),
-    Stage("two_learners", "gpu_stages.two_learners:measure", 25),
+    Stage("training", "gpu_stages.speed:training", 80),
+    Stage("memory", "gpu_stages.memory:measure", 15),
+    Stage("two_learners", "gpu_stages.two_learners:measure", 20),
+    Stage("equality", "gpu_stages.equality:measure", 20),
+    Stage("gpu_tests", "gpu_stages.gpu_tests:measure", 45),
     Stage("cow_nano", "gpu_stages.cow:nano", 120),
     Stage(
         "resumed_on_cpu",

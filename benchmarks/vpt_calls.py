@@ -105,18 +105,19 @@ def our_forward(network: VPTNetwork, image: Tensor, batch: int) -> Callable[[], 
 
 
 class Chunk:
-    """One environment's frames, actions and targets."""
+    """Frames, actions and targets of one or several environments."""
 
-    def __init__(self, config: VPTConfig, device: str) -> None:
+    def __init__(self, config: VPTConfig, device: str, envs: int = 1) -> None:
         """Draws them."""
-        self.image = images(config, 1, CHUNK, device)
-        self.first = torch.zeros(1, CHUNK, dtype=torch.bool, device=device)
+        self.envs, shape = envs, (envs, CHUNK)
+        self.image = images(config, envs, CHUNK, device)
+        self.first = torch.zeros(shape, dtype=torch.bool, device=device)
         self.actions = {
-            "buttons": torch.randint(0, 8641, (1, CHUNK, 1), device=device),
-            "camera": torch.randint(0, 121, (1, CHUNK, 1), device=device),
+            "buttons": torch.randint(0, 8641, (*shape, 1), device=device),
+            "camera": torch.randint(0, 121, (*shape, 1), device=device),
         }
-        self.advantage = torch.randn(1, CHUNK, device=device)
-        self.target = torch.randn(1, CHUNK, device=device)
+        self.advantage = torch.randn(shape, device=device)
+        self.target = torch.randn(shape, device=device)
 
 
 def their_update(policy: Any, chunk: Chunk) -> Callable[[], None]:
@@ -124,16 +125,16 @@ def their_update(policy: Any, chunk: Chunk) -> Callable[[], None]:
     reference = copy.deepcopy(policy)
 
     def update() -> None:
-        state = policy.initial_state(1)
+        state = policy.initial_state(chunk.envs)
         with torch.no_grad():
             old, _ = policy({"image": chunk.image}, state)
             old_logp = policy.pi_head.logprob(chunk.actions, old["pi_logits"])
         out, _ = policy({"image": chunk.image}, state)
         with torch.inference_mode():
-            kept, _ = reference({"image": chunk.image}, reference.initial_state(1))
+            kept, _ = reference({"image": chunk.image}, reference.initial_state(chunk.envs))
         kl = policy.pi_head.kl_divergence(out["pi_logits"], kept["pi_logits"]).mean()
         logp = policy.pi_head.logprob(chunk.actions, out["pi_logits"])
-        value = policy.value_head.loss(out["vpred"].reshape(1, CHUNK), chunk.target)
+        value = policy.value_head.loss(out["vpred"].reshape(chunk.envs, CHUNK), chunk.target)
         loss = _policy_loss(logp, old_logp, chunk.advantage) + 0.2 * kl + 0.5 * value.mean()
         loss.backward()
         policy.zero_grad(set_to_none=True)
@@ -146,7 +147,7 @@ def our_update(
 ) -> None:
     """The same with behaviour log-probabilities at hand, and perhaps the reference's latent."""
     latent = prior_latent(prior, chunk) if kept_latent is None else kept_latent
-    out = network(chunk.image, chunk.first, network.initial_state(1))
+    out = network(chunk.image, chunk.first, network.initial_state(chunk.envs))
     with torch.no_grad():
         reference = {name: head(latent) for name, head in prior.pi_head.items()}
     logp = log_prob(out.logits, chunk.actions)
@@ -162,7 +163,7 @@ def our_update(
 @torch.no_grad()
 def prior_latent(prior: VPTNetwork, chunk: Chunk) -> Tensor:
     """What the frozen prior's trunk makes of a chunk; its heads are cheap."""
-    return prior.net(chunk.image, chunk.first, prior.initial_state(1))[0]
+    return prior.net(chunk.image, chunk.first, prior.initial_state(chunk.envs))[0]
 
 
 def _policy_loss(logp: Tensor, old_logp: Tensor, advantage: Tensor) -> Tensor:

@@ -62,16 +62,23 @@ def large(setting: Setting) -> Iterator[Row]:
     """Train 1x, which sees pictures of 128 x 128, until the time is over."""
     config = read_config(DEFAULT_FILE)
     config.environment(env_config={**config.env_config, "obs_size": [128, 128]})
+    cores = len(os.sched_getaffinity(0))
+    runners, envs = max(1, min(MOST_RUNNERS, cores - OTHER_CORES)), 16
     config.learners(num_gpus_per_learner=0.4)
-    config.env_runners(num_env_runners=3, num_envs_per_env_runner=16, num_gpus_per_env_runner=0.2)
+    config.env_runners(
+        num_env_runners=runners,
+        num_envs_per_env_runner=envs,
+        num_gpus_per_env_runner=round(0.6 / runners, 3),
+    )
+    fragments = runners * envs // 2
     config.training(
         model={"preset": "1x", "precision": "bfloat16"},
         lr=5e-5,
-        decorrelation_steps=100,
-        fragments_per_iteration=24,
-        fragments_per_minibatch=4,
+        decorrelation_steps=0 if setting.short else 100,
+        fragments_per_iteration=fragments,
+        fragments_per_minibatch=min(8, fragments),
         gradient_accumulation=2,
-        replay_buffer={"max_fragments": 96, "max_staleness": 2},
+        replay_buffer={"max_fragments": 4 * fragments, "max_staleness": 2},
     )
     yield from _train(config, setting)
 

@@ -34,7 +34,9 @@ def measure(setting: Setting) -> Iterator[Row]:
 
 
 def _runner(preset: str, network: VPTNetwork, device: str) -> Iterator[Row]:
+    """One step comes before: what CUDA's libraries set aside at first use is nobody's memory."""
     held, peak = {}, {}
+    _act_without_graph(RolloutSession(network, MANY), network, MANY)
     for num_envs in (FEW, MANY):
         before = _start(device)
         session = RolloutSession(network, num_envs)
@@ -65,24 +67,28 @@ def _runner(preset: str, network: VPTNetwork, device: str) -> Iterator[Row]:
 
 
 def _learner(preset: str, network: VPTNetwork, device: str) -> Iterator[Row]:
+    """One pass comes before, for the same reason."""
     config = network.config
     shape = LEARNER_ENVS, LEARNER_FRAMES
     image = torch.randint(0, 256, (*shape, *config.img_shape), dtype=torch.uint8, device=device)
     first = torch.zeros(shape, dtype=torch.bool, device=device)
     actions = {name: torch.zeros((*shape, 1), dtype=torch.long, device=device) for name in HEADS}
     weights = sum(parameter.nbytes for parameter in network.parameters())
+
+    def backward() -> None:
+        out = network(image, first, network.initial_state(LEARNER_ENVS))
+        (log_prob(out.logits, actions).mean() + out.value_bt.mean()).backward()
+
+    backward()
+    network.zero_grad()
     before = _start(device)
     optimizer = torch.optim.AdamW(network.parameters())
     peaks = []
     for _ in range(2):  # the second step has all moments and gradients there
         optimizer.zero_grad(set_to_none=False)
-        out = network(image, first, network.initial_state(LEARNER_ENVS))
-        loss = log_prob(out.logits, actions).mean() + out.value_bt.mean()
-        del out
-        loss.backward()
+        backward()
         peaks.append(_peak(device) - before)
         optimizer.step()
-    del loss
     gradients = [parameter.grad for parameter in network.parameters()]
     held = _allocated(device) - before
     yield Row(

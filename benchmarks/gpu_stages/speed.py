@@ -39,6 +39,9 @@ GOAL = 2.0
 JUDGED = ("1x", "2x")
 """... at these sizes."""
 
+ENVS_PER_MINIBATCH = 8
+"""MineStudio's trainer takes one at a time, where a GPU waits for its kernels to be launched."""
+
 LAYOUTS = 3
 """How often new weights are laid out; the fastest counts."""
 
@@ -71,11 +74,13 @@ class Sizes(NamedTuple):
     batches: tuple[int, ...] = (1, 4, 16, 64)
     repeats: int = 15
     variants: tuple[Variant, ...] = PRECISIONS
+    minibatches: tuple[str, ...] = ("1x", "2x")
+    """At these sizes chunks of several environments are trained on together, too."""
     compiled: tuple[str, ...] = ("1x",)
     """At these sizes a compiled encoder is measured in the end, as far as there is time."""
 
 
-SHORT = Sizes(("nano",), (1, 4), 2, (Variant("float32"), Variant("bfloat16")), ())
+SHORT = Sizes(("nano",), (1, 4), 2, (Variant("float32"), Variant("bfloat16")), (), ())
 
 
 def acting(setting: Setting) -> Iterator[Row]:
@@ -98,17 +103,20 @@ def acting(setting: Setting) -> Iterator[Row]:
 
 
 def training(setting: Setting) -> Iterator[Row]:
-    """Milliseconds for a chunk of one environment's frames, used twice (see `vpt.py`)."""
+    """Milliseconds for chunks of one environment, and of several, used twice (see `vpt.py`)."""
     sizes = SHORT if setting.short else Sizes()
     policy_class = import_vpt_policy()
 
-    def rows(preset: str, variants: tuple[Variant, ...]) -> Iterator[Row]:
+    def rows(preset: str, variants: tuple[Variant, ...], envs: int = 1) -> Iterator[Row]:
         policy, network = make_both(_config(preset), policy_class, setting.device)
         for variant in variants:
-            yield _update_row(preset, variant, policy, network, sizes.repeats)
+            yield _update_row(preset, variant, envs, policy, network, sizes.repeats)
 
     for preset in sizes.presets:
         yield from _within_memory(f"{preset} training", rows(preset, sizes.variants))
+    for preset in sizes.minibatches:
+        several = rows(preset, sizes.variants, ENVS_PER_MINIBATCH)
+        yield from _within_memory(f"{preset} training", several)
     for preset in sizes.compiled:
         yield from _within_memory(f"{preset} training", rows(preset, (COMPILED,)))
 
@@ -144,10 +152,10 @@ def _step_row(
 
 
 def _update_row(
-    preset: str, variant: Variant, policy: Any, network: VPTNetwork, repeats: int
+    preset: str, variant: Variant, envs: int, policy: Any, network: VPTNetwork, repeats: int
 ) -> Row:
     ours, prior = _with_variant(network, variant), _with_variant(network, variant)
-    chunk = Chunk(network.config, network.net.final_ln.weight.device.type)
+    chunk = Chunk(network.config, network.net.final_ln.weight.device.type, envs)
     with _tf32(variant.tf32):
         kept = prior_latent(prior, chunk)
     update = partial(our_update, ours, prior, chunk)
@@ -158,7 +166,8 @@ def _update_row(
         repeats=repeats,
     )
     times["ours"] = (times["first"] + times["again"]) / 2
-    return _row(f"{preset} training, {CHUNK} frames, {variant.name}", times, preset, judged=True)
+    frames = f"{envs} x {CHUNK} frames" if envs > 1 else f"{CHUNK} frames"
+    return _row(f"{preset} training, {frames}, {variant.name}", times, preset, judged=True)
 
 
 def _new_weights_row(preset: str, network: VPTNetwork, batch: int) -> Row:

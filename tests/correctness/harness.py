@@ -60,6 +60,8 @@ class Harness:
 
     Args:
         config: Of the algorithm under test; a subclass of MineStudioPPO's will do.
+        worker_index: Of the env runner; RLlib leaves the processor to number 0, and other devices
+            to those after it.
 
     Attributes:
         learner: The real one.
@@ -67,10 +69,12 @@ class Harness:
         version: Of those weights.
     """
 
-    def __init__(self, config: MineStudioPPOConfig) -> None:
+    def __init__(self, config: MineStudioPPOConfig, worker_index: int = 0) -> None:
         torch.manual_seed(0)
         self.config = config
-        self.runner = MineStudioEnvRunner(config=config, worker_index=0, num_workers=0)
+        self.runner = MineStudioEnvRunner(
+            config=config, worker_index=worker_index, num_workers=worker_index
+        )
         module = self.runner.module
         spaces = {DEFAULT_MODULE_ID: (module.observation_space, module.action_space)}
         self.learner: MineStudioPPOLearner = config.build_learner(spaces=spaces)

@@ -10,18 +10,18 @@ from tests.policies.kinds import recomputed
 TOLERANCE = {"rtol": 0, "atol": 1e-5}
 
 
-def assert_recorded_is_recomputed(harness, fragments, join=1):
+def assert_recorded_is_recomputed(harness, fragments, join=1, tolerance=TOLERANCE):
     """Log-probabilities and values, those of final and last observations included."""
     found = recomputed(harness, fragments, join)
     for name, actual in (("logp", found.logp_bt), ("value", found.value_bt)):
         expected = np.concatenate([getattr(f, name) for f in fragments])
-        np.testing.assert_allclose(actual.ravel(), expected, **TOLERANCE)
+        np.testing.assert_allclose(actual.ravel(), expected, **tolerance)
     cut = np.concatenate([f.truncated & ~f.terminated for f in fragments])
     bootstrap = np.concatenate([f.bootstrap_value for f in fragments])
     assert cut.any() and np.isfinite(bootstrap[cut]).all() and np.isnan(bootstrap[~cut]).all()
-    np.testing.assert_allclose(found.bootstrap_value_bt.ravel()[cut], bootstrap[cut], **TOLERANCE)
+    np.testing.assert_allclose(found.bootstrap_value_bt.ravel()[cut], bootstrap[cut], **tolerance)
     last = [f.last_value for f in fragments[join - 1 :: join]]
-    np.testing.assert_allclose(found.last_value_b, last, **TOLERANCE)
+    np.testing.assert_allclose(found.last_value_b, last, **tolerance)
 
 
 @pytest.mark.parametrize("context_length", [64, 5])

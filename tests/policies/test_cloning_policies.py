@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
 
@@ -96,6 +97,35 @@ def test_the_loss_goes_down_by_what_the_text_says(with_tasks):
     blind = {**batch, "task_text": np.zeros_like(batch["task_text"])}
     assert learner.validate([blind])["validation_loss"] > 2 * losses[-1]
     learner.shutdown()
+
+
+def test_any_device_clones_the_same(local_ray, with_tasks, device):
+    config = cloning_config(str(with_tasks), adam_eps=1e-4)  # what is but rounding moves nothing
+    config.validate()
+    recordings = [open_episode(path) for path in find_episodes(with_tasks)]
+    endless = stream(recordings, window_options(config), seed=0, shuffle_among=8)
+    batches = [stack(list(islice(endless, 4))) for _ in range(4)]
+    spaces = {DEFAULT_MODULE_ID: (config.observation_space, config.action_space)}
+    losses, learned = [], []
+    for where in ("cpu", device):
+        torch.manual_seed(0)
+        learner = (
+            config.copy()
+            .learners(num_gpus_per_learner=int(where == "cuda"))
+            .build_learner(spaces=spaces)
+        )
+        learner.build()
+        assert learner.policy.device.type == where
+        losses.append(learner.validate(batches)["validation_loss"])
+        data = TrainingData(data_iterators=[iter(batches)])
+        learner.update(training_data=data, timesteps={}, num_iters=len(batches))
+        losses.append(learner.validate(batches)["validation_loss"])
+        learned.append(learner.policy.get_state())
+        learner.shutdown()
+    np.testing.assert_allclose(losses[2:], losses[:2], rtol=1e-4)
+    assert losses[1] < losses[0] - 0.1
+    for name, weights in learned[0].items():
+        np.testing.assert_allclose(learned[1][name], weights, rtol=1e-3, atol=2e-5, err_msg=name)
 
 
 def test_burn_in_can_be_chosen(with_tasks):

@@ -7,6 +7,7 @@ batches 2 to 5 times faster, with the same sums in another order.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -142,13 +143,48 @@ class InferenceGroupNorm:
 
     def __init__(self, norm: nn.GroupNorm, layout: Layout) -> None:
         """Copies the weights."""
-        self._weight = norm.weight.detach().to(layout.dtype)
-        self._bias = norm.bias.detach().to(layout.dtype)
+        self._in_parts = norm.weight.device.type == "cuda"
+        dtype = torch.float32 if self._in_parts else layout.dtype
+        self._weight = norm.weight.detach().to(dtype)
+        self._bias = norm.bias.detach().to(dtype)
         self._epsilon = norm.eps
 
     def __call__(self, x_nchw: Tensor) -> Tensor:
-        """Shapes unchanged."""
+        """Shapes unchanged; a GPU takes channels-last layout, and leaves it."""
+        if self._in_parts:
+            return normalise_in_parts(x_nchw, self._weight, self._bias, self._epsilon)
         return F.group_norm(x_nchw, 1, self._weight, self._bias, self._epsilon)
+
+
+PARTS = 64
+"""Of each frame: with 16 environments a thousand, for a GPU of a hundred multiprocessors."""
+
+
+def normalise_in_parts(x_nchw: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    """Group norm of one group, with the moments of each frame computed in parts side by side.
+
+    torch's own kernel for GPUs has one block of threads go through a frame, which leaves nearly
+    all of a GPU idle when the frames are few, and copies what is in channels-last layout.
+
+    Args:
+        x_nchw: [N, C, H, W] in channels-last layout.
+        weight: [C] float32.
+        bias: [C] float32.
+        epsilon: Is added to the variance.
+
+    Returns:
+        The same shape, layout and dtype; moments and products are float32.
+    """
+    frames, channels, height, width = x_nchw.shape
+    x_npm = x_nchw.permute(0, 2, 3, 1).reshape(frames, math.gcd(height * width, PARTS), -1)
+    var_np, mean_np = torch.var_mean(x_npm.float(), dim=2, correction=0)
+    var_of_means_n, mean_n = torch.var_mean(mean_np, dim=1, correction=0)
+    std_n = (var_np.mean(1) + var_of_means_n + epsilon).sqrt_()
+    scale_nc = weight / std_n.unsqueeze(1)
+    shift_nc = torch.addcmul(bias, mean_n.unsqueeze(1), scale_nc, value=-1)
+    shape = frames, channels, 1, 1
+    y_nchw = torch.addcmul(shift_nc.view(shape), x_nchw, scale_nc.view(shape))
+    return y_nchw.to(x_nchw.dtype)
 
 
 class InferenceLayerNorm:
