@@ -30,6 +30,10 @@ SHORT_S = 8.0
 RESERVE_S = 12.0
 """Of a stage's time, to end the iteration under way and to save."""
 
+LARGE_RUNNER_GIB, LARGE_LEARNER_GIB = 4.0, 12.0
+"""What 1x takes of the device in minibatches of four fragments. Twelve runners whose prior went
+through eight at once left an H100 no room for the learner."""
+
 CHECKPOINT = "cow_nano_checkpoint"
 """In the folder of the results."""
 
@@ -63,7 +67,9 @@ def large(setting: Setting) -> Iterator[Row]:
     config = read_config(DEFAULT_FILE)
     config.environment(env_config={**config.env_config, "obs_size": [128, 128]})
     cores = len(os.sched_getaffinity(0))
-    runners, envs = max(1, min(MOST_RUNNERS, cores - OTHER_CORES)), 16
+    memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+    fitting = int((memory - LARGE_LEARNER_GIB) / LARGE_RUNNER_GIB)
+    runners, envs = max(1, min(MOST_RUNNERS, cores - OTHER_CORES, fitting)), 16
     config.learners(num_gpus_per_learner=0.4)
     config.env_runners(
         num_env_runners=runners,
@@ -76,7 +82,7 @@ def large(setting: Setting) -> Iterator[Row]:
         lr=5e-5,
         decorrelation_steps=0 if setting.short else 100,
         fragments_per_iteration=fragments,
-        fragments_per_minibatch=min(8, fragments),
+        fragments_per_minibatch=4,
         gradient_accumulation=2,
         replay_buffer={"max_fragments": 4 * fragments, "max_staleness": 2},
     )
