@@ -36,12 +36,16 @@ _WORD = 8
 _LANES, _WORDS = np.uint64(_SLAB), np.uint64(_SLAB // _WORD)
 _PAD_WORDS = np.uint64(2)
 _LAST_SLAB = HEIGHT - _SLAB
+_SPAN = REACH + 1  # what a change reaches, and a column that it does not
 _SOLID, _STEP, _OPEN = uint8(0), uint8(1), uint8(MAX_RADIUS)
 _ALL_OPEN = uint16(MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10)
 
 # Scratch of `_update_boxes`: layer radius around a slab with `_PAD` layers at either end for what
 # lies below and above the world, then the slab's runs up and down.
 _PAD = 2 * _WORD
+# A slab and `MAX_RUN` layers at either end, wherever in a word they begin.
+_AROUND = 9
+_WORDS_AROUND, _LAST_AROUND = np.uint64(_AROUND), HEIGHT // _WORD - _AROUND
 _UP, _DOWN = np.uint64(128), np.uint64(160)
 _SCRATCH = 192
 
@@ -87,8 +91,9 @@ def build(
         for side in (-1, 1):
             _spread(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab, side)
         _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
-    changed = np.ones((x1 - x0, z1 - z0), np.bool_)
-    _update_boxes(layer_radius, box, x0, z0, changed, low, min(high + MAX_RUN, HEIGHT))
+    columns = _columns_of(np.ones((x1 - x0, z1 - z0), np.bool_), x0, z0)
+    alike = np.zeros(len(columns), np.uint8)
+    _update_boxes(layer_radius, box, columns, alike, low, min(high + MAX_RUN, HEIGHT))
 
 
 @kernel()
@@ -119,17 +124,109 @@ def refresh(
         y0: First layer.
         y1: Layer after the last.
     """
-    x0, x1, z0, z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
-    size = (x1 - x0 + 2) * (z1 - z0 + 2) * _SLAB  # with a ring around
-    changed = np.zeros((x1 - x0, z1 - z0), np.bool_)
-    for slab in range(y0 // _SLAB * _SLAB, y1, _SLAB):
-        distances = np.full(size, _OPEN, np.uint8)
-        _surround(distances, layer_radius, x0, x1, z0, z1, slab)
-        for side in (-1, 1):
-            _spread(blocks, distances, x0, x1, z0, z1, slab, side)
-        changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
     low, high = max(y0 - MAX_RUN, 0), min(y1 + MAX_RUN, HEIGHT)
-    _update_boxes(layer_radius, box, x0, z0, changed, low, high)
+    if y1 - y0 == 1:
+        columns, alike = _refresh_layer(blocks, layer_radius, x0, x1, z0, z1, y0)
+    else:
+        x0, x1, z0, z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
+        size = (x1 - x0 + 2) * (z1 - z0 + 2) * _SLAB  # with a ring around
+        changed = np.zeros((x1 - x0, z1 - z0), np.bool_)
+        for slab in range(y0 // _SLAB * _SLAB, y1, _SLAB):
+            distances = np.full(size, _OPEN, np.uint8)
+            _surround(distances, layer_radius, x0, x1, z0, z1, slab)
+            for side in (-1, 1):
+                _spread(blocks, distances, x0, x1, z0, z1, slab, side)
+            changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
+        columns = _columns_of(changed, x0, z0)
+        alike = np.zeros(len(columns), np.uint8)
+    _update_boxes(layer_radius, box, columns, alike, low, high)
+
+
+@kernel()
+def _columns_of(chosen: NDArray[np.bool_], x0: int, z0: int) -> NDArray[np.int32]:
+    """Where the chosen columns begin, which are counted from (x0, z0)."""
+    columns = np.empty(chosen.size, np.int32)
+    count = 0
+    for x in range(chosen.shape[0]):
+        for z in range(chosen.shape[1]):
+            if chosen[x, z]:
+                columns[count] = block_index(x0 + x, 0, z0 + z)
+                count += 1
+    return columns[:count]
+
+
+@kernel()
+def _refresh_layer(
+    blocks: NDArray[np.uint16],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    y: int,
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Brings the layer radius up to date after blocks of [x0, x1) x [z0, z1) of a layer changed.
+
+    What is nearer to another block than to the changed ones was exact before, and is the same as a
+    block that far away would be to the rest. So only the changed blocks have to be looked at.
+
+    Returns:
+        Where the columns begin whose layer radius has changed, and what it is now: around a block
+        in the open, columns of the same radius are alike in all layers.
+    """
+    row, rows = z1 - z0 + 2 * _SPAN, x1 - x0 + 2 * _SPAN
+    before = np.empty(rows * row, np.uint8)
+    distances = np.empty(rows * row, np.uint8)
+    opened = False
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            opened |= blocks[block_index(x, y, z)] == _SOLID
+    for i in range(rows):
+        x = x0 - _SPAN + i
+        away_x = max(x0 - x, x - x1 + 1, 0)
+        for j in range(row):
+            z = z0 - _SPAN + j
+            away = max(away_x, z0 - z, z - z1 + 1)
+            index = block_index(x, y, z)
+            radius = layer_radius[index]
+            before[i * row + j] = radius
+            if opened:
+                if away == 0:
+                    radius = _OPEN if blocks[index] == _SOLID else _SOLID
+                elif away < _SPAN and radius >= away:
+                    radius = _OPEN
+            else:
+                radius = min(radius, uint8(away))
+            distances[i * row + j] = radius
+    if opened:
+        for side in (-1, 1):
+            _spread_in_layer(distances, rows, row, side)
+    columns, radii = np.empty(rows * row, np.int32), np.empty(rows * row, np.uint8)
+    count = 0
+    for i in range(1, rows - 1):
+        for j in range(1, row - 1):
+            radius = distances[i * row + j]
+            if radius != before[i * row + j]:
+                column = block_index(x0 - _SPAN + i, 0, z0 - _SPAN + j)
+                layer_radius[column + y] = radius
+                columns[count], radii[count] = column, radius
+                count += 1
+    return columns[:count], radii[:count]
+
+
+@kernel()
+def _spread_in_layer(distances: NDArray[np.uint8], rows: int, row: int, side: int) -> None:
+    """`_spread` in a single layer, whose blocks are 0 already; its margin is one column wide."""
+    for step_x in range(1, rows - 1):
+        i = step_x if side < 0 else rows - 1 - step_x
+        beside = distances[i * row + (0 if side < 0 else row - 1)]
+        for step_z in range(1, row - 1):
+            here = i * row + (step_z if side < 0 else row - 1 - step_z)
+            straight = here + side * row
+            near = min(distances[straight - 1], distances[straight])
+            near = min(near, distances[straight + 1])
+            beside = min(uint8(min(near, beside) + _STEP), distances[here])
+            distances[here] = beside
 
 
 @kernel()
@@ -235,42 +332,55 @@ def _store(
 def _update_boxes(
     layer_radius: NDArray[np.uint8],
     box: NDArray[np.uint16],
-    x0: int,
-    z0: int,
-    changed: NDArray[np.bool_],
+    columns: NDArray[np.int32],
+    alike: NDArray[np.uint8],
     low: int,
     high: int,
 ) -> None:
-    """Makes the boxes of the layers [low, high), in the changed columns counted from (x0, z0).
+    """Makes the boxes of the layers [low, high) of some columns.
 
     Slabs are made whole, and so a few more layers.
+
+    Args:
+        layer_radius: uint8 [2**23].
+        box: uint16 [2**23].
+        columns: Where they begin.
+        alike: At most `MAX_RADIUS` for each. One that equals the column before it with the same
+            number, in all layers that count, has the same boxes, which are not found again.
+        low: First layer.
+        high: Layer after the last.
     """
     kept = layer_radius.view(np.uint64)
     scratch = np.empty(_SCRATCH, np.uint8)
     words = scratch.view(np.uint64)
+    found = np.empty((MAX_RADIUS + 1, _AROUND), np.uint64)
+    boxes = np.empty((MAX_RADIUS + 1, _SLAB), np.uint16)
     for start in range(low, high, _SLAB):
         first = min(start, _LAST_SLAB)
-        bottom = max(first - MAX_RUN, 0) // _WORD
-        top = (min(first + _SLAB + MAX_RUN, HEIGHT) + _WORD - 1) // _WORD
+        bottom = min(max(first - MAX_RUN, 0) // _WORD, _LAST_AROUND)
         # Below the world everything is solid, above it everything is open.
         scratch[:_PAD] = _SOLID
-        scratch[_PAD + (top - bottom) * _WORD :] = _OPEN
+        scratch[_PAD:] = _OPEN
         here = uint64(_PAD + first - bottom * _WORD)
-        known = False
-        for x in range(changed.shape[0]):
-            for z in range(changed.shape[1]):
-                if changed[x, z]:
-                    column = block_index(x0 + x, 0, z0 + z)
-                    differs = uint64(0)
-                    for i in range(uint64(top - bottom)):
-                        word = kept[uint64(column // _WORD + bottom) + i]
-                        differs |= word ^ words[_PAD_WORDS + i]
-                        words[_PAD_WORDS + i] = word
-                    # Under the open sky a column often equals the one before.
-                    if differs or not known:
-                        _find_runs(scratch, here)
-                        known = True
-                    _write_boxes(scratch, here, box, uint64(column + first))
+        counts = np.zeros(_AROUND * _WORD, np.uint8)
+        begin = max(first - MAX_RUN, 0) - bottom * _WORD
+        counts[begin : first + _SLAB + MAX_RUN - bottom * _WORD] = uint8(0xFF)
+        mask = counts.view(np.uint64)
+        is_found = np.zeros(MAX_RADIUS + 1, np.bool_)
+        for number in range(len(columns)):
+            kind, column = alike[number], columns[number]
+            around, differs = uint64(column // _WORD + bottom), uint64(0)
+            for i in range(_WORDS_AROUND):
+                differs |= (kept[around + i] ^ found[kind, i]) & mask[i]
+            if differs or not is_found[kind]:
+                for i in range(_WORDS_AROUND):
+                    found[kind, i] = words[_PAD_WORDS + i] = kept[around + i]
+                _find_runs(scratch, here)
+                _find_boxes(scratch, here, boxes[kind])
+                is_found[kind] = True
+            at = uint64(column + first)
+            for i in range(_LANES):
+                box[at + i] = boxes[kind, i]
 
 
 @kernel()
@@ -290,11 +400,11 @@ def _find_runs(scratch: NDArray[np.uint8], here: int) -> None:
 
 
 @kernel()
-def _write_boxes(scratch: NDArray[np.uint8], here: int, box: NDArray[np.uint16], at: int) -> None:
-    """Writes the boxes of a slab to index `at`, from its layer radius and runs in the scratch."""
+def _find_boxes(scratch: NDArray[np.uint8], here: int, boxes: NDArray[np.uint16]) -> None:
+    """Joins the layer radius and the runs of a slab, which are in the scratch, to its boxes."""
     for i in range(_LANES):
         radius = uint16(scratch[here + i])
         up = uint16(uint16(scratch[_UP + i]) << uint16(5))
         down = uint16(uint16(scratch[_DOWN + i]) << uint16(10))
         open_box = uint16(uint16(radius | up) | down)
-        box[at + i] = open_box if radius != uint16(0) else uint16(0)
+        boxes[i] = open_box if radius != uint16(0) else uint16(0)
