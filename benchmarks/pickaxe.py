@@ -67,8 +67,8 @@ def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("phase", choices=["tune", "train", "report"])
-    parser.add_argument("--tuning-steps", type=int, default=262_144, help="per setting")
-    parser.add_argument("--steps", type=int, default=786_432, help="of training, per seed")
+    parser.add_argument("--tuning-steps", type=int, default=163_840, help="per setting")
+    parser.add_argument("--steps", type=int, default=1_966_080, help="of training, per seed")
     parser.add_argument("--episodes", type=int, default=100, help="evaluated, per cell")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time, of one core each")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
@@ -129,28 +129,39 @@ def run(
 ) -> None:
     """Train and evaluate one cell, and keep what is known of it; skip what is there already.
 
-    Without steps, what training would start from is evaluated.
+    One that was trained for fewer steps goes on. Without steps, what training would start from is
+    evaluated.
+
+    Raises:
+        SystemExit: A cell cannot go on, as its training is elsewhere.
     """
     kept, place = places.cells / f"{name}.json", places.out / name
-    if kept.exists():
+    known = Cell.load(kept).steps if kept.exists() else None
+    if known is not None and known >= steps:
         return
-    if steps and not (place / "trained").exists():
+    training, trained = place / "training", place / f"trained_{steps}"
+    if known and not training.exists():
+        raise SystemExit(
+            f"{kept} was trained for {known:,} steps, not {steps:,}, and {training}, from which it"
+            " could go on, is not there; delete the file to train it from the beginning."
+        )
+    if steps and not trained.exists():
         words = [word for change in (*COMMON, *changes) for word in ("--set", change)]
         for stop in (f"num_env_steps_sampled_lifetime={steps}", "time_total_s=36000"):
             words += ["--stop", stop]
-        if list(place.glob("training/*/*")):
+        if list(training.glob("*/*")):
             words.append("--resume")
-        rllib("train", "file", str(EXPERIMENT), *words, "--out", str(place / "training"))
-        (place / "trained").touch()
-    evaluated = place / "evaluated"
+        rllib("train", "file", str(EXPERIMENT), *words, "--out", str(training))
+        trained.touch()
+    evaluated = place / f"evaluated_{steps}"
     if not is_complete(evaluated):
-        policy = f"{place}/training/stone_pickaxe/latest" if steps else str(EXPERIMENT)
+        policy = f"{training}/stone_pickaxe/latest" if steps else str(EXPERIMENT)
         rllib(
             *("benchmark", "run", policy, "--suite", "tech-tree", "--tasks", "logs_1200"),
             *("--episodes", str(episodes), "--seed", str(worlds), "--no-videos"),
             *("--envs", str(min(episodes, 25)), "--out", str(evaluated)),
         )
-    Cell.read(place, changes).save(kept)
+    Cell.read(training, evaluated, changes).save(kept)
 
 
 def is_complete(folder: Path) -> bool:

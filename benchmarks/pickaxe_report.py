@@ -55,18 +55,23 @@ class Cell(NamedTuple):
     made: str
 
     @classmethod
-    def read(cls, place: Path, changes: Sequence[str]) -> Cell:
+    def read(cls, training: Path, evaluated: Path, changes: Sequence[str]) -> Cell:
         """Collect what the commands wrote; an interrupted training has several files."""
-        (task,) = json.loads((place / "evaluated" / "benchmark.json").read_text())["tasks"]
+        (task,) = json.loads((evaluated / "benchmark.json").read_text())["tasks"]
         points: dict[float, float] = {}
         seconds = 0.0
-        for file in sorted(place.glob("training/**/result.json")):
+        for file in sorted(training.glob("**/result.json")):
             for line in map(json.loads, file.read_text().splitlines()):
                 seconds = line["time_total_s"]
                 value = line.get("env_runners", {}).get("episode_return_mean")
                 if value is not None and math.isfinite(value):
                     points[line["num_env_steps_sampled_lifetime"]] = round(value, 4)
         return cls(tuple(changes), task, tuple(sorted(points.items())), seconds, provenance())
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of training."""
+        return int(self.curve[-1][0]) if self.curve else 0
 
     @classmethod
     def load(cls, file: Path) -> Cell:
@@ -97,6 +102,9 @@ def report(cells: Path, described: Mapping[str, str], out: Path, docs: Path | No
         described: Arm -> what it is.
         out: Where the report goes.
         docs: Where it goes, too; None: nowhere else.
+
+    Raises:
+        SystemExit: Some were trained for fewer steps than others.
     """
     arms = {
         arm: {
@@ -105,6 +113,10 @@ def report(cells: Path, described: Mapping[str, str], out: Path, docs: Path | No
         }
         for arm in described
     }
+    steps = {cell.steps for seeds in arms.values() for cell in seeds.values()}
+    if len(steps) > 1:
+        lengths = ", ".join(f"{length:,}" for length in sorted(steps))
+        raise SystemExit(f"{cells / 'train'}: cells of {lengths} steps; train the shorter ones on.")
     prior = Cell.load(cells / "prior.json") if (cells / "prior.json").exists() else None
     pooled = [("policy", "seeds", "return", *ITEMS)]
     if prior is not None:
@@ -114,7 +126,7 @@ def report(cells: Path, described: Mapping[str, str], out: Path, docs: Path | No
     ]
     rows = [("arm", "seed", "steps", "minutes", "return", *ITEMS)]
     rows += [
-        (arm, seed, _steps(cell), f"{cell.seconds / 60:.0f}", *_results(cell))
+        (arm, seed, f"{cell.steps:,}", f"{cell.seconds / 60:.0f}", *_results(cell))
         for arm, seeds in arms.items()
         for seed, cell in seeds.items()
     ]
@@ -182,11 +194,6 @@ def _pooled_share(made: Sequence[Sequence[bool]]) -> str:
 
 def _mean_of_means(groups: Sequence[Sequence[float]]) -> float:
     return fmean(map(fmean, groups))
-
-
-def _steps(cell: Cell) -> str:
-    """Steps of training; "-" if no episode has ended in them."""
-    return f"{cell.curve[-1][0]:,.0f}" if cell.curve else "-"
 
 
 def _results(cell: Cell) -> tuple[str, ...]:
