@@ -3,16 +3,13 @@
 For every air cell it tells a box around the cell that contains no block: a square of columns and
 a run of layers. It is made in two stages, and what a cell depends on bounds what a change touches:
 
-- A cell's *layer radius* depends on the blocks of its layer within `REACH` columns, no others.
+- A cell's *layer radius* depends on the blocks of its layer within `REACH` columns, no others
+  (`layer_radius.py`).
 - A cell's *box* depends on the layer radius of its own column within `MAX_RUN` layers, no others.
 
 So a change of the blocks in layers [y0, y1) can alter the layer radius of these layers in columns
 within `REACH`, and boxes in the layers [y0 - MAX_RUN, y1 + MAX_RUN) of the columns in which a layer
 radius did change. `build` makes both from the blocks alone; `refresh` redoes just that part.
-
-The loops run over *slabs* of 32 layers. What makes them fast: the number is constant, so LLVM keeps
-a slab of a column in one register; indices are unsigned, which spares the check for negative ones;
-and what is only copied is copied in words of eight layers.
 """
 
 from __future__ import annotations
@@ -23,29 +20,24 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world.addressing import HEIGHT, block_index
+from rllib_minestudio.env.voxel.world.layer_radius import MAX_RADIUS, OPEN, SLAB, SOLID, WORD
+from rllib_minestudio.env.voxel.world.layer_radius import build as build_layer_radius
+from rllib_minestudio.env.voxel.world.layer_radius import refresh as refresh_layer_radius
 
-MAX_RADIUS = 15
-"""Largest layer radius that is stored, in columns; it says that no block is nearer than that."""
-REACH = MAX_RADIUS - 1
-"""How many columns away a block can be and still count for a cell's layer radius."""
 MAX_RUN = 15
 """Longest run of layers that is stored, each way."""
 
-_SLAB = 32
-_WORD = 8
-_LANES, _WORDS = np.uint64(_SLAB), np.uint64(_SLAB // _WORD)
+_LANES, _STEP = np.uint64(SLAB), uint8(1)
 _PAD_WORDS = np.uint64(2)
-_LAST_SLAB = HEIGHT - _SLAB
-_SPAN = REACH + 1  # what a change reaches, and a column that it does not
-_SOLID, _STEP, _OPEN = uint8(0), uint8(1), uint8(MAX_RADIUS)
+_LAST_SLAB = HEIGHT - SLAB
 _ALL_OPEN = uint16(MAX_RADIUS | MAX_RUN << 5 | MAX_RUN << 10)
 
 # Scratch of `_update_boxes`: layer radius around a slab with `_PAD` layers at either end for what
 # lies below and above the world, then the slab's runs up and down.
-_PAD = 2 * _WORD
+_PAD = 2 * WORD
 # A slab and `MAX_RUN` layers at either end, wherever in a word they begin.
 _AROUND = 9
-_WORDS_AROUND, _LAST_AROUND = np.uint64(_AROUND), HEIGHT // _WORD - _AROUND
+_WORDS_AROUND, _LAST_AROUND = np.uint64(_AROUND), HEIGHT // WORD - _AROUND
 _UP, _DOWN = np.uint64(128), np.uint64(160)
 _SCRATCH = 192
 
@@ -80,18 +72,9 @@ def build(
     for x in range(x0, x1):
         for z in range(z0, z1):
             column = block_index(x, 0, z)
-            layer_radius[column : column + low] = _SOLID
-            layer_radius[column + low : column + HEIGHT] = _OPEN
-            box[column : column + low] = uint16(_SOLID)
+            box[column : column + low] = uint16(SOLID)
             box[column + low : column + HEIGHT] = _ALL_OPEN
-    all_x0, all_x1, all_z0, all_z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
-    size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * _SLAB  # with a ring around
-    for slab in range(low // _SLAB * _SLAB, high, _SLAB):
-        distances = np.full(size, _OPEN, np.uint8)
-        for side in (-1, 1):
-            _spread(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab, side)
-        _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
-    columns = _columns_of(np.ones((x1 - x0, z1 - z0), np.bool_), x0, z0)
+    columns = build_layer_radius(blocks, layer_radius, x0, x1, z0, z1, low, high)
     alike = np.zeros(len(columns), np.uint8)
     _update_boxes(layer_radius, box, columns, alike, low, min(high + MAX_RUN, HEIGHT))
 
@@ -124,208 +107,9 @@ def refresh(
         y0: First layer.
         y1: Layer after the last.
     """
+    columns, alike = refresh_layer_radius(blocks, layer_radius, x0, x1, z0, z1, y0, y1)
     low, high = max(y0 - MAX_RUN, 0), min(y1 + MAX_RUN, HEIGHT)
-    if y1 - y0 == 1:
-        columns, alike = _refresh_layer(blocks, layer_radius, x0, x1, z0, z1, y0)
-    else:
-        x0, x1, z0, z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
-        size = (x1 - x0 + 2) * (z1 - z0 + 2) * _SLAB  # with a ring around
-        changed = np.zeros((x1 - x0, z1 - z0), np.bool_)
-        for slab in range(y0 // _SLAB * _SLAB, y1, _SLAB):
-            distances = np.full(size, _OPEN, np.uint8)
-            _surround(distances, layer_radius, x0, x1, z0, z1, slab)
-            for side in (-1, 1):
-                _spread(blocks, distances, x0, x1, z0, z1, slab, side)
-            changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
-        columns = _columns_of(changed, x0, z0)
-        alike = np.zeros(len(columns), np.uint8)
     _update_boxes(layer_radius, box, columns, alike, low, high)
-
-
-@kernel()
-def _columns_of(chosen: NDArray[np.bool_], x0: int, z0: int) -> NDArray[np.int32]:
-    """Where the chosen columns begin, which are counted from (x0, z0)."""
-    columns = np.empty(chosen.size, np.int32)
-    count = 0
-    for x in range(chosen.shape[0]):
-        for z in range(chosen.shape[1]):
-            if chosen[x, z]:
-                columns[count] = block_index(x0 + x, 0, z0 + z)
-                count += 1
-    return columns[:count]
-
-
-@kernel()
-def _refresh_layer(
-    blocks: NDArray[np.uint16],
-    layer_radius: NDArray[np.uint8],
-    x0: int,
-    x1: int,
-    z0: int,
-    z1: int,
-    y: int,
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Brings the layer radius up to date after blocks of [x0, x1) x [z0, z1) of a layer changed.
-
-    What is nearer to another block than to the changed ones was exact before, and is the same as a
-    block that far away would be to the rest. So only the changed blocks have to be looked at.
-
-    Returns:
-        Where the columns begin whose layer radius has changed, and what it is now: around a block
-        in the open, columns of the same radius are alike in all layers.
-    """
-    row, rows = z1 - z0 + 2 * _SPAN, x1 - x0 + 2 * _SPAN
-    before = np.empty(rows * row, np.uint8)
-    distances = np.empty(rows * row, np.uint8)
-    opened = False
-    for x in range(x0, x1):
-        for z in range(z0, z1):
-            opened |= blocks[block_index(x, y, z)] == _SOLID
-    for i in range(rows):
-        x = x0 - _SPAN + i
-        away_x = max(x0 - x, x - x1 + 1, 0)
-        for j in range(row):
-            z = z0 - _SPAN + j
-            away = max(away_x, z0 - z, z - z1 + 1)
-            index = block_index(x, y, z)
-            radius = layer_radius[index]
-            before[i * row + j] = radius
-            if opened:
-                if away == 0:
-                    radius = _OPEN if blocks[index] == _SOLID else _SOLID
-                elif away < _SPAN and radius >= away:
-                    radius = _OPEN
-            else:
-                radius = min(radius, uint8(away))
-            distances[i * row + j] = radius
-    if opened:
-        for side in (-1, 1):
-            _spread_in_layer(distances, rows, row, side)
-    columns, radii = np.empty(rows * row, np.int32), np.empty(rows * row, np.uint8)
-    count = 0
-    for i in range(1, rows - 1):
-        for j in range(1, row - 1):
-            radius = distances[i * row + j]
-            if radius != before[i * row + j]:
-                column = block_index(x0 - _SPAN + i, 0, z0 - _SPAN + j)
-                layer_radius[column + y] = radius
-                columns[count], radii[count] = column, radius
-                count += 1
-    return columns[:count], radii[:count]
-
-
-@kernel()
-def _spread_in_layer(distances: NDArray[np.uint8], rows: int, row: int, side: int) -> None:
-    """`_spread` in a single layer, whose blocks are 0 already; its margin is one column wide."""
-    for step_x in range(1, rows - 1):
-        i = step_x if side < 0 else rows - 1 - step_x
-        beside = distances[i * row + (0 if side < 0 else row - 1)]
-        for step_z in range(1, row - 1):
-            here = i * row + (step_z if side < 0 else row - 1 - step_z)
-            straight = here + side * row
-            near = min(distances[straight - 1], distances[straight])
-            near = min(near, distances[straight + 1])
-            beside = min(uint8(min(near, beside) + _STEP), distances[here])
-            distances[here] = beside
-
-
-@kernel()
-def _surround(
-    distances: NDArray[np.uint8],
-    layer_radius: NDArray[np.uint8],
-    x0: int,
-    x1: int,
-    z0: int,
-    z1: int,
-    slab: int,
-) -> None:
-    """Fills the ring around the columns [x0, x1) x [z0, z1) with the layer radius that is there."""
-    words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
-    row = z1 - z0 + 2
-    for x in range(x0 - 1, x1 + 1):
-        inside = x0 <= x < x1
-        for z in range(z0 - 1, z1 + 1, z1 - z0 + 1 if inside else 1):
-            here = ((x - x0 + 1) * row + z - z0 + 1) * _SLAB
-            _copy_slab(kept, block_index(x, slab, z), words, here)
-
-
-@kernel()
-def _spread(
-    blocks: NDArray[np.uint16],
-    distances: NDArray[np.uint8],
-    x0: int,
-    x1: int,
-    z0: int,
-    z1: int,
-    slab: int,
-    side: int,
-) -> None:
-    """One pass over the columns [x0, x1) x [z0, z1): 0 in blocks, elsewhere what neighbours allow.
-
-    With a pass for each side it is the chamfer transform of Rosenfeld and Pfaltz (1966), which is
-    exact for the Chebyshev distance. A pass lowers a column's distances (uint8, flat, `MAX_RADIUS`
-    at first) to one more than the smallest of four neighbours that it has visited, or that are in
-    the ring: three at x + side, and the one at z + side. That one is in `beside`, for LLVM to see
-    that the loop reads nothing that it writes.
-    """
-    words = distances.view(np.uint64)
-    beside = np.empty(_SLAB, np.uint8)
-    row, beside_words = (z1 - z0 + 2) * _SLAB, beside.view(np.uint64)
-    # An array, as LLVM's check for overlaps takes loops that go down the memory to be unsafe.
-    visited = np.arange(z0, z1)[::-side]
-    for step_x in range(x1 - x0):
-        x = x0 + step_x if side < 0 else x1 - 1 - step_x
-        at = (x - x0 + 1) * row
-        _copy_slab(words, at + (0 if side < 0 else row - _SLAB), beside_words, 0)
-        for z in visited:
-            to = at + (z - z0 + 1) * _SLAB
-            here, straight = uint64(to), uint64(to + side * row)
-            column = uint64(block_index(x, slab, z))
-            for i in range(_LANES):
-                near = min(distances[straight - _LANES + i], distances[straight + i])
-                near = min(near, min(distances[straight + _LANES + i], beside[i]))
-                near = min(uint8(near + _STEP), distances[here + i])
-                beside[i] = near if blocks[column + i] == _SOLID else _SOLID
-            _copy_slab(beside_words, 0, words, to)
-
-
-@kernel(inline="always")
-def _copy_slab(source: NDArray[np.uint64], at: int, target: NDArray[np.uint64], to: int) -> None:
-    """Copies a slab of a column between arrays of words; the indices count layers."""
-    first, first_to = uint64(at // _WORD), uint64(to // _WORD)
-    for i in range(_WORDS):
-        target[first_to + i] = source[first + i]
-
-
-@kernel()
-def _store(
-    distances: NDArray[np.uint8],
-    layer_radius: NDArray[np.uint8],
-    x0: int,
-    x1: int,
-    z0: int,
-    z1: int,
-    slab: int,
-    margin: int,
-) -> NDArray[np.bool_]:
-    """Writes the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
-
-    Returns:
-        Which columns have changed, bool [x1 - x0, z1 - z0].
-    """
-    changed = np.empty((x1 - x0, z1 - z0), np.bool_)
-    words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
-    row = z1 - z0 + 2 * margin + 2
-    for x in range(x0, x1):
-        for z in range(z0, z1):
-            here = uint64(((x - x0 + margin + 1) * row + z - z0 + margin + 1) * _SLAB // _WORD)
-            column = uint64(block_index(x, slab, z) // _WORD)
-            difference = uint64(0)
-            for i in range(_WORDS):
-                difference |= words[here + i] ^ kept[column + i]
-                kept[column + i] = words[here + i]
-            changed[x - x0, z - z0] = difference != uint64(0)
-    return changed
 
 
 @kernel()
@@ -354,22 +138,22 @@ def _update_boxes(
     scratch = np.empty(_SCRATCH, np.uint8)
     words = scratch.view(np.uint64)
     found = np.empty((MAX_RADIUS + 1, _AROUND), np.uint64)
-    boxes = np.empty((MAX_RADIUS + 1, _SLAB), np.uint16)
-    for start in range(low, high, _SLAB):
+    boxes = np.empty((MAX_RADIUS + 1, SLAB), np.uint16)
+    for start in range(low, high, SLAB):
         first = min(start, _LAST_SLAB)
-        bottom = min(max(first - MAX_RUN, 0) // _WORD, _LAST_AROUND)
+        bottom = min(max(first - MAX_RUN, 0) // WORD, _LAST_AROUND)
         # Below the world everything is solid, above it everything is open.
-        scratch[:_PAD] = _SOLID
-        scratch[_PAD:] = _OPEN
-        here = uint64(_PAD + first - bottom * _WORD)
-        counts = np.zeros(_AROUND * _WORD, np.uint8)
-        begin = max(first - MAX_RUN, 0) - bottom * _WORD
-        counts[begin : first + _SLAB + MAX_RUN - bottom * _WORD] = uint8(0xFF)
+        scratch[:_PAD] = SOLID
+        scratch[_PAD:] = OPEN
+        here = uint64(_PAD + first - bottom * WORD)
+        counts = np.zeros(_AROUND * WORD, np.uint8)
+        begin = max(first - MAX_RUN, 0) - bottom * WORD
+        counts[begin : first + SLAB + MAX_RUN - bottom * WORD] = uint8(0xFF)
         mask = counts.view(np.uint64)
         is_found = np.zeros(MAX_RADIUS + 1, np.bool_)
         for number in range(len(columns)):
             kind, column = alike[number], columns[number]
-            around, differs = uint64(column // _WORD + bottom), uint64(0)
+            around, differs = uint64(column // WORD + bottom), uint64(0)
             for i in range(_WORDS_AROUND):
                 differs |= (kept[around + i] ^ found[kind, i]) & mask[i]
             if differs or not is_found[kind]:
