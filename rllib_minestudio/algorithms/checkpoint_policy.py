@@ -3,6 +3,7 @@
     policy/network.json         the network's options
     policy/model.safetensors    its weights
     policy/playing.yaml         the algorithm, its environment and what else playing depends on
+    policy_average/...          the same with averaged weights, where `ema_decay` keeps them
 
 RLlib's own files are pickles and run what their writer wanted when they are read. Training goes on
 from those; evaluating and playing read these. `playing.yaml` is left out where an option is an
@@ -22,6 +23,7 @@ from typing import Any
 import yaml
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_WEIGHT_AVERAGE
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.policies import name_of_policy
 from rllib_minestudio.models.policy_weights import copy_policy
@@ -38,6 +40,8 @@ from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 PLAYING_FILE = "playing.yaml"
+AVERAGE_FOLDER = "policy_average"
+_AVERAGE = f"learner_group/learner/{COMPONENT_WEIGHT_AVERAGE}"
 
 _logger = logging.getLogger(__name__)
 
@@ -56,31 +60,34 @@ _OPTIONS = (
 
 
 def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
-    """Copy the policy of a checkpoint that RLlib has just written.
+    """Copy the policy of a checkpoint that RLlib has just written, and its average if there is one.
 
     Left out where nothing could load it: where its class, or an option of it, has no name.
     """
-    found = [checkpoint / part for part in MODULE_FOLDERS if (checkpoint / part).is_dir()]
-    modules = [folder for folder in found if (folder / MODULE_STATE).is_file()]
-    if not modules:
-        return
-    folder = checkpoint / POLICY_FOLDER
+    places = [checkpoint / part for part in MODULE_FOLDERS]
+    for found, folder in ((places, POLICY_FOLDER), ([checkpoint / _AVERAGE], AVERAGE_FOLDER)):
+        modules = [place for place in found if (place / MODULE_STATE).is_file()]
+        if modules:
+            _write_policy(modules[0], checkpoint / folder, config)
+
+
+def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
     policy = config.policy_class
     if issubclass(policy, VPTRLModule):
-        copy_plain(modules[0], folder)
+        copy_plain(module, folder)
     else:
         # As the module keeps them: in full, and without the weights that training began with.
-        name, model = name_of_policy(policy), dict(find_checkpoint(modules[0]).options or {})
+        name, model = name_of_policy(policy), dict(find_checkpoint(module).options or {})
         if name is None or not _is_plain(model):
             _logger.warning(
-                "%s has no policy/ for evaluation: %s or an option in model=%s cannot be named in "
-                "a file. Put the class into a module of its own, and give plain options.",
-                checkpoint,
+                "%s is left out, and with it evaluation: %s or an option in model=%s cannot be "
+                "named in a file. Put the class into a module of its own, and give plain options.",
+                folder,
                 policy.__qualname__,
                 model,
             )
             return
-        copy_policy(modules[0], folder, name, recordable(model))
+        copy_policy(module, folder, name, recordable(model))
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
     # Where the prior came from, if it is the network that training started with.
     options["weights"] = config.model_config.get("weights")

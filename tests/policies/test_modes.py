@@ -73,15 +73,15 @@ def test_the_average_lags_behind_and_can_be_loaded(trained):
     now = numbers(trained.algorithm)
     name = "value_head.linear.weight"
     assert (now[f"average/{name}"] != now[f"weights/{name}"]).any()
-    source = Path(trained.checkpoint, "learner_group/learner/weight_average")
     module = trained.algorithm.get_module()
-    loaded = type(module)(
-        model_config=module.model_config,
-        observation_space=module.observation_space,
-        action_space=module.action_space,
-    )
-    loaded.load_weights(source)
-    np.testing.assert_array_equal(loaded.get_state()[name], now[f"average/{name}"])
+    for folder in ("learner_group/learner/weight_average", "policy_average"):
+        loaded = type(module)(
+            model_config=module.model_config,
+            observation_space=module.observation_space,
+            action_space=module.action_space,
+        )
+        loaded.load_weights(Path(trained.checkpoint, folder))
+        np.testing.assert_array_equal(loaded.get_state()[name], now[f"average/{name}"])
 
 
 def test_the_initial_prior_is_what_training_began_with(trained):

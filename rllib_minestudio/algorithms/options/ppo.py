@@ -194,8 +194,8 @@ class PPOOptions(SharedOptions):
     ema_decay: float | None = option(
         None,
         "A moving average of the weights with this decay per optimizer step (such as 0.999) is "
-        "kept for evaluation and export; null keeps none. Checkpoints hold it as "
-        "`learner_group/learner/weight_average`.",
+        "kept; null keeps none. Checkpoints hold it as `policy_average/`, which can be evaluated, "
+        "played and started from like `policy/`. Training plays with the weights themselves.",
         most=1.0,
     )
 
