@@ -24,6 +24,7 @@ import yaml
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_WEIGHT_AVERAGE
+from rllib_minestudio.checkpoints.lookup import POLICY_AVERAGE
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.policies import name_of_policy
 from rllib_minestudio.models.policy_weights import copy_policy
@@ -40,7 +41,6 @@ from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 PLAYING_FILE = "playing.yaml"
-AVERAGE_FOLDER = "policy_average"
 _AVERAGE = f"learner_group/learner/{COMPONENT_WEIGHT_AVERAGE}"
 
 _logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
     Left out where nothing could load it: where its class, or an option of it, has no name.
     """
     places = [checkpoint / part for part in MODULE_FOLDERS]
-    for found, folder in ((places, POLICY_FOLDER), ([checkpoint / _AVERAGE], AVERAGE_FOLDER)):
+    for found, folder in ((places, POLICY_FOLDER), ([checkpoint / _AVERAGE], POLICY_AVERAGE)):
         modules = [place for place in found if (place / MODULE_STATE).is_file()]
         if modules:
             _write_policy(modules[0], checkpoint / folder, config)

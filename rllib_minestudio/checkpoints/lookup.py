@@ -20,6 +20,9 @@ from rllib_minestudio.checkpoints.trial_folder import (
 from rllib_minestudio.errors import CheckpointMismatchError, did_you_mean
 
 LATEST = "latest"
+POLICY_AVERAGE = "policy_average"
+"""Where a checkpoint keeps averaged weights, if training has made them."""
+
 RESULTS = Path("results")
 """Where `rllib train` puts its results unless told otherwise; `latest` alone looks there."""
 
@@ -32,6 +35,7 @@ A CHECKPOINT is one of
   results/cow/best            of all checkpoints below the folder, the one with the highest mean
                               return of the episodes that ended last before it was saved
   results/cow/latest          the one that was saved last; `latest` alone is results/latest
+  .../policy_average          behind any of these: its averaged weights, where ema_decay kept them
   package:hunter_nano         a prior that comes with this package
 """
 """For the help of every command that takes a checkpoint."""
@@ -72,6 +76,8 @@ def locate(source: str | Path) -> Path:
         raise CheckpointMismatchError(
             f"{str(source)!r} is an experiment file, not a checkpoint. {EXPECTED}."
         )
+    if path.name == POLICY_AVERAGE and not path.exists():
+        return _average_of(path)
     if path.name == BEST and path.is_symlink() and path.exists():
         return _behind(path)
     if path.name in (BEST, LATEST) and not path.exists():
@@ -88,6 +94,21 @@ def locate(source: str | Path) -> Path:
         return path
     has_returns = any(os.path.lexists(trial / BEST) for trial in trials)
     return _best(path, trials) if has_returns else _newest(path, trials)
+
+
+def _average_of(path: Path) -> Path:
+    """Return the averaged weights of the checkpoint that is named before `POLICY_AVERAGE`.
+
+    Raises:
+        CheckpointMismatchError: It has none.
+    """
+    checkpoint = locate(path.parent)
+    if not (checkpoint / POLICY_AVERAGE).is_dir():
+        raise CheckpointMismatchError(
+            f"{str(checkpoint)!r} has no averaged weights: they are kept by training with "
+            f"ema_decay, such as --set ema_decay=0.999. {what_is_there(checkpoint)}"
+        )
+    return checkpoint / POLICY_AVERAGE
 
 
 def pinned(source: Any) -> Any:

@@ -68,6 +68,22 @@ def test_what_is_meant(results, source, meant):
     assert locate(source) == Path(meant)
 
 
+@pytest.mark.parametrize(
+    ("source", "meant"),
+    [
+        ("results/cow/latest", f"{SECOND}/checkpoint_000015"),
+        ("results/cow/best", f"{FIRST}/kept/iteration_000010"),
+        (SECOND, f"{SECOND}/kept/iteration_000010"),
+        (f"{SECOND}/checkpoint_000010", f"{SECOND}/checkpoint_000010"),
+    ],
+)
+def test_averaged_weights_are_those_of_what_is_named_before_them(results, source, meant):
+    with pytest.raises(CheckpointMismatchError, match=r"has no averaged weights: .* ema_decay"):
+        locate(f"{source}/policy_average")
+    Path(meant, "policy_average").mkdir()
+    assert locate(f"{source}/policy_average") == Path(meant, "policy_average")
+
+
 def test_the_latest_is_whole(results):
     os.truncate(f"{SECOND}/checkpoint_000015/weights", 3)
     assert locate("results/cow/latest") == Path(SECOND, "checkpoint_000010")
