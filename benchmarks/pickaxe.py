@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("phase", choices=["tune", "train", "report"])
     parser.add_argument("--tuning-steps", type=int, default=163_840, help="per setting")
-    parser.add_argument("--steps", type=int, default=1_966_080, help="of training, per seed")
+    parser.add_argument("--steps", type=int, default=786_432, help="of training, per seed")
     parser.add_argument("--episodes", type=int, default=100, help="evaluated, per cell")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time, of one core each")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
