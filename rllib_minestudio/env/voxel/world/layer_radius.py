@@ -116,7 +116,10 @@ def refresh(
             _spread(blocks, distances, x0, x1, z0, z1, slab, side)
         changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
     columns = _columns_of(changed, x0, z0)
-    return columns, np.zeros(len(columns), np.uint8)
+    alike = np.empty(len(columns), np.uint8)
+    for number in range(len(columns)):
+        alike[number] = layer_radius[columns[number] + y0]
+    return columns, alike
 
 
 @kernel()
