@@ -74,7 +74,7 @@ def large(setting: Setting) -> Iterator[Row]:
     config.env_runners(
         num_env_runners=runners,
         num_envs_per_env_runner=envs,
-        num_gpus_per_env_runner=round(0.6 / runners, 3),
+        num_gpus_per_env_runner=600 // runners / 1000,  # rounded down: one device for all
     )
     fragments = runners * envs // 2
     config.training(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from tests.algorithms.actors import kill, process_of
 
@@ -99,6 +102,10 @@ def test_several_learners_train_on_joined_reused_and_stale_fragments_and_lose_on
         np.testing.assert_array_equal(second["rl_module"]["default_policy"][name], array)
 
     checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    average = safetensors.numpy.load_file(Path(checkpoint, "policy_average", "model.safetensors"))
+    assert average.keys() == first["weight_average"].keys()
+    for name, array in first["weight_average"].items():
+        np.testing.assert_array_equal(average[name], array, err_msg=name)
     algorithm.train()
     algorithm.restore_from_path(checkpoint)
     for state in learner_states(algorithm):
