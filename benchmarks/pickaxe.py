@@ -6,8 +6,8 @@
 
 `tune` trains every arm with the same settings of learning rate, value warmup and entropy, for a
 part of the steps and from one seed, and evaluates each on worlds of its own. `train` takes each
-arm's best setting, trains it from every seed and evaluates it on worlds that neither the
-demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into docs/. A
+arm's best setting, trains it from every seed and evaluates its averaged weights on worlds that
+neither the demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into docs/. A
 cell is what a user would type, `rllib train file` and `rllib benchmark run`, whose results stay
 below --out. What the report needs of a finished cell is a small file below --cells, with which
 another checkout goes on, too: the same command plays only what is missing. To begin anew, give
@@ -59,7 +59,11 @@ COMMON = (
     "checkpoint_config.save_interval=10",
     "metrics_num_episodes_for_smoothing=100",
 )
-TUNING_SEED, TUNING_WORLDS, HELD_OUT_WORLDS = 100, 1_000, 2_000
+AVERAGE = "policy_average"
+"""What `ema_decay` keeps beside the newest weights, and `train` evaluates. The trainings of `tune` are
+shorter than what it averages over, so that those are compared by the newest weights."""
+
+TUNING_SEED, TUNING_WORLDS, HELD_OUT_WORLDS = 100, 1_000, 3_000
 """The last two are seeds of `rllib benchmark run`, from which it draws those of the worlds."""
 
 
@@ -96,9 +100,10 @@ def main() -> None:
                 words = (*chosen(places.cells, arm), f"seed={seed}")
                 name = cell_name("train", arm, f"seed {seed}")
                 cells.append((name, words, arguments.steps, arguments.episodes))
-    worlds = TUNING_WORLDS if arguments.phase == "tune" else HELD_OUT_WORLDS
+    is_tuning = arguments.phase == "tune"
+    worlds, weights = (TUNING_WORLDS, "") if is_tuning else (HELD_OUT_WORLDS, AVERAGE)
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for done in [pool.submit(run, places, *given, worlds) for given in cells]:
+        for done in [pool.submit(run, places, *given, worlds, weights) for given in cells]:
             done.result()
 
 
@@ -125,7 +130,13 @@ def chosen(cells: Path, arm: str) -> tuple[str, ...]:
 
 
 def run(
-    places: Places, name: str, changes: Sequence[str], steps: int, episodes: int, worlds: int
+    places: Places,
+    name: str,
+    changes: Sequence[str],
+    steps: int,
+    episodes: int,
+    worlds: int,
+    weights: str,
 ) -> None:
     """Train and evaluate one cell, and keep what is known of it; skip what is there already.
 
@@ -155,7 +166,7 @@ def run(
         trained.touch()
     evaluated = place / f"evaluated_{steps}"
     if not is_complete(evaluated):
-        policy = f"{training}/stone_pickaxe/latest" if steps else str(EXPERIMENT)
+        policy = str(training / "stone_pickaxe/latest" / weights) if steps else str(EXPERIMENT)
         rllib(
             *("benchmark", "run", policy, "--suite", "tech-tree", "--tasks", "logs_1200"),
             *("--episodes", str(episodes), "--seed", str(worlds), "--no-videos"),
