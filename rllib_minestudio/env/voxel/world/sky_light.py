@@ -13,7 +13,7 @@ made, as a chunk that comes back is as it was.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, uint8
+from numba import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
@@ -38,6 +38,7 @@ Slots = NDArray[np.bool_]
 Queue = NDArray[np.int32]
 
 _SIDES = 6
+_ONE, _SECOND = uint8(1), uint8(FULL - 1)
 _INDEX_BITS = 23
 _INDEX = (1 << _INDEX_BITS) - 1
 _QUEUE = 1024
@@ -183,22 +184,8 @@ def refresh(
         z0: First column.
         z1: Column after the last.
     """
-    gone, count = np.empty(_QUEUE, np.int32), 0
-    queue, end = np.empty(_QUEUE, np.int32), 0
-    for x in range(x0, x1):
-        for z in range(z0, z1):
-            highest = int64(top[column_index(x, z)])
-            for y in range(y0, y1):
-                index = block_index(x, y, z)
-                old = int64(light[index])
-                if y > highest and old < FULL:
-                    light[index] = uint8(FULL)
-                    queue = _push(queue, end, int32(index))
-                    end += 1
-                elif y <= highest and old > 0:
-                    light[index] = uint8(0)
-                    gone = _push(gone, count, int32(index | old << _INDEX_BITS))
-                    count += 1
+    before = _set_columns(light, top, x0, x1, y0, y1, z0, z1)
+    queue, end, gone, count = _find_edges(light, top, before, x0, x1, y0, z0, z1)
     gone, count = _dim(light, gone, count)
     slots = np.ones((WINDOW // CHUNK, WINDOW // CHUNK), np.bool_)
     queue, end = _let_in(light, blocks, top, slots, x0, x1, y0, z0, z1, queue, end)
@@ -212,6 +199,76 @@ def refresh(
                 queue = _push(queue, end, int32(index))
                 end += 1
     _spread(light, blocks, slots, queue, end)
+
+
+@kernel()
+def _set_columns(
+    light: Light, top: NDArray[np.uint8], x0: int, x1: int, y0: int, y1: int, z0: int, z1: int
+) -> Light:
+    """Make it light above the tops of columns, and dark from there down.
+
+    Returns:
+        What was in the layers [y0, y1) of each, uint8 [columns, y1 - y0].
+    """
+    before = np.empty(((x1 - x0) * (z1 - z0), y1 - y0), np.uint8)
+    number = 0
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            first, open_from = block_index(x, 0, z), int64(top[column_index(x, z)]) + 1
+            before[number] = light[first + y0 : first + y1]
+            light[first + y0 : first + open_from] = uint8(0)
+            light[first + max(open_from, y0) : first + y1] = uint8(FULL)
+            number += 1
+    return before
+
+
+@kernel()
+def _find_edges(
+    light: Light, top: NDArray[np.uint8], before: Light, x0: int, x1: int, y0: int, z0: int, z1: int
+) -> tuple[Queue, int, Queue, int]:
+    """Find the cells of columns just set that matter to those beside them, few of many.
+
+    Returns:
+        Cells that got light which spreads, how many they are, cells that lost light which others
+        may have had from them (see `_dim`), and how many they are.
+    """
+    queue, end = np.empty(_QUEUE, np.int32), 0
+    gone, count = np.empty(_QUEUE, np.int32), 0
+    height = before.shape[1]
+    spreads, dims = np.empty(height, np.uint8), np.empty(height, np.uint8)
+    layers = uint64(height)  # unsigned indices, for LLVM to vectorise
+    number = 0
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            here, was = uint64(block_index(x, y0, z)), before[number]
+            west, east = uint64(block_index(x - 1, y0, z)), uint64(block_index(x + 1, y0, z))
+            north, south = uint64(block_index(x, y0, z - 1)), uint64(block_index(x, y0, z + 1))
+            matters = uint8(0)
+            for i in range(layers):
+                old, new = was[i], light[here + i]
+                a, b, c, d = light[west + i], light[east + i], light[north + i], light[south + i]
+                darkest = min(min(a, b), min(c, d))
+                # One less wraps around in the dark, so that the least is of what is lit.
+                faintest = min(
+                    min(uint8(a - _ONE), uint8(b - _ONE)), min(uint8(c - _ONE), uint8(d - _ONE))
+                )
+                spreads[i] = (new > old) & (darkest < _SECOND)
+                dims[i] = (new < old) & (faintest < uint8(old - _ONE))
+                matters |= spreads[i] | dims[i]
+            lowest = max(int64(top[column_index(x, z)]) + 1 - y0, 0)
+            if lowest < height and was[lowest] < FULL:
+                queue = _push(queue, end, int32(block_index(x, y0 + lowest, z)))  # downwards
+                end += 1
+            for y in range(height if matters else 0):
+                index = block_index(x, y0 + y, z)
+                if spreads[y]:
+                    queue = _push(queue, end, int32(index))
+                    end += 1
+                elif dims[y]:
+                    gone = _push(gone, count, int32(index | int64(was[y]) << _INDEX_BITS))
+                    count += 1
+            number += 1
+    return queue, end, gone, count
 
 
 @kernel()
