@@ -258,12 +258,12 @@ class VoxelEngine:
     def _statistics(self) -> dict[str, dict[str, int]]:
         """Counters of the state, completed by what the kernels count in the player's record."""
         counters = self._game.state.statistics.copy()
-        record = self.player.records[0]
+        records = self.player.records
         custom = counters["custom"]
         for name, field in _DISTANCES:
-            if centimetres := int(record[field] * 100.0):
+            if centimetres := int(records[field].item() * 100.0):
                 custom[name] = centimetres
-        if jumps := int(record["jumps"]):
+        if jumps := records["jumps"].item():
             custom["jump"] = jumps
         return counters
 

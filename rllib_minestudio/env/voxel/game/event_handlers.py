@@ -122,9 +122,10 @@ def wear(state: GameState, uses: int) -> None:
     if item is None or not item.durability:
         return
     slot = player.selected
-    damage = int(player.inventory.damage[slot]) + uses
+    stack = player.inventory[slot]
+    damage = stack.damage + uses
     if damage < item.durability:
-        player.inventory.damage[slot] = damage
+        player.inventory.set(slot, stack.item, stack.quantity, damage)
         return
     player.inventory.take(slot)
     state.statistics.add("break_item", item.name)

@@ -50,6 +50,8 @@ class Inventory:
         self.version = 0
         self._shown: list[tuple[int, str, int]] = []
         self._shown_version = -1
+        self._equipped: list[tuple[str, str, int, int]] = []
+        self._equipped_at = (-1, -1)
 
     def __getitem__(self, slot: int) -> Stack:
         """The stack in `slot`."""
@@ -149,17 +151,19 @@ class Inventory:
         Args:
             selected: The hotbar slot in the main hand.
         """
+        if self._equipped_at != (self.version, selected):
+            self._equipped = [
+                (place, *self._tool_in(slot))
+                for place, slot in (("mainhand", selected), *_EQUIPMENT.items())
+            ]
+            self._equipped_at = (self.version, selected)
         return {
-            place: self._describe_tool(slot)
-            for place, slot in (("mainhand", selected), *_EQUIPMENT.items())
+            place: {"type": name, "damage": damage, "maxDamage": most}
+            for place, name, damage, most in self._equipped
         }
 
-    def _describe_tool(self, slot: int) -> dict[str, Any]:
+    def _tool_in(self, slot: int) -> tuple[str, int, int]:
         item = int(self.item[slot])
         if item == EMPTY:
-            return {"type": "air", "damage": 0, "maxDamage": 0}
-        return {
-            "type": ITEMS[item].name,
-            "damage": int(self.damage[slot]),
-            "maxDamage": ITEMS[item].durability,
-        }
+            return "air", 0, 0
+        return ITEMS[item].name, int(self.damage[slot]), ITEMS[item].durability
