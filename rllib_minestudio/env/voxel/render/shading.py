@@ -76,6 +76,39 @@ TOP_LAYER = np.int32(HEIGHT - 1)
 
 
 @render_kernel
+def is_hit(i: int, s: Floats, n: Ints) -> bool:
+    """Whether a ray has ended in a block."""
+    return (n[FIELD + i] == int32(0)) & (s[T_NOW + i] < s[T_MAX + i])
+
+
+@render_kernel
+def hits_any(s: Floats, n: Ints) -> bool:
+    """Whether one of the rays has; most tiles of a view into the open show nothing but sky."""
+    hits = int32(0)
+    for i in range(LANES):
+        hits |= int32(1) if is_hit(i, s, n) else int32(0)
+    return hits != int32(0)
+
+
+@render_kernel
+def show_sky(camera: Floats, s: Floats, n: Ints) -> None:
+    """Sky of each ray as three integer channels, and its depth."""
+    for i in range(LANES):
+        r, g, b = _sky_colour(camera, i, s)
+        s[DEPTH + i] = SKY_DEPTH
+        n[RED + i], n[GREEN + i], n[BLUE + i] = int32(r), int32(g), int32(b)
+
+
+@render_kernel
+def _sky_colour(camera: Floats, i: int, s: Floats) -> tuple[float, float, float]:
+    """Where a ray would show the sky: what it looks like, and blocks far away in the fog."""
+    hr, hg, hb = camera[HORIZON], camera[HORIZON + 1], camera[HORIZON + 2]
+    zr, zg, zb = camera[ZENITH] - hr, camera[ZENITH + 1] - hg, camera[ZENITH + 2] - hb
+    up = min(max(s[DIR_Y + i] * s[T_MAX + i] * (SKY_GRADIENT / camera[VIEW]), ZERO), ONE)
+    return hr + zr * up, hg + zg * up, hb + zb * up
+
+
+@render_kernel
 def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
     """Find the face each ray enters its last block by, the point on it, depth and fog."""
     x0 = camera[EYE_X] + float32(CENTRE)
@@ -99,7 +132,7 @@ def locate_hits(camera: Floats, s: Floats, n: Ints) -> None:
         s[POINT_X + i] = min(max(x0 + s[DIR_X + i] * t - cx, ZERO), ALMOST_ONE)
         s[POINT_Y + i] = min(max(y0 + s[DIR_Y + i] * t - cy, ZERO), ALMOST_ONE)
         s[POINT_Z + i] = min(max(z0 + s[DIR_Z + i] * t - cz, ZERO), ALMOST_ONE)
-        hit = (n[FIELD + i] == int32(0)) & (s[T_NOW + i] < s[T_MAX + i])
+        hit = is_hit(i, s, n)
         fog = (t / s[T_MAX + i] - fog_start) * fog_scale
         s[FOG + i] = min(max(fog, ZERO), ONE) if hit else ONE
         s[DEPTH + i] = t if hit else SKY_DEPTH
@@ -238,15 +271,11 @@ def light_by_cells(camera: Floats, light: Bytes, s: Floats, n: Ints) -> None:
 @render_kernel
 def shade_hits(camera: Floats, atlas: Words, s: Floats, n: Ints) -> None:
     """Texel, light, fog and sky of each ray, as three integer channels."""
-    hr, hg, hb = camera[HORIZON], camera[HORIZON + 1], camera[HORIZON + 2]
-    zr, zg, zb = camera[ZENITH] - hr, camera[ZENITH + 1] - hg, camera[ZENITH + 2] - hb
-    per_view = SKY_GRADIENT / camera[VIEW]
     for i in range(LANES):
         n[TEXEL + i] = int32(atlas[uint32(n[TEXEL + i])])
     for i in range(LANES):
         rgb = n[TEXEL + i]
-        up = min(max(s[DIR_Y + i] * s[T_MAX + i] * per_view, ZERO), ONE)
-        sky_r, sky_g, sky_b = hr + zr * up, hg + zg * up, hb + zb * up
+        sky_r, sky_g, sky_b = _sky_colour(camera, i, s)
         lit = s[OPENNESS + i]
         r = float32(rgb & int32(255)) * lit * s[LIGHT_R + i]
         g = float32((rgb >> int32(8)) & int32(255)) * lit * s[LIGHT_G + i]

@@ -71,10 +71,12 @@ from rllib_minestudio.env.voxel.render.shading import (
     are_covered,
     choose_texels,
     find_fronts,
+    hits_any,
     light_by_cells,
     light_fully,
     locate_hits,
     shade_hits,
+    show_sky,
 )
 from rllib_minestudio.env.voxel.world.addressing import narrow_block_index
 
@@ -263,6 +265,10 @@ def render_terrain(
                 if not _leap(camera, roof, s, n):
                     break
                 _enter_cells(box, column_x, column_z, s, n)
+            if not hits_any(s, n):
+                show_sky(camera, s, n)
+                _store(tile_x, tile_y, width, height, s, n, frame, depth)
+                continue
             locate_hits(camera, s, n)
             find_fronts(camera, box, s, n)
             choose_texels(camera, blocks, s, n)
