@@ -159,6 +159,31 @@ def _enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) 
 
 
 @render_kernel
+def _to_end_of_box(
+    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
+) -> float:
+    """How far a ray goes from the eye to the end of an empty box.
+
+    Args:
+        field: Entry of the box field of a cell.
+        x: From the eye to the middle of that cell.
+        y: Likewise.
+        z: Likewise.
+        ix: One over the ray's direction.
+        iy: Likewise.
+        iz: Likewise.
+    """
+    radius = float32(field & int32(31)) - HALF
+    up = float32((field >> int32(5)) & int32(31))
+    down = float32((field >> int32(10)) & int32(31))
+    layers = (up if iy > ZERO else down) + HALF
+    tx = x * ix + abs(ix) * radius
+    ty = y * iy + abs(iy) * layers
+    tz = z * iz + abs(iz) * radius
+    return min(tx, min(ty, tz))
+
+
+@render_kernel
 def _leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     """Move each ray to the end of its empty box; False when none moved."""
     to_x = HALF - (camera[EYE_X] + float32(CENTRE))
@@ -168,23 +193,40 @@ def _leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
     moved = int32(0)
     for i in range(LANES):
         field = n[FIELD + i]
-        radius = float32(field & int32(31)) - HALF
-        up = float32((field >> int32(5)) & int32(31))
-        down = float32((field >> int32(10)) & int32(31))
-        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
         t, t_max = s[T_NOW + i], s[T_MAX + i]
-        y = s[CELL_Y + i]
-        layers = (up if iy > ZERO else down) + HALF
-        tx = (s[CELL_X + i] + to_x) * ix + abs(ix) * radius
-        ty = (y + to_y) * iy + abs(iy) * layers
-        tz = (s[CELL_Z + i] + to_z) * iz + abs(iz) * radius
-        t_next = min(min(tx, min(ty, tz)), t_max)
+        x, y, z = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        t_next = min(_to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
         t_next = t if field == int32(0) else t_next
         # The field is undefined above the highest block, and 0 there would mean solid.
         t_next = max(t, t_max if y > highest else t_next)
         s[T_NOW + i] = t_next
         moved |= int32(1) if t_next > t else int32(0)
     return moved != int32(0)
+
+
+@render_kernel
+def _field_around_eye(
+    box: Shorts, camera: Floats, ceiling: float, column_x: int, column_z: int
+) -> int:
+    """Entry of the box field of the cell in which all rays begin; 0 if that is not just one."""
+    y = camera[EYE_Y]
+    if not ZERO < y < ceiling:
+        return int32(0)
+    for fraction in (camera[EYE_X], y - np.floor(y), camera[EYE_Z]):
+        if not float32(2) * NUDGE < fraction < ONE - float32(2) * NUDGE:
+            return int32(0)
+    return int32(box[uint32(narrow_block_index(int32(column_x), int32(y), int32(column_z)))])
+
+
+@render_kernel
+def _leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
+    """Move each ray, all of which begin in one cell, to the end of that cell's empty box."""
+    x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]
+    for i in range(LANES):
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        t_next = min(_to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
+        s[T_NOW + i] = max(t_next, ZERO)
 
 
 @render_kernel
@@ -254,12 +296,15 @@ def render_terrain(
         n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
+    around_eye = _field_around_eye(box, camera, roof, column_x, column_z)
     is_even = False  # whether the scratch memory holds full light for all rays already
     for tile_y in range(0, height, TILE):
         _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
             _aim_across(across[tile_x : tile_x + TILE], s)
             _start_rays(camera, roof, s)
+            if around_eye:
+                _leap_from_eye(camera, around_eye, s)
             _enter_cells(box, column_x, column_z, s, n)
             for _ in range(MOST_LEAPS):
                 if not _leap(camera, roof, s, n):
