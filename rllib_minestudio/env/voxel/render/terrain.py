@@ -1,32 +1,10 @@
-"""Ray casting of the block world into colour and depth.
-
-Rays walk the *box field* (see `box_field`): for an air cell it tells how far the surrounding layer
-is empty sideways and how many such layers lie above and below, so one step leaves a whole empty
-box. A tile of 8 x 8 rays advances in lockstep inside one flat scratch array; index arithmetic,
-gathers and float arithmetic are separate loops, which is what lets LLVM vectorise them. Three
-habits matter (each cost a factor of two or more when it was missing): indices are cast to uint32
-before use, gathers stay out of the arithmetic loops, and the origin is nudged along the ray by
-`NUDGE` rather than t by an epsilon, which could stall.
-
-Coordinates inside the kernels: the eye's column is at x = z = 128, so the 256 x 256 window around
-it is positive and truncation is floor. There are no blocks above `ceiling` and below 0, and the box
-field says nothing there: rays from outside begin where they enter, or end at once, and none turns
-back. One that leaves through the floor stays at its lowest cell, which is air: it shows the sky.
-"""
+"""Ray casting of the block world into colour and depth, one tile of 8 x 8 rays after the other."""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import float32, int32, uint8, uint32
+from numba import float32, uint8
 
 from rllib_minestudio.env.voxel.render.camera import (
-    EYE_X,
-    EYE_Y,
-    EYE_Z,
-    FORWARD,
-    RIGHT,
-    UP,
-    VIEW,
     Bytes,
     Floats,
     Ints,
@@ -34,39 +12,17 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.occlusion import REACH, occlude, open_all
-from rllib_minestudio.env.voxel.render.ray_tiles import (
-    BLOCK_INDEX,
-    BLUE,
-    CELL_X,
-    CELL_Y,
-    CELL_Z,
-    CENTRE,
-    DEPTH,
-    DIR_X,
-    DIR_Y,
-    DIR_Z,
-    FIELD,
-    GREEN,
-    HALF,
-    INV_X,
-    INV_Y,
-    INV_Z,
-    LANES,
-    NUDGE,
-    ONE,
-    ORG_X,
-    ORG_Y,
-    ORG_Z,
-    RAY_X,
-    RAY_Y,
-    RED,
-    SMALLEST_SLOPE,
-    T_MAX,
-    T_NOW,
-    TILE,
-    ZERO,
+from rllib_minestudio.env.voxel.render.leaps import (
+    MOST_LEAPS,
+    enter_cells,
+    field_around_eye,
+    go_on,
+    leap,
+    leap_from_eye,
+    start_rays,
 )
+from rllib_minestudio.env.voxel.render.occlusion import REACH, occlude, open_all
+from rllib_minestudio.env.voxel.render.ray_tiles import BLUE, DEPTH, GREEN, RAY_X, RAY_Y, RED, TILE
 from rllib_minestudio.env.voxel.render.shading import (
     are_covered,
     choose_texels,
@@ -78,16 +34,6 @@ from rllib_minestudio.env.voxel.render.shading import (
     shade_hits,
     show_sky,
 )
-from rllib_minestudio.env.voxel.world.addressing import narrow_block_index
-
-MOST_LEAPS = 256
-"""Leaps after which a ray ends. Each crosses a border between cells at least, and a ray as long as
-the longest view, 80 blocks, crosses fewer than 80 * sqrt(3) + 3."""
-
-
-@render_kernel
-def _away_from_zero(value: float) -> float:
-    return SMALLEST_SLOPE if abs(value) < SMALLEST_SLOPE else value
 
 
 @render_kernel
@@ -104,129 +50,6 @@ def _aim_up(upward: Floats, s: Floats) -> None:
     for row in range(TILE):
         for column in range(TILE):
             s[RAY_Y + row * TILE + column] = upward[row]
-
-
-@render_kernel
-def _start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
-    """Directions and origins of a tile; rays from outside begin at the ceiling or at y = 0."""
-    x = camera[EYE_X] + float32(CENTRE)
-    y = camera[EYE_Y]
-    z = camera[EYE_Z] + float32(CENTRE)
-    view = camera[VIEW]
-    f0, f1, f2 = camera[FORWARD], camera[FORWARD + 1], camera[FORWARD + 2]
-    r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
-    u0, u1, u2 = camera[UP], camera[UP + 1], camera[UP + 2]
-    outside = (y > ceiling) | (y < ZERO)
-    border = ceiling if y > ceiling else ZERO
-    for i in range(LANES):
-        sx, sy = s[RAY_X + i], s[RAY_Y + i]
-        dx = _away_from_zero(f0 + sx * r0 + sy * u0)
-        dy = _away_from_zero(f1 + sx * r1 + sy * u1)
-        dz = _away_from_zero(f2 + sx * r2 + sy * u2)
-        s[DIR_X + i] = dx
-        s[DIR_Y + i] = dy
-        s[DIR_Z + i] = dz
-        s[INV_X + i] = ONE / dx
-        inverse_y = ONE / dy
-        s[INV_Y + i] = inverse_y
-        s[INV_Z + i] = ONE / dz
-        t_max = view / np.sqrt(dx * dx + dy * dy + dz * dz)
-        t = (border - y) * inverse_y if outside else ZERO
-        t = t_max if t < ZERO else t
-        s[T_NOW + i] = min(t, t_max)
-        s[T_MAX + i] = t_max
-        s[ORG_X + i] = x + (NUDGE if dx > ZERO else -NUDGE)
-        s[ORG_Y + i] = y + (NUDGE if dy > ZERO else -NUDGE)
-        s[ORG_Z + i] = z + (NUDGE if dz > ZERO else -NUDGE)
-
-
-@render_kernel
-def _enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
-    """Find the cell each ray is in, and its entry of the box field."""
-    shift_x = int32(column_x - CENTRE)
-    shift_z = int32(column_z - CENTRE)
-    for i in range(LANES):
-        t = s[T_NOW + i]
-        x = int32(s[ORG_X + i] + s[DIR_X + i] * t)
-        y = int32(s[ORG_Y + i] + s[DIR_Y + i] * t)
-        z = int32(s[ORG_Z + i] + s[DIR_Z + i] * t)
-        s[CELL_X + i] = float32(x)
-        s[CELL_Y + i] = float32(y)
-        s[CELL_Z + i] = float32(z)
-        n[BLOCK_INDEX + i] = narrow_block_index(x + shift_x, y, z + shift_z)
-    for i in range(LANES):
-        n[FIELD + i] = int32(box[uint32(n[BLOCK_INDEX + i])])
-
-
-@render_kernel
-def _to_end_of_box(
-    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
-) -> float:
-    """How far a ray goes from the eye to the end of an empty box.
-
-    Args:
-        field: Entry of the box field of a cell.
-        x: From the eye to the middle of that cell.
-        y: Likewise.
-        z: Likewise.
-        ix: One over the ray's direction.
-        iy: Likewise.
-        iz: Likewise.
-    """
-    radius = float32(field & int32(31)) - HALF
-    up = float32((field >> int32(5)) & int32(31))
-    down = float32((field >> int32(10)) & int32(31))
-    layers = (up if iy > ZERO else down) + HALF
-    tx = x * ix + abs(ix) * radius
-    ty = y * iy + abs(iy) * layers
-    tz = z * iz + abs(iz) * radius
-    return min(tx, min(ty, tz))
-
-
-@render_kernel
-def _leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
-    """Move each ray to the end of its empty box; False when none moved."""
-    to_x = HALF - (camera[EYE_X] + float32(CENTRE))
-    to_y = HALF - camera[EYE_Y]
-    to_z = HALF - (camera[EYE_Z] + float32(CENTRE))
-    highest = ceiling - HALF
-    moved = int32(0)
-    for i in range(LANES):
-        field = n[FIELD + i]
-        t, t_max = s[T_NOW + i], s[T_MAX + i]
-        x, y, z = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
-        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        t_next = min(_to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
-        t_next = t if field == int32(0) else t_next
-        # The field is undefined above the highest block, and 0 there would mean solid.
-        t_next = max(t, t_max if y > highest else t_next)
-        s[T_NOW + i] = t_next
-        moved |= int32(1) if t_next > t else int32(0)
-    return moved != int32(0)
-
-
-@render_kernel
-def _field_around_eye(
-    box: Shorts, camera: Floats, ceiling: float, column_x: int, column_z: int
-) -> int:
-    """Entry of the box field of the cell in which all rays begin; 0 if that is not just one."""
-    y = camera[EYE_Y]
-    if not ZERO < y < ceiling:
-        return int32(0)
-    for fraction in (camera[EYE_X], y - np.floor(y), camera[EYE_Z]):
-        if not float32(2) * NUDGE < fraction < ONE - float32(2) * NUDGE:
-            return int32(0)
-    return int32(box[uint32(narrow_block_index(int32(column_x), int32(y), int32(column_z)))])
-
-
-@render_kernel
-def _leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
-    """Move each ray, all of which begin in one cell, to the end of that cell's empty box."""
-    x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]
-    for i in range(LANES):
-        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
-        t_next = min(_to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
-        s[T_NOW + i] = max(t_next, ZERO)
 
 
 @render_kernel
@@ -296,35 +119,34 @@ def render_terrain(
         n: Integer scratch of `ray_tiles.new_scratch`.
     """
     roof = float32(ceiling)
-    around_eye = _field_around_eye(box, camera, roof, column_x, column_z)
+    around_eye = field_around_eye(box, camera, roof, column_x, column_z)
     is_even = False  # whether the scratch memory holds full light for all rays already
     for tile_y in range(0, height, TILE):
         _aim_up(upward[tile_y : tile_y + TILE], s)
         for tile_x in range(0, width, TILE):
             _aim_across(across[tile_x : tile_x + TILE], s)
-            _start_rays(camera, roof, s)
+            start_rays(camera, roof, s)
             if around_eye:
-                _leap_from_eye(camera, around_eye, s)
-            _enter_cells(box, column_x, column_z, s, n)
+                leap_from_eye(camera, around_eye, s)
+            enter_cells(box, column_x, column_z, s, n)
             for _ in range(MOST_LEAPS):
-                if not _leap(camera, roof, s, n):
+                if not go_on(roof, s, n) or not leap(camera, roof, s, n):
                     break
-                _enter_cells(box, column_x, column_z, s, n)
+                enter_cells(box, column_x, column_z, s, n)
             if not hits_any(s, n):
                 show_sky(camera, s, n)
-                _store(tile_x, tile_y, width, height, s, n, frame, depth)
-                continue
-            locate_hits(camera, s, n)
-            find_fronts(camera, box, s, n)
-            choose_texels(camera, blocks, s, n)
-            # Decided here, as a kernel that returns early counts references to its arrays.
-            if open_all(s) < REACH:
-                occlude(box, s, n)
-            if are_covered(top, n):
-                light_by_cells(camera, light, s, n)
-                is_even = False
-            elif not is_even:
-                light_fully(camera, s)
-                is_even = True
-            shade_hits(camera, atlas, s, n)
+            else:
+                locate_hits(camera, s, n)
+                find_fronts(camera, box, s, n)
+                choose_texels(camera, blocks, s, n)
+                # Decided here, as a kernel that returns early counts references to its arrays.
+                if open_all(s) < REACH:
+                    occlude(box, s, n)
+                if are_covered(top, n):
+                    light_by_cells(camera, light, s, n)
+                    is_even = False
+                elif not is_even:
+                    light_fully(camera, s)
+                    is_even = True
+                shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
