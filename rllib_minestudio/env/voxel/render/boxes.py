@@ -1,4 +1,4 @@
-"""Drawing of one box: the rays of the pixels that it may cover are cut with it, tile by tile.
+"""Drawing of boxes: the rays of the pixels that one may cover are cut with it, tile by tile.
 
 A box is projected to a screen rectangle. Inside it, the rays of a tile of 8 x 8 pixels are cut with
 the box in one pass over flat scratch memory and without branches, which LLVM vectorises; only then
@@ -17,7 +17,13 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.models import BOX_HIGH, BOX_LOW
+from rllib_minestudio.env.voxel.render.models import (
+    BOX_HIGH,
+    BOX_LOW,
+    BOX_PIVOT_Y,
+    BOX_PIVOT_Z,
+    BOX_SWING,
+)
 from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.texels import TRANSPARENT
 
@@ -49,7 +55,7 @@ Tint = tuple[float, float, float, float, float, float, float, float]
 
 @render_kernel
 def _cover(
-    box: Floats, frame: Floats, step_x: float, step_y: float, rays: PixelRays
+    boxes: Floats, index: int, frame: Floats, step_x: float, step_y: float, rays: PixelRays
 ) -> tuple[int, int, int, int, float]:
     """Pixels drawn (left, right, upper, lower; ends excluded) in a box's rectangle on the screen.
 
@@ -62,9 +68,9 @@ def _cover(
     behind = 0
     centre_x, centre_y = float32(width) * HALF, float32(height) * HALF
     for corner in range(8):
-        x = box[BOX_HIGH if corner & 1 else BOX_LOW] - frame[EYE]
-        y = box[(BOX_HIGH if corner & 2 else BOX_LOW) + 1] - frame[EYE + 1]
-        z = box[(BOX_HIGH if corner & 4 else BOX_LOW) + 2] - frame[EYE + 2]
+        x = boxes[index, BOX_HIGH if corner & 1 else BOX_LOW] - frame[EYE]
+        y = boxes[index, (BOX_HIGH if corner & 2 else BOX_LOW) + 1] - frame[EYE + 1]
+        z = boxes[index, (BOX_HIGH if corner & 4 else BOX_LOW) + 2] - frame[EYE + 2]
         depth = x * frame[AHEAD] + y * frame[AHEAD + 1] + z * frame[AHEAD + 2]
         nearest = min(nearest, depth)
         if depth < NEAR:
@@ -76,15 +82,16 @@ def _cover(
         sy = centre_y - rise / (depth * step_y)
         left, right = min(left, sx), max(right, sx)
         upper, lower = min(upper, sy), max(lower, sy)
+    # One end of the function: with several, numba counts references to each array.
+    first = (left, upper) if behind == 0 else (ZERO, ZERO)
+    last = (right + ONE, lower + ONE) if behind == 0 else (float32(width), float32(height))
     if behind == 8:
-        return 0, 0, 0, 0, nearest
-    if behind > 0:
-        return 0, columns[width], 0, rows[height], nearest
+        last = first
     return (
-        columns[int64(min(max(left, ZERO), float32(width)))],
-        columns[int64(min(max(right + ONE, ZERO), float32(width)))],
-        rows[int64(min(max(upper, ZERO), float32(height)))],
-        rows[int64(min(max(lower + ONE, ZERO), float32(height)))],
+        columns[int64(min(max(first[0], ZERO), float32(width)))],
+        columns[int64(min(max(last[0], ZERO), float32(width)))],
+        rows[int64(min(max(first[1], ZERO), float32(height)))],
+        rows[int64(min(max(last[1], ZERO), float32(height)))],
         nearest,
     )
 
@@ -133,57 +140,63 @@ def _aim_across(across: Floats, px: int, lanes: Floats) -> None:
 
 
 @render_kernel
-def _aim_up(upward: Floats, py: int, lanes: Floats) -> None:
+def _aim_up(upward: Floats, py: int, rows: int, lanes: Floats) -> None:
     """Note how far up the rays of a tile pass, given that of each row drawn."""
-    for row in range(TILE):
+    for row in range(rows):
         ray = upward[uint32(py + row)]
         for column in range(TILE):
             lanes[RAY_Y + row * TILE + column] = ray
 
 
 @render_kernel
-def _is_hidden(depth: Floats, px: int, py: int, width: int, nearest: float, lanes: Floats) -> bool:
+def _is_hidden(
+    depth: Floats, px: int, py: int, rows: int, width: int, nearest: float, lanes: Floats
+) -> bool:
     """Copy a tile's depths to `KNOWN`; return whether all of them are nearer than the box."""
-    for row in range(TILE):
+    for row in range(rows):
         first = uint32((py + row) * width + px)
         for column in range(TILE):
             lanes[uint32(KNOWN + row * TILE + column)] = depth[first + uint32(column)]
     beyond = int32(0)
-    for lane in range(LANES):
+    for lane in range(rows * TILE):
         beyond |= int32(1) if lanes[KNOWN + lane] >= nearest else int32(0)
     return beyond == int32(0)
 
 
 @render_kernel
 def _cut(
-    box: Floats,
+    boxes: Floats,
+    index: int,
     frame: Floats,
     per_x: float,
     per_y: float,
     per_z: float,
+    rows: int,
     lanes: Floats,
 ) -> bool:
     """Cut the rays of a tile with a box: fill `HIT`, `FACE`, `ACROSS` and `DOWN`.
 
     Args:
-        box: See `models.Models`.
+        boxes: See `models.Models`.
+        index: Which of them.
         frame: Eye and axes as seen from the box.
         per_x: One over the box's length along x.
         per_y: The same along y.
         per_z: The same along z.
+        rows: Of the tile.
         lanes: Scratch memory, with the tile's rays and depths.
 
     Returns:
         Whether any ray hits.
     """
-    x0, x1 = box[BOX_LOW] - frame[EYE], box[BOX_HIGH] - frame[EYE]
-    y0, y1 = box[BOX_LOW + 1] - frame[EYE + 1], box[BOX_HIGH + 1] - frame[EYE + 1]
-    z0, z1 = box[BOX_LOW + 2] - frame[EYE + 2], box[BOX_HIGH + 2] - frame[EYE + 2]
+    x0, x1 = boxes[index, BOX_LOW] - frame[EYE], boxes[index, BOX_HIGH] - frame[EYE]
+    y0, y1 = boxes[index, BOX_LOW + 1] - frame[EYE + 1], boxes[index, BOX_HIGH + 1] - frame[EYE + 1]
+    z0, z1 = boxes[index, BOX_LOW + 2] - frame[EYE + 2], boxes[index, BOX_HIGH + 2] - frame[EYE + 2]
     a0, a1, a2 = frame[AHEAD], frame[AHEAD + 1], frame[AHEAD + 2]
     s0, s1, s2 = frame[SIDE], frame[SIDE + 1], frame[SIDE + 2]
     r0, r1, r2 = frame[RISE], frame[RISE + 1], frame[RISE + 2]
     hits = int32(0)
-    for lane in range(LANES):
+    for lane in range(rows * TILE):
         sx, sy = lanes[RAY_X + lane], lanes[RAY_Y + lane]
         dx = a0 + sy * r0 + sx * s0
         dy = a1 + sy * r1 + sx * s1
@@ -212,11 +225,31 @@ def _cut(
 
 
 @render_kernel
-def draw_box(
-    box: Floats,
+def _swing(
+    model_frame: Floats, boxes: Floats, index: int, swing: tuple[float, float], frame: Floats
+) -> None:
+    """Write the frame of one box: a leg's is turned about the leg's upper end."""
+    swings = boxes[index, BOX_SWING]
+    sin, cos = swing[0] * swings, swing[1] if swings != ZERO else ONE
+    for vector in range(4):
+        pivot_y = boxes[index, BOX_PIVOT_Y] if vector == 0 else ZERO
+        pivot_z = boxes[index, BOX_PIVOT_Z] if vector == 0 else ZERO
+        y = model_frame[3 * vector + 1] - pivot_y
+        z = model_frame[3 * vector + 2] - pivot_z
+        frame[3 * vector] = model_frame[3 * vector]
+        frame[3 * vector + 1] = y * cos - z * sin + pivot_y
+        frame[3 * vector + 2] = z * cos + y * sin + pivot_z
+
+
+@render_kernel
+def draw_boxes(
+    boxes: Floats,
     textures: Ints,
+    first: int,
+    last: int,
     atlas: Words,
-    frame: Floats,
+    model_frame: Floats,
+    swing: tuple[float, float],
     tint: Tint,
     step_x: float,
     step_y: float,
@@ -227,13 +260,16 @@ def draw_box(
     lanes: Floats,
     order: Ints,
 ) -> None:
-    """Draw one box.
+    """Draw the boxes of a model, in one loop: each call would count references to all arrays.
 
     Args:
-        box: float32 (BOX_SIZE,), see `models.Models`.
-        textures: int32 (6,), where each side's texture starts in `atlas`.
+        boxes: See `models.Models`.
+        textures: Likewise.
+        first: The model's first box.
+        last: The one after its last.
         atlas: See `models.Models`.
-        frame: float32 (FRAME_SIZE,), eye and axes as seen from the box.
+        model_frame: float32 (FRAME_SIZE,), eye and axes as seen from the model.
+        swing: Sine and cosine of the angle by which legs swing.
         tint: Light, fog and red.
         step_x: Width of a window's pixel one block ahead.
         step_y: Its height.
@@ -244,36 +280,38 @@ def draw_box(
         lanes: float32 (BOX_SCRATCH,), working memory.
         order: int32 (LANES,), working memory.
     """
-    left, right, upper, lower, nearest = _cover(box, frame, step_x, step_y, rays)
-    width, height = rays.columns_before[-1], rays.rows_before[-1]
-    long_x = box[BOX_HIGH] - box[BOX_LOW]
-    long_y = box[BOX_HIGH + 1] - box[BOX_LOW + 1]
-    long_z = box[BOX_HIGH + 2] - box[BOX_LOW + 2]
-    per_x, per_y, per_z = ONE / long_x, ONE / long_y, ONE / long_z
-    mip = mip * (long_x + long_y + long_z) / float32(3)
-    for row in range(upper, lower, TILE):
-        # The last tiles end with the frame; what they share with those before is hidden by itself.
-        py = min(row, height - TILE)
-        _aim_up(rays.upward, py, lanes)
-        for column in range(left, right, TILE):
-            px = min(column, width - TILE)
-            if _is_hidden(depth, px, py, width, nearest, lanes):
-                continue
-            _aim_across(rays.across, px, lanes)
-            if not _cut(box, frame, per_x, per_y, per_z, lanes):
-                continue
-            # Which lanes hit is decided without a branch, since no processor can predict it.
-            count = 0
-            for lane in range(LANES):
-                order[uint32(count)] = int32(lane)
-                count += int64(lanes[HIT + lane] < FAR)
-            for number in range(count):
-                lane = int64(order[uint32(number)])
-                t = lanes[HIT + lane]
-                texture = textures[int64(lanes[FACE + lane])]
-                rgb = atlas[_texel_of(texture, t, mip, lanes[ACROSS + lane], lanes[DOWN + lane])]
-                if rgb == SEE_THROUGH:
+    frame, width = np.empty(FRAME_SIZE, np.float32), rays.columns_before[-1]
+    for index in range(first, last):
+        _swing(model_frame, boxes, index, swing, frame)
+        left, right, upper, lower, nearest = _cover(boxes, index, frame, step_x, step_y, rays)
+        long_x = boxes[index, BOX_HIGH] - boxes[index, BOX_LOW]
+        long_y = boxes[index, BOX_HIGH + 1] - boxes[index, BOX_LOW + 1]
+        long_z = boxes[index, BOX_HIGH + 2] - boxes[index, BOX_LOW + 2]
+        per_x, per_y, per_z = ONE / long_x, ONE / long_y, ONE / long_z
+        texel = mip * (long_x + long_y + long_z) / float32(3)
+        for py in range(upper, lower, TILE):
+            rows = min(lower - py, TILE)
+            _aim_up(rays.upward, py, rows, lanes)
+            for column in range(left, right, TILE):
+                # The last tiles end with the frame; what they share is hidden by itself.
+                px = min(column, width - TILE)
+                if _is_hidden(depth, px, py, rows, width, nearest, lanes):
                     continue
-                p = uint32((py + lane // TILE) * width + px + lane % TILE)
-                depth[p] = t
-                _paint(image, p * uint32(3), rgb, tint)
+                _aim_across(rays.across, px, lanes)
+                if not _cut(boxes, index, frame, per_x, per_y, per_z, rows, lanes):
+                    continue
+                # Which lanes hit is decided without a branch, as no processor can predict it.
+                count = 0
+                for lane in range(rows * TILE):
+                    order[uint32(count)] = int32(lane)
+                    count += int64(lanes[HIT + lane] < FAR)
+                for number in range(count):
+                    lane = int64(order[uint32(number)])
+                    t = lanes[HIT + lane]
+                    texture = textures[index, int64(lanes[FACE + lane])]
+                    at = _texel_of(texture, t, texel, lanes[ACROSS + lane], lanes[DOWN + lane])
+                    if atlas[at] == SEE_THROUGH:
+                        continue
+                    p = uint32((py + lane // TILE) * width + px + lane % TILE)
+                    depth[p] = t
+                    _paint(image, p * uint32(3), atlas[at], tint)

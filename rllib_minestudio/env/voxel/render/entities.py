@@ -17,7 +17,7 @@ from rllib_minestudio.env.voxel.render.boxes import (
     ONE,
     ZERO,
     Tint,
-    draw_box,
+    draw_boxes,
 )
 from rllib_minestudio.env.voxel.render.camera import (
     FOG_SCALE,
@@ -37,7 +37,6 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.models import BOX_PIVOT_Y, BOX_PIVOT_Z, BOX_SWING
 from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.placement import (
     AHEAD_X,
@@ -70,25 +69,6 @@ def _model_frame(camera: Floats, row: Floats, frame: Floats) -> None:
         frame[3 * vector] = across * cos + y * sin
         frame[3 * vector + 1] = y * cos - across * sin
         frame[3 * vector + 2] = along
-
-
-@render_kernel
-def _swing_frame(model_frame: Floats, box: Floats, row: Floats, frame: Floats) -> None:
-    """The frame of one box: a leg's is turned about the leg's upper end."""
-    swing = box[BOX_SWING]
-    sin, cos = row[SWING_SIN] * swing, row[SWING_COS]
-    if swing == ZERO:
-        for i in range(FRAME_SIZE):  # compiles much faster than copying a slice
-            frame[i] = model_frame[i]
-        return
-    for vector in range(4):
-        pivot_y = box[BOX_PIVOT_Y] if vector == 0 else ZERO
-        pivot_z = box[BOX_PIVOT_Z] if vector == 0 else ZERO
-        y = model_frame[3 * vector + 1] - pivot_y
-        z = model_frame[3 * vector + 2] - pivot_z
-        frame[3 * vector] = model_frame[3 * vector]
-        frame[3 * vector + 1] = y * cos - z * sin + pivot_y
-        frame[3 * vector + 2] = z * cos + y * sin + pivot_z
 
 
 @render_kernel
@@ -165,7 +145,6 @@ def render_instances(
     rays = PixelRays(across, upward, columns_before, rows_before)
     step_x, step_y, mip = camera[STEP_X], camera[STEP_Y], camera[MIP_DEPTH]
     model_frame = np.empty(FRAME_SIZE, np.float32)
-    frame = np.empty(FRAME_SIZE, np.float32)
     lanes = np.empty(BOX_SCRATCH, np.float32)
     hits = np.empty(LANES, np.int32)
     order = np.empty(count, np.int32)
@@ -173,11 +152,8 @@ def render_instances(
     for i in order:
         row = instances[i]
         _model_frame(camera, row, model_frame)
-        tint = _tint(camera, row)
-        for index in range(first_box[models[i]], first_box[models[i] + 1]):
-            box = boxes[index]
-            _swing_frame(model_frame, box, row, frame)
-            draw_box(
-                box, textures[index], atlas, frame, tint, step_x, step_y, mip,
-                rays, image, depth, lanes, hits,
-            )  # fmt: skip
+        draw_boxes(
+            boxes, textures, first_box[models[i]], first_box[models[i] + 1], atlas, model_frame,
+            (row[SWING_SIN], row[SWING_COS]), _tint(camera, row), step_x, step_y, mip,
+            rays, image, depth, lanes, hits,
+        )  # fmt: skip

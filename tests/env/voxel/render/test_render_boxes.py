@@ -9,6 +9,7 @@ from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.texels import TEXTURE_WORDS
 
 FACES = 6
+STILL = np.float32(0), np.float32(1)
 LIGHT = tuple(np.float32(value) for value in (1, 1, 1, 0, 0, 0, 0, 0))
 
 
@@ -58,9 +59,10 @@ def test_a_box_covers_the_pixels_whose_rays_meet_it(size):
         frame = np.concatenate([eye, *axes]).astype(np.float32)
         there = rng.choice([3.0, 9.0], (height, width)).astype(np.float32)
         depth, image = there.copy().reshape(-1), np.zeros(height * width * 3, np.uint8)
-        boxes.draw_box(
-            *(box, textures, atlas, frame, LIGHT, np.float32(step), np.float32(step)),
-            *(np.float32(1), of_pixels, image, depth, lanes, np.empty(64, np.int32)),
+        step_f, scratch = np.float32(step), np.empty(boxes.LANES, np.int32)
+        boxes.draw_boxes(
+            *(box[None], textures[None], 0, 1, atlas, frame, STILL, LIGHT),
+            *(step_f, step_f, np.float32(1), of_pixels, image, depth, lanes, scratch),
         )
         expected, side = cut(low, high, eye, rays(axes, width, height, step))
         hit = expected < there
