@@ -5,7 +5,7 @@ rule, the value received, and the nearest valid name.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
@@ -104,6 +104,23 @@ class Problems:
     def unknown(self, kind: str, name: Any, valid: Iterable[str]) -> None:
         """Note that there is no such `kind` of thing called `name`."""
         self.messages.append(unknown_name(kind, name, valid, self.owner))
+
+    def known(self, kind: str, given: Mapping[Any, Any], valid: Iterable[str]) -> dict[str, Any]:
+        """Check that all of some options exist.
+
+        Args:
+            kind: What they are, each.
+            given: Options by name, as a user wrote them.
+            valid: The names that there are.
+
+        Returns:
+            Those that exist.
+        """
+        names = list(valid)
+        for name in given:
+            if name not in names:
+                self.unknown(kind, name, names)
+        return {name: value for name, value in given.items() if name in names}
 
     def choice(self, name: str, value: Any, valid: Iterable[str]) -> None:
         """Check that `value` is one of the strings `valid`."""

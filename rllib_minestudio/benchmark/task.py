@@ -111,14 +111,11 @@ class BenchmarkTask:
             rule = f"must be a mapping with some of {', '.join(known)}"
             raise InvalidOptionsError(broken_rule(f"task {name}", given, rule))
         problems = Problems(f"task {name}")
-        for key in given:
-            if key not in known:
-                problems.unknown("field", str(key), known)
+        facts = problems.known("field", given, known)
         for option in options:
             required = option.default is MISSING and option.default_factory is MISSING
             if required and option.name not in given:
                 problems.messages.append(f"task {name}: {option.name} is missing.")
-        facts = {key: value for key, value in given.items() if key in known}
         _check_words(problems, facts)
         _check_judgement(problems, facts)
         _check_needs(problems, facts)

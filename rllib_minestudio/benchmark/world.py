@@ -82,12 +82,10 @@ class TaskWorld:
             rule = f"must be a mapping with some of {', '.join(names)}"
             raise InvalidOptionsError(broken_rule("world", given, rule))
         problems = Problems("world")
-        for name in given:
-            if name not in names:
-                problems.unknown("field", str(name), names)
+        known = problems.known("field", given, names)
         world = cls()
         try:
-            world = cls(**{name: value for name, value in given.items() if name in names})
+            world = cls(**known)
         except InvalidOptionsError as error:
             problems.include(error)
         problems.raise_if_any()

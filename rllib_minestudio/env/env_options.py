@@ -96,11 +96,7 @@ class EnvOptions:
             InvalidOptionsError: If anything is wrong; lists all problems.
         """
         problems = Problems()
-        names = [option.name for option in fields(cls)]
-        for name in options:
-            if name not in names:
-                problems.unknown("env option", name, names)
-        known = {name: value for name, value in options.items() if name in names}
+        known = problems.known("env option", options, [option.name for option in fields(cls)])
         for name in ("obs_size", "render_size", "callbacks"):
             if is_list(known.get(name)):
                 known[name] = tuple(known[name])
@@ -121,12 +117,8 @@ def _camera_config(problems: Problems, given: Any) -> CameraConfig:
         problems.add("camera_config", given, "must be a mapping or a CameraConfig")
         return CameraConfig()
     names = [option.name for option in fields(CameraConfig)]
-    settings = dict(given or {})
-    for name in [name for name in settings if name not in names]:
-        problems.unknown("field of camera_config", name, names)
-        del settings[name]
     try:
-        return CameraConfig(**settings)
+        return CameraConfig(**problems.known("field of camera_config", given or {}, names))
     except InvalidOptionsError as error:
         problems.include(error)
         return CameraConfig()

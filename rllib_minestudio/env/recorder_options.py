@@ -68,11 +68,7 @@ class RecorderOptions:
             InvalidOptionsError: If anything is wrong; lists all problems.
         """
         problems = Problems("recorder")
-        names = [option.name for option in fields(cls)]
-        for name in options:
-            if name not in names:
-                problems.unknown("option", name, names)
-        known = {name: value for name, value in options.items() if name in names}
+        known = problems.known("option", options, [option.name for option in fields(cls)])
         if not isinstance(known.get("folder"), str):
             problems.add("folder", known.get("folder"), "must be the path of a folder")
             known["folder"] = ""

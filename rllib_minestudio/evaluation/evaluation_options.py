@@ -66,10 +66,7 @@ class EvaluationOptions:
         """
         problems = Problems("evaluation")
         names = [option.name for option in fields(cls)]
-        for name in options:
-            if name not in names:
-                problems.unknown("option", name, names)
-        checked = cls(**{name: value for name, value in options.items() if name in names})
+        checked = cls(**problems.known("option", options, names))
         _check(problems, checked)
         problems.raise_if_any()
         return checked

@@ -276,9 +276,7 @@ def _check_signature(
     parameters = inspect.signature(factory).parameters
     kinds = {parameter.kind for parameter in parameters.values()}
     if inspect.Parameter.VAR_KEYWORD not in kinds:
-        for name in keywords:
-            if name not in parameters:
-                problems.unknown("argument", name, parameters)
+        problems.known("argument", keywords, parameters)
     for name, parameter in parameters.items():
         is_variadic = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         if parameter.default is parameter.empty and not is_variadic and name not in keywords:

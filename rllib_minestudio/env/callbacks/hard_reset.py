@@ -75,9 +75,7 @@ def _check_spawn(problems: Problems, where: str, spawn: Any) -> None:
     if not isinstance(spawn, Mapping):
         problems.add(where, spawn, f"must be a mapping with {' and '.join(_FIELDS)}")
         return
-    for name in spawn:
-        if name not in _FIELDS:
-            problems.unknown(f"field of {where}", name, _FIELDS)
+    problems.known(f"field of {where}", spawn, _FIELDS)
     seed: Any = spawn.get("seed")
     if not is_integer(seed) or not -(2**63) <= seed < 2**63:
         problems.add(f"{where}.seed", seed, "must be an integer of 64 bits")

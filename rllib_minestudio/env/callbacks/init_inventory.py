@@ -178,9 +178,7 @@ def _check_entry(problems: Problems, where: str, entry: Any) -> None:
     if not isinstance(entry, Mapping):
         problems.add(where, entry, f"must be a mapping with {', '.join(_FIELDS[:-1])}")
         return
-    for field in entry:
-        if field not in _FIELDS:
-            problems.unknown(f"field of {where}", field, _FIELDS)
+    problems.known(f"field of {where}", entry, _FIELDS)
     slot = entry.get("slot")
     if slot != RANDOM and _slot_number(slot) is None:
         problems.add(f"{where}.slot", slot, f"must be an integer from 0 to {_LAST_SLOT}, or random")

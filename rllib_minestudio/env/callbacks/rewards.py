@@ -148,9 +148,7 @@ def _check_rule(problems: Problems, where: str, entry: Any) -> None:
     task: Any = entry.get("task")
     if task is not None and (not isinstance(task, str) or not task):
         problems.add(f"{where}.task", task, "must be the name of a task, or be left out")
-    for name in entry:
-        if name not in names:
-            problems.unknown(f"field of {where}", name, names)
+    problems.known(f"field of {where}", entry, names)
     problems.choice(f"{where}.event", entry.get("event"), STATISTICS)
     if not isinstance(entry.get("identity"), str):
         problems.add(f"{where}.identity", entry.get("identity"), "must be a string")

@@ -66,9 +66,7 @@ def _check_mob(problems: Problems, where: str, mob: Any) -> None:
     if not isinstance(mob, Mapping):
         problems.add(where, mob, f"must be a mapping with {', '.join(_FIELDS)}")
         return
-    for field in mob:
-        if field not in _FIELDS:
-            problems.unknown(f"field of {where}", field, _FIELDS)
+    problems.known(f"field of {where}", mob, _FIELDS)
     name = mob.get("name") or mob.get("mob_name")
     if not isinstance(name, str) or not name.removeprefix("minecraft:").isidentifier():
         problems.add(f"{where}.name", name, "must be the name of a mob, such as 'cow'")

@@ -119,9 +119,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise InvalidOptionsError(f"the task file {file} must hold a mapping; got {shown(task)}.")
     problems = Problems(str(file))
     known = (*_BUILDERS, *_PARTS, *_WITHOUT_EFFECT)
-    for key in task:
-        if key not in known:
-            problems.unknown("key", str(key), known)
+    problems.known("key", task, known)
     if not isinstance(task.get("name", "a name"), str) or not task.get("name", "a name"):
         problems.add("name", task["name"], "must be a text")
     if not isinstance(task.get("use_prev_action", False), bool):
