@@ -54,6 +54,19 @@ Tint = tuple[float, float, float, float, float, float, float, float]
 
 
 @render_kernel
+def _corner(boxes: Floats, index: int, frame: Floats, corner: int) -> tuple[float, float, float]:
+    """How far ahead of the eye, to the right and up a corner of a box is, 0 to 7."""
+    x = boxes[index, BOX_HIGH if corner & 1 else BOX_LOW] - frame[EYE]
+    y = boxes[index, (BOX_HIGH if corner & 2 else BOX_LOW) + 1] - frame[EYE + 1]
+    z = boxes[index, (BOX_HIGH if corner & 4 else BOX_LOW) + 2] - frame[EYE + 2]
+    return (
+        x * frame[AHEAD] + y * frame[AHEAD + 1] + z * frame[AHEAD + 2],
+        x * frame[SIDE] + y * frame[SIDE + 1] + z * frame[SIDE + 2],
+        x * frame[RISE] + y * frame[RISE + 1] + z * frame[RISE + 2],
+    )
+
+
+@render_kernel
 def _cover(
     boxes: Floats, index: int, frame: Floats, step_x: float, step_y: float, rays: PixelRays
 ) -> tuple[int, int, int, int, float]:
@@ -63,35 +76,32 @@ def _cover(
     """
     columns, rows = rays.columns_before, rays.rows_before
     width, height = len(columns) - 1, len(rows) - 1
-    left, right, upper, lower = FAR, -FAR, FAR, -FAR
+    # To the right of the middle, and above it, in parts of the depth.
+    left, right, lower, upper = FAR, -FAR, FAR, -FAR
     nearest = FAR
-    behind = 0
-    centre_x, centre_y = float32(width) * HALF, float32(height) * HALF
     for corner in range(8):
-        x = boxes[index, BOX_HIGH if corner & 1 else BOX_LOW] - frame[EYE]
-        y = boxes[index, (BOX_HIGH if corner & 2 else BOX_LOW) + 1] - frame[EYE + 1]
-        z = boxes[index, (BOX_HIGH if corner & 4 else BOX_LOW) + 2] - frame[EYE + 2]
-        depth = x * frame[AHEAD] + y * frame[AHEAD + 1] + z * frame[AHEAD + 2]
+        depth, side, rise = _corner(boxes, index, frame, corner)
         nearest = min(nearest, depth)
-        if depth < NEAR:
-            behind += 1
+        if depth >= NEAR:
+            left, right = min(left, side / depth), max(right, side / depth)
+            lower, upper = min(lower, rise / depth), max(upper, rise / depth)
             continue
-        side = x * frame[SIDE] + y * frame[SIDE + 1] + z * frame[SIDE + 2]
-        rise = x * frame[RISE] + y * frame[RISE + 1] + z * frame[RISE + 2]
-        sx = centre_x + side / (depth * step_x)
-        sy = centre_y - rise / (depth * step_y)
-        left, right = min(left, sx), max(right, sx)
-        upper, lower = min(upper, sy), max(lower, sy)
-    # One end of the function: with several, numba counts references to each array.
-    first = (left, upper) if behind == 0 else (ZERO, ZERO)
-    last = (right + ONE, lower + ONE) if behind == 0 else (float32(width), float32(height))
-    if behind == 8:
-        last = first
+        for axis in range(3):  # the edges from here to corners in view begin at the near plane
+            ahead, beside, above = _corner(boxes, index, frame, corner ^ (1 << axis))
+            if ahead >= NEAR:
+                share = (NEAR - depth) / (ahead - depth)
+                begin_x = (side + (beside - side) * share) / NEAR
+                begin_y = (rise + (above - rise) * share) / NEAR
+                left, right = min(left, begin_x), max(right, begin_x)
+                lower, upper = min(lower, begin_y), max(upper, begin_y)
+    centre_x, centre_y = float32(width) * HALF, float32(height) * HALF
+    first_x, last_x = centre_x + left / step_x, centre_x + right / step_x + ONE
+    first_y, last_y = centre_y - upper / step_y, centre_y - lower / step_y + ONE
     return (
-        columns[int64(min(max(first[0], ZERO), float32(width)))],
-        columns[int64(min(max(last[0], ZERO), float32(width)))],
-        rows[int64(min(max(first[1], ZERO), float32(height)))],
-        rows[int64(min(max(last[1], ZERO), float32(height)))],
+        columns[int64(min(max(first_x, ZERO), float32(width)))],
+        columns[int64(min(max(last_x, ZERO), float32(width)))],
+        rows[int64(min(max(first_y, ZERO), float32(height)))],
+        rows[int64(min(max(last_y, ZERO), float32(height)))],
         nearest,
     )
 

@@ -13,10 +13,10 @@ STILL = np.float32(0), np.float32(1)
 LIGHT = tuple(np.float32(value) for value in (1, 1, 1, 0, 0, 0, 0, 0))
 
 
-def turned(rng):
+def turned(rng, nearest):
     """Three orthogonal axes, and a place from which the box is in view."""
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    return axes, -axes[0] * rng.uniform(1.5, 6) + rng.normal(size=3) * 0.3
+    return axes, -axes[0] * rng.uniform(nearest, 6) + rng.normal(size=3) * 0.3
 
 
 def rays(axes, width, height, step):
@@ -36,8 +36,9 @@ def cut(low, high, eye, directions):
     return depth, 2 * axis + from_below
 
 
+@pytest.mark.parametrize("nearest", [1.5, -1.0], ids=["ahead", "in part beside and behind"])
 @pytest.mark.parametrize("size", [(8, 8), (13, 9), (50, 27), (64, 64)])
-def test_a_box_covers_the_pixels_whose_rays_meet_it(size):
+def test_a_box_covers_the_pixels_whose_rays_meet_it(size, nearest):
     rng = np.random.default_rng(sum(size))
     width, height = size
     step = 1.6 / width
@@ -52,7 +53,7 @@ def test_a_box_covers_the_pixels_whose_rays_meet_it(size):
     )
     covered, wrong_sides = 0, 0
     for _ in range(60):
-        axes, eye = turned(rng)
+        axes, eye = turned(rng, nearest)
         low, high = -rng.uniform(0.1, 0.8, 3), rng.uniform(0.1, 0.8, 3)
         box = np.zeros(BOX_SIZE, np.float32)
         box[:6] = [*low, *high]
@@ -65,7 +66,7 @@ def test_a_box_covers_the_pixels_whose_rays_meet_it(size):
             *(step_f, step_f, np.float32(1), of_pixels, image, depth, lanes, scratch),
         )
         expected, side = cut(low, high, eye, rays(axes, width, height, step))
-        hit = expected < there
+        hit = (expected < there) & (expected > boxes.NEAR)
         drawn = image.reshape(height, width, 3)[..., 0]
         assert ((drawn > 0) != hit).mean() < 0.01  # rays that graze an edge
         both = hit & (drawn > 0)
