@@ -7,9 +7,9 @@
 `tune` trains every arm with the same settings of learning rate, value warmup and entropy, for a
 part of the steps and from one seed, and evaluates each on worlds of its own. `train` takes each
 arm's best setting, trains it from every seed and evaluates its averaged weights on worlds that
-neither the demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into docs/. A
-cell is what a user would type, `rllib train file` and `rllib benchmark run`, whose results stay
-below --out. What the report needs of a finished cell is a small file below --cells, with which
+neither the demonstrations nor `tune` saw. `report` writes tables and the plot; with `--docs`, into
+docs/. A cell is what a user would type, `rllib train file` and `rllib benchmark run`, whose results
+stay below --out. What the report needs of a finished cell is a small file below --cells, with which
 another checkout goes on, too: the same command plays only what is missing. To begin anew, give
 another folder.
 """
@@ -60,8 +60,8 @@ COMMON = (
     "metrics_num_episodes_for_smoothing=100",
 )
 AVERAGE = "policy_average"
-"""What `ema_decay` keeps beside the newest weights, and `train` evaluates. The trainings of `tune` are
-shorter than what it averages over, so that those are compared by the newest weights."""
+"""What `ema_decay` keeps beside the newest weights, and `train` evaluates. The trainings of `tune`
+are shorter than what it averages over, so that those are compared by the newest weights."""
 
 TUNING_SEED, TUNING_WORLDS, HELD_OUT_WORLDS = 100, 1_000, 3_000
 """The last two are seeds of `rllib benchmark run`, from which it draws those of the worlds."""
