@@ -83,7 +83,7 @@ def is_hit(i: int, s: Floats, n: Ints) -> bool:
 
 @render_kernel
 def hits_any(s: Floats, n: Ints) -> bool:
-    """Whether one of the rays has; most tiles of a view into the open show nothing but sky."""
+    """Whether one of the rays has. Nearly half the tiles of a view over plains are sky alone."""
     hits = int32(0)
     for i in range(LANES):
         hits |= int32(1) if is_hit(i, s, n) else int32(0)
