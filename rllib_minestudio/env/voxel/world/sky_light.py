@@ -38,7 +38,8 @@ Slots = NDArray[np.bool_]
 Queue = NDArray[np.int32]
 
 _SIDES = 6
-_ONE, _SECOND = uint8(1), uint8(FULL - 1)
+_ONE = uint8(1)
+_BESIDE_FULL = uint8(FULL - 1)  # the least light beside a cell that has the full light
 _INDEX_BITS = 23
 _INDEX = (1 << _INDEX_BITS) - 1
 _QUEUE = 1024
@@ -252,7 +253,7 @@ def _find_edges(
                 faintest = min(
                     min(uint8(a - _ONE), uint8(b - _ONE)), min(uint8(c - _ONE), uint8(d - _ONE))
                 )
-                spreads[i] = (new > old) & (darkest < _SECOND)
+                spreads[i] = (new > old) & (darkest < _BESIDE_FULL)
                 dims[i] = (new < old) & (faintest < uint8(old - _ONE))
                 matters |= spreads[i] | dims[i]
             lowest = max(int64(top[column_index(x, z)]) + 1 - y0, 0)
