@@ -119,11 +119,12 @@ def test_processes_are_replaced_periodically_at_the_end_of_episodes(make_pool, t
     pids, errors = pool.pids, []
     for step in play(pool, 10**9):
         errors += [episode.env_error for episode in step.episodes]
-        if pool.restarts["periodic"] >= 3 and closed.exists():
+        # The slow one keeps its process while it closes, however often the other is replaced.
+        if pool.restarts["periodic"] >= 3 and not set(pids) & set(pool.pids):
             break
     assert set(pool.restarts) == {"periodic"}
-    assert errors and set(errors) == {None}  # and `closed`: it was asked to close, not killed
-    assert not set(pids) & set(pool.pids)
+    assert errors and set(errors) == {None}
+    assert closed.exists()  # it was asked to close, not killed
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["while it waits for an action", "in a step"])
