@@ -49,7 +49,9 @@ class SelfAttention(nn.Module):
         self.v_layer = fan_in_linear(width, width, root, bias=False)
         self.proj_layer = fan_in_linear(width, width, root)
         self.r_layer = fan_in_linear(width, POSITION_BASES * heads, POSITION_SCALE)
-        self.b_nd = nn.Parameter(torch.randn(POSITION_BASES, memory) * BASIS_SCALE)
+        self.b_nd = nn.Parameter(torch.empty(POSITION_BASES, memory))
+        if not self.b_nd.is_meta:  # see `rescale_fan_in`
+            nn.init.normal_(self.b_nd, std=BASIS_SCALE)
 
     def forward(
         self, x_bte: Tensor, keys_bme: Tensor, values_bme: Tensor, bias_b1tk: Tensor

@@ -1,12 +1,15 @@
 """The network's shapes, its memory, and that chunking changes nothing."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.models.vpt import VPTState
-from rllib_minestudio.models.vpt.attention import shift_into_band
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
+from rllib_minestudio.models.vpt.attention import BASIS_SCALE, QUERY_SCALE, shift_into_band
 
 TIME = 14
 
@@ -146,3 +149,25 @@ def test_shift_into_band(time, memory):
     for t in range(time):
         expected[t, t + 1 : t + 1 + memory] = x[t]
     assert torch.equal(shift_into_band(x), expected)
+
+
+def test_weights_begin_with_the_norms_that_openai_gives_them():
+    torch.manual_seed(0)
+    block = VPTNetwork(VPTConfig.from_options({"preset": "nano"})).net.recurrent_layer.blocks[0]
+    attention = block.r.orc_block
+    queries = attention.q_layer.weight.flatten(1).norm(dim=1)
+    torch.testing.assert_close(queries, torch.full_like(queries, QUERY_SCALE))
+    assert not attention.q_layer.bias.any()
+    assert attention.b_nd.std().item() == pytest.approx(BASIS_SCALE, rel=0.1)
+
+
+def test_a_blank_network_is_built_without_importing_the_compiler():
+    build = """
+import sys
+from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.weight_loading import blank_network
+network = blank_network(VPTConfig.from_options({"preset": "2x"}))
+assert all(parameter.is_meta for parameter in network.parameters())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", build], check=True)
