@@ -90,3 +90,9 @@ class ConvGRUConfig:
         for kernel, stride in zip(reversed(self.kernels), reversed(self.strides), strict=True):
             side = (side - 1) * stride + kernel
         return side
+
+    def side_left(self, side: int) -> int:
+        """Pixels that the last convolution leaves of a frame's `side`, each way."""
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
+            side = (side - kernel) // stride + 1
+        return side

@@ -31,9 +31,10 @@ class FrameEncoder(nn.Module):
         ):
             layers += [nn.Conv2d(*given, kernel, stride=stride), nn.ReLU()]
         self.convolutions = nn.Sequential(*layers, nn.Flatten())
-        with torch.no_grad():
-            features = self.convolutions(torch.zeros(1, 3, *shape[:2])).shape[1]
-        self.linear = nn.Linear(features, config.hidden_size)
+        height, width = (config.side_left(side) for side in shape[:2])
+        self.linear = nn.Linear(config.channels[-1] * height * width, config.hidden_size)
+        if self.linear.weight.is_meta:
+            return  # no numbers to draw; what derives shapes there is a second's import
         for name, parameter in self.named_parameters():
             if name.endswith("weight"):
                 nn.init.orthogonal_(parameter, math.sqrt(2))

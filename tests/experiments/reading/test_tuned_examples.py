@@ -1,6 +1,8 @@
 """Every tuned example is an experiment in order; with MineStudio, its environment is played."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,20 @@ def foreign_callbacks(experiment):
         for spec in experiment.config["env_config"]["callbacks"]
         if (spec if isinstance(spec, str) else next(iter(spec))).startswith(FOREIGN)
     ]
+
+
+def test_an_experiment_is_checked_without_importing_pytorchs_compiler():
+    check = """
+import sys
+from pathlib import Path
+from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.tune_plan import make_plan
+for path in sys.argv[1:]:
+    make_plan(*load_experiments(Path(path)))
+assert "torch._dynamo" not in sys.modules  # more than a second
+"""
+    files = [str(EXAMPLES / f"{name}.yaml") for name in ("cow", "cow_vpt", "stone_pickaxe")]
+    subprocess.run([sys.executable, "-c", check, *files], check=True)
 
 
 def test_the_examples_are_all_looked_at():

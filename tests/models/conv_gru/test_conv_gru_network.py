@@ -77,6 +77,14 @@ def test_kernels_and_strides_decide_how_small_a_frame_may_be():
         ConvGRUConfig.from_options({"strides": [4, 0, 2]})
 
 
+@pytest.mark.parametrize("size", [(64, 64), (72, 128), (37, 51)])
+@pytest.mark.parametrize("strides", [[4, 2, 1], [3, 1, 2], [1, 5, 3]])
+def test_the_linear_layer_reads_what_the_convolutions_leave(size, strides):
+    encoder = FrameEncoder((*size, 3), ConvGRUConfig.from_options({"strides": strides}))
+    frames = torch.zeros(2, 1, *size, 3, dtype=torch.uint8)
+    assert encoder(frames).shape == (2, 1, ConvGRUConfig().hidden_size)
+
+
 def test_frequencies_tell_near_places_apart():
     encoder = NumbersEncoder(2, SIZE, ConvGRUConfig.from_options({"frequencies": 3}).frequencies)
     assert encoder.linear.in_features == 2 * 7

@@ -1,8 +1,5 @@
 """The network's shapes, its memory, and that chunking changes nothing."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -159,15 +156,3 @@ def test_weights_begin_with_the_norms_that_openai_gives_them():
     torch.testing.assert_close(queries, torch.full_like(queries, QUERY_SCALE))
     assert not attention.q_layer.bias.any()
     assert attention.b_nd.std().item() == pytest.approx(BASIS_SCALE, rel=0.1)
-
-
-def test_a_blank_network_is_built_without_importing_the_compiler():
-    build = """
-import sys
-from rllib_minestudio.models.vpt.config import VPTConfig
-from rllib_minestudio.models.vpt.weight_loading import blank_network
-network = blank_network(VPTConfig.from_options({"preset": "2x"}))
-assert all(parameter.is_meta for parameter in network.parameters())
-assert "torch._dynamo" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", build], check=True)
