@@ -72,7 +72,7 @@ class StackPictures:
         self._textures = textures
         self._icons: dict[int, Rgba] = {}
         self._counts = {count: _count(textures, count) for count in range(2, LARGEST_STACK + 1)}
-        self._bars: dict[int, Rgba] = {}
+        self._bars: dict[float, Rgba] = {}
 
     def draw(self, canvas: Rgba, x: int, y: int, stack: Stack) -> None:
         """Draw a stack; nothing for an empty one.
@@ -96,16 +96,17 @@ class StackPictures:
             paste(canvas, x + 18 - count.shape[1], y + 9, count)
         whole = ITEMS[stack.item].durability
         if whole and stack.damage > 0:
-            left = max(whole - stack.damage, 0) / whole
-            paste(canvas, x + 2, y + 13, self._bar(round(BAR_LENGTH * left), left))
+            paste(canvas, x + 2, y + 13, self._bar(max(whole - stack.damage, 0) / whole))
 
-    def _bar(self, length: int, left: float) -> Rgba:
-        """The bar of a tool of which the share `left` is left: green, yellow, red."""
-        bar = self._bars.get(length)
+    def _bar(self, left: float) -> Rgba:
+        """The bar of a tool of which the share `left` is left: green, yellow, red.
+
+        Java rounds the length's halves up, and the colour down.
+        """
+        bar = self._bars.get(left)
         if bar is None:
-            bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
+            bar = self._bars[left] = np.zeros((2, BAR_LENGTH, 4), np.uint8)
             bar[..., 3] = 255
             colour = colorsys.hsv_to_rgb(left / 3, 1.0, 1.0)
-            bar[0, :length, :3] = [round(255 * part) for part in colour]
-            self._bars[length] = bar
+            bar[0, : int(BAR_LENGTH * left + 0.5), :3] = [int(255 * part) for part in colour]
         return bar
