@@ -41,7 +41,8 @@ class FanInLayer(nn.Module):
 def rescale_fan_in(layer: nn.Linear | nn.Conv2d, scale: float) -> None:
     """Rescales each output unit's weights to L2 norm ``scale`` and zeroes the bias, in place."""
     if layer.weight.is_meta:
-        return  # no numbers to rescale; what derives the result's shape is a second's import
+        # There are no numbers, and for their shapes PyTorch would import its compiler: a second.
+        return
     with torch.no_grad():
         flat = layer.weight.view(layer.weight.shape[0], -1)
         flat.mul_(scale / flat.norm(dim=1, keepdim=True))
