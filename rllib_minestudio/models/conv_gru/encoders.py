@@ -34,7 +34,7 @@ class FrameEncoder(nn.Module):
         height, width = (config.side_left(side) for side in shape[:2])
         self.linear = nn.Linear(config.channels[-1] * height * width, config.hidden_size)
         if self.linear.weight.is_meta:
-            # There are no numbers, and for their shapes PyTorch would import its compiler: a second.
+            # No numbers to draw, and for their shapes PyTorch would import its compiler: a second.
             return
         for name, parameter in self.named_parameters():
             if name.endswith("weight"):
