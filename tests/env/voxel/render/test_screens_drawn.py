@@ -12,7 +12,11 @@ from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sampling import averaging
 from rllib_minestudio.env.voxel.render.screen import Screen
-from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures, text_picture
+from rllib_minestudio.env.voxel.render.stack_pictures import (
+    BAR_LENGTH,
+    StackPictures,
+    text_picture,
+)
 from rllib_minestudio.env.voxel.render.textures import textures_of
 from rllib_minestudio.env.voxel.render.window import reduction
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
@@ -126,9 +130,8 @@ def test_the_bar_shows_the_wear() -> None:
 
 
 def test_the_bar_does_not_depend_on_what_was_shown_before() -> None:
-    used, full = new_screen(), 13
-    whole = ITEMS[ITEM_ID["iron_pickaxe"]].durability
-    for damage in range(1, whole // full // 2):  # the length is that of a new one for them all
+    used, whole = new_screen(), ITEMS[ITEM_ID["iron_pickaxe"]].durability
+    for damage in range(1, whole // (2 * BAR_LENGTH)):  # all so little that the bar is full
         worn = view_of("chest", {0: stack("iron_pickaxe", 1, damage)})
         np.testing.assert_array_equal(draw(worn, used).canvas, draw(worn).canvas)
 
