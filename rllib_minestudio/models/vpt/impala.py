@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import direct_stack
+from rllib_minestudio.models.vpt import cuda_stack, direct_stack
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.layers import conv3x3, normed_linear
 from rllib_minestudio.models.vpt.paths import Path, Stack
@@ -61,8 +61,12 @@ class DownStack(nn.Module):
 
     def forward(self, x_nchw: Tensor) -> Tensor:
         """[N, C_in, H, W] -> [N, C, H/2, W/2]; bytes [N, H, W, 3] if `reads_bytes`."""
-        if self.path is Path.DIRECT:
+        path = self.path
+        if path is Path.DIRECT:
             return direct_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps)
+        if path is Path.CUDA:
+            dtype = _dtype_of_images()
+            return cuda_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps, dtype)
         x_nchw = F.max_pool2d(self.firstconv(x_nchw), kernel_size=3, stride=2, padding=1)
         x_nchw = self.n(F.relu(x_nchw, inplace=True))
         for block in self.blocks:
@@ -71,11 +75,22 @@ class DownStack(nn.Module):
 
     @property
     def path(self) -> Path:
-        """What it is computed by: the kernels as a whole, or layer by layer."""
+        """What it is computed by at present: kernels as a whole, or layer by layer."""
+        return self.path_for(_dtype_of_images())
+
+    def path_for(self, dtype: torch.dtype) -> Path:
+        """The same where images on a GPU are of ``dtype``."""
         weight = self.firstconv.layer.weight
-        channels = weight.shape[1], weight.shape[0]
-        is_traced = torch.compiler.is_compiling()
-        return direct_stack.path_of(Stack(channels, weight.dtype, weight.device.type, is_traced))
+        work = Stack(
+            (weight.shape[1], weight.shape[0]),
+            weight.dtype,
+            weight.device.type,
+            is_traced=torch.compiler.is_compiling(),
+            dtype=dtype,
+        )
+        if work.suits_cuda and not cuda_stack.is_ready(weight.device, dtype):
+            return Path.TORCH
+        return direct_stack.path_of(work)
 
     @property
     def reads_bytes(self) -> bool:
@@ -132,6 +147,11 @@ class ImageEncoder(nn.Module):
             # Permuting leaves channels-last strides, the layout the convolutions are fastest in.
             x = x.permute(0, 3, 1, 2).to(torch.float32) / 255.0
         return self.linear(self.cnn(x)).unflatten(0, image_bthwc.shape[:2])
+
+
+def _dtype_of_images() -> torch.dtype:
+    """Between the layers of a stack on a GPU."""
+    return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else torch.float32
 
 
 def check_bytes(image: Tensor) -> None:

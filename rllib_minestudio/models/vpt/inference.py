@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import convolution, direct_stack
+from rllib_minestudio.models.vpt import convolution, cuda_stack, direct_stack
 from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder, check_bytes
@@ -74,6 +74,20 @@ class DirectStack:
         return direct_stack.compute_packed(x, self._packed)
 
 
+class CudaStack:
+    """``DownStack`` without gradients, by the kernels in `cuda`."""
+
+    def __init__(self, stack: DownStack, layout: Layout, input_scale: float) -> None:
+        """Copies the weights."""
+        parameters, epsilon = stack.kernel_parameters(), stack.n.eps
+        copies = [None if each is None else each.detach().clone() for each in parameters]
+        self._packed = cuda_stack.pack(copies, epsilon, layout.dtype, input_scale)
+
+    def __call__(self, x_nchw: Tensor) -> Tensor:
+        """[N, C_in, H, W] -> [N, C, H/2, W/2] of the layout's dtype."""
+        return cuda_stack.compute_packed(x_nchw, self._packed)
+
+
 class InferenceEncoder:
     """``ImageEncoder`` without gradients."""
 
@@ -83,9 +97,7 @@ class InferenceEncoder:
         self._dtype = layout.dtype
         self._reads_bytes = cnn.stacks[0].reads_bytes
         self._stacks = [
-            DirectStack(stack)
-            if stack.path is Path.DIRECT
-            else InferenceStack(stack, layout, input_scale=1.0 if i else 1 / 255)
+            _stack(stack, layout, input_scale=1.0 if i else 1 / 255)
             for i, stack in enumerate(cnn.stacks)
         ]
         features, channels = cnn.dense.layer.in_features, cnn.stacks[-1].n.num_channels
@@ -107,6 +119,17 @@ class InferenceEncoder:
         x_nchw = x.to(self._dtype)
         x_be = self._dense(self._dense_norm(x_nchw.permute(0, 2, 3, 1).flatten(1)))
         return self._linear(self._linear_norm(x_be))
+
+
+def _stack(
+    stack: DownStack, layout: Layout, input_scale: float
+) -> DirectStack | CudaStack | InferenceStack:
+    """Lays a stack out for what computes it."""
+    path = stack.path_for(layout.dtype)
+    if path is Path.DIRECT:
+        return DirectStack(stack)
+    kind = CudaStack if path is Path.CUDA else InferenceStack
+    return kind(stack, layout, input_scale)
 
 
 class CompiledEncoder:

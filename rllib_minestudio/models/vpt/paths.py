@@ -19,6 +19,9 @@ LEAST_CHANNELS = 32
 LEAST_PIXELS = 1024
 """Of all frames together, for preparing the filters to be worth it."""
 
+CUDA_CHANNELS = 8
+"""Of a stack on a GPU, a multiple of so many: bfloat16 numbers in the 16 bytes of a read."""
+
 DIRECT_CHANNELS = (8, 16, 24)
 """Of stacks that are computed frame by frame; more are worth a library's overhead."""
 
@@ -43,6 +46,9 @@ class Path(Enum):
 
     DIRECT = "direct"
     """The kernels in `direct`, of whole stacks: outputs and gradients."""
+
+    CUDA = "CUDA"
+    """The kernels in `cuda` and cuDNN, of whole stacks: outputs and gradients."""
 
 
 class Convolution(NamedTuple):
@@ -95,6 +101,22 @@ class Stack(NamedTuple):
     is_traced: bool = False
     """Whether torch.compile is looking."""
 
+    dtype: torch.dtype = torch.float32
+    """Of the images."""
+
+    @property
+    def suits_cuda(self) -> bool:
+        """Whether the kernels of `cuda` can compute it."""
+        channels_in, channels = self.channels
+        return (
+            self.device == "cuda"
+            and self.weight_dtype == torch.float32
+            and self.dtype in (torch.float32, torch.bfloat16)
+            and (channels_in == COLOURS or channels_in % CUDA_CHANNELS == 0)
+            and channels % CUDA_CHANNELS == 0
+            and not self.is_traced
+        )
+
     @property
     def suits_kernels(self) -> bool:
         """Whether the kernels of `direct` can compute it, and gain by it on some processor."""
@@ -112,8 +134,10 @@ def of_stack(work: Stack, processor: Processor) -> Path:
     """Chooses the path of a stack; `Path.TORCH` is that of its layers, each by itself.
 
     The kernels compute in float32, also where the network is to compute in bfloat16: they are
-    faster than torch is in either.
+    faster than torch is in either. Those for GPUs compute in the network's precision.
     """
+    if work.suits_cuda:
+        return Path.CUDA
     return Path.DIRECT if work.suits_kernels and processor.lanes else Path.TORCH
 
 
