@@ -40,20 +40,20 @@ BUDGET_S = 540.0
 
 STAGES = (
     Stage("machine", "gpu_stages.machine:measure", 15),
-    Stage("acting", "gpu_stages.speed:acting", 65),
+    Stage("acting", "gpu_stages.speed:acting", 55),
     Stage("training", "gpu_stages.speed:training", 80),
     Stage("memory", "gpu_stages.memory:measure", 15),
-    Stage("two_learners", "gpu_stages.two_learners:measure", 20),
+    Stage("two_learners", "gpu_stages.two_learners:measure", 30),
     Stage("equality", "gpu_stages.equality:measure", 20),
-    Stage("gpu_tests", "gpu_stages.gpu_tests:measure", 45),
-    Stage("cow_nano", "gpu_stages.cow:nano", 120),
+    Stage("gpu_tests", "gpu_stages.gpu_tests:measure", 90),
+    Stage("cow_nano", "gpu_stages.cow:nano", 90),
     Stage(
         "resumed_on_cpu",
         "gpu_stages.cow:resumed_on_cpu",
         30,
         environment={"CUDA_VISIBLE_DEVICES": ""},
     ),
-    Stage("cow_1x", "gpu_stages.cow:large", 120, needs_device=True),
+    Stage("cow_1x", "gpu_stages.cow:large", 100, needs_device=True),
 )
 """In the order of running; their limits together are less than the budget."""
 

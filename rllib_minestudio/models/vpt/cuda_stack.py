@@ -34,7 +34,7 @@ def compute(x: Tensor, parameters: Parameters, epsilon: float, dtype: torch.dtyp
     """Computes a stack's output, with gradients where they are asked for.
 
     Args:
-        x: [N, C_in, H, W].
+        x: [N, C_in, H, W]; at least one frame.
         parameters: Of the stack, float32.
         epsilon: What its norms add to the variance.
         dtype: Of the images; float32 or bfloat16.
@@ -62,6 +62,7 @@ def pack(
     """
     first, first_bias, *first_norm = parameters[:4]
     pooled_norm, of_blocks = parameters[4:6], parameters[6:]
+    assert first is not None
     if input_scale != 1.0:
         first = first.detach() * input_scale
 
@@ -88,7 +89,10 @@ def pack(
 
 @torch.no_grad()
 def compute_packed(x: Tensor, weights: Weights) -> Tensor:
-    """As `compute`, without gradients."""
+    """As `compute`, without gradients; there may be no frames."""
+    frames, _, height, width = x.shape
+    if not frames:
+        return x.new_empty(0, len(weights.first), (height + 1) // 2, (width + 1) // 2)
     return stacks.forward(x.to(weights.first.dtype), weights)[0]
 
 

@@ -64,7 +64,7 @@ class DownStack(nn.Module):
         path = self.path
         if path is Path.DIRECT:
             return direct_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps)
-        if path is Path.CUDA:
+        if path is Path.CUDA and len(x_nchw):
             dtype = _dtype_of_images()
             return cuda_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps, dtype)
         x_nchw = F.max_pool2d(self.firstconv(x_nchw), kernel_size=3, stride=2, padding=1)

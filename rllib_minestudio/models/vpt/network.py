@@ -24,6 +24,7 @@ from rllib_minestudio.models.vpt.heads import make_action_heads
 from rllib_minestudio.models.vpt.impala import ImageEncoder
 from rllib_minestudio.models.vpt.layers import normed_linear
 from rllib_minestudio.models.vpt.recurrent_state import VPTState, visibility
+from rllib_minestudio.models.vpt.training_graph import Tensors, TrainingGraph
 
 
 class VPTOutput(NamedTuple):
@@ -75,11 +76,25 @@ class Trunk(nn.Module):
         self.recurrent_layer = Recurrence(config)
         self.lastlayer = normed_linear(config.hidsize, config.hidsize)
         self.final_ln = nn.LayerNorm(config.hidsize)
+        self._graph = None if config.compile else TrainingGraph()
 
     def forward(
         self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState
     ) -> tuple[Tensor, VPTState]:
         """Returns the latent [B, T, hidsize] that the heads read, and the memory after; float32."""
+        if self._graph is None or not image_bthwc.is_cuda:
+            return self._compute(image_bthwc, first_bt, state)
+        inputs = (image_bthwc, first_bt, *state)
+        latent_bte, *after = self._graph.run(self, self._compute_tensors, inputs)
+        return latent_bte, VPTState(*after)
+
+    def _compute_tensors(self, image_bthwc: Tensor, first_bt: Tensor, *state: Tensor) -> Tensors:
+        latent_bte, after = self._compute(image_bthwc, first_bt, VPTState(*state))
+        return latent_bte, *after
+
+    def _compute(
+        self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState
+    ) -> tuple[Tensor, VPTState]:
         reduced = self.precision == "bfloat16"
         with torch.autocast(image_bthwc.device.type, torch.bfloat16, enabled=reduced):
             x_bte = self.img_process(image_bthwc)

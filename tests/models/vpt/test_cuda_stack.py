@@ -23,8 +23,9 @@ SIZES = [
 BOUND = 1e-5
 """Of the largest output."""
 
-OF_GRADIENTS = 2e-3
-"""Of their norm; a ReLU or a pool may fall to the other side for one number in a million."""
+OF_GRADIENTS = 1e-2
+"""Of their norm: a ReLU or a pool may fall to the other side for one number in a million, which
+changes the gradients of all pixels around it."""
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +76,8 @@ def test_outputs_and_gradients_equal_those_in_float64(size):
 
 
 def _error(actual, exact):
-    return float((actual.double() - exact).norm() / exact.norm())
+    difference = actual.detach().double() - exact.detach()
+    return float(difference.norm() / exact.detach().norm())
 
 
 @pytest.mark.parametrize("size", SIZES[3:5])
@@ -126,6 +128,14 @@ def test_parameters_changed_between_the_passes_are_noticed():
         stack.n.weight.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward(dy)
+
+
+def test_there_may_be_no_frames():
+    stack, x, _ = _example(*SIZES[3])
+    y = stack(x[:0])
+    y.sum().backward()
+    packed = cuda_stack.pack(stack.kernel_parameters(), stack.n.eps, torch.float32)
+    assert cuda_stack.compute_packed(x[:0], packed).shape == y.shape == (0, 128, 16, 16)
 
 
 def test_other_precisions_are_torchs():

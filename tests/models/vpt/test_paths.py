@@ -115,7 +115,11 @@ NOT_DIRECT = {
     "few channels in": Stack((4, 8)),
     "many channels": Stack((16, 32)),
     "many channels in": Stack((32, 16)),
-    "a GPU": Stack((8, 8), device="cuda"),
+    "weights in float64 on a GPU": Stack((8, 8), torch.float64, device="cuda"),
+    "float16 on a GPU": Stack((8, 8), device="cuda", dtype=torch.float16),
+    "channels that fill no read on a GPU": Stack((8, 12), device="cuda"),
+    "channels in that fill none": Stack((4, 8), device="cuda"),
+    "torch.compile on a GPU": Stack((8, 8), device="cuda", is_traced=True),
     "weights in float64": Stack((8, 8), weight_dtype=torch.float64),
     "torch.compile": Stack((8, 8), is_traced=True),
 }
@@ -129,6 +133,15 @@ def test_the_path_of_a_stack(name):
     for work in NOT_DIRECT.values():
         assert not work.suits_kernels
         assert paths.of_stack(work, PROCESSORS[name]) is TORCH
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_stacks_on_a_gpu_are_cudas_whatever_the_processor(name):
+    for channels in ((3, 8), (3, 64), (64, 128), (192, 384)):
+        for dtype in (FLOAT32, BFLOAT16):
+            work = Stack(channels, device="cuda", dtype=dtype)
+            assert not work.suits_kernels
+            assert paths.of_stack(work, PROCESSORS[name]) is Path.CUDA
 
 
 def test_the_compiler_is_looked_for_only_where_it_can_matter():

@@ -7,6 +7,7 @@ import logging
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,7 +92,7 @@ def program(device: torch.device, dtype: torch.dtype) -> Program | None:
         return None
 
 
-def _argument(argument: Argument) -> ctypes._SimpleCData:  # type: ignore[type-arg]
+def _argument(argument: Argument) -> ctypes._SimpleCData[Any]:
     if isinstance(argument, Tensor):
         return ctypes.c_void_p(argument.data_ptr())
     if argument is None:

@@ -1,0 +1,227 @@
+"""Training passes as CUDA graphs.
+
+A pass over a few fragments, forwards and backwards, is hundreds of kernels, and their launches
+take longer than their work. Passes of one shape that follow one another are therefore recorded,
+and replayed from then on, wherever that gives what the network itself would give.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+_logger = logging.getLogger(__name__)
+
+PATIENCE = 3
+"""So many passes of one kind in a row are computed before the next is recorded."""
+
+Tensors = tuple[Tensor, ...]
+Compute = Callable[..., Tensors]
+
+
+class TrainingGraph:
+    """Replays a module's passes with gradients.
+
+    One kind of pass is recorded at a time, with its activations, whose memory is not shared: as
+    much as a pass needs at its peak. What is no such pass is computed as ever: without gradients;
+    with inputs that need some; of another shape; with hooks; while the gradients of the replay
+    before are still to come, as those need its activations; and with several learners, whose
+    exchange of gradients has not been seen together with replays.
+    """
+
+    def __init__(self) -> None:
+        """Begins with nothing recorded."""
+        self._kind: tuple[Any, ...] = ()
+        self._repeats = 0
+        self._recorded: _RecordedPass | None = None
+        self._is_possible = True
+
+    def __reduce__(self) -> tuple[type[TrainingGraph], tuple[()]]:
+        """A module's copy records its own."""
+        return TrainingGraph, ()
+
+    def run(self, module: nn.Module, compute: Compute, inputs: Tensors) -> Tensors:
+        """Computes a pass, or replays it.
+
+        Args:
+            module: Has all parameters that ``compute`` reads.
+            compute: From inputs to outputs; a function of inputs and parameters alone.
+            inputs: On a GPU.
+
+        Raises:
+            RuntimeError: From ``backward`` through a replay's outputs for a second time
+                (``retain_graph``) after another pass has been replayed.
+        """
+        parameters = list(module.parameters())
+        if not self._is_possible or not _is_replayable(module, parameters, inputs):
+            return compute(*inputs)
+        kind = _kind_of(parameters, inputs)
+        self._repeats = self._repeats + 1 if kind == self._kind else 0
+        self._kind = kind
+        recorded = self._recorded
+        if recorded is not None and recorded.kind == kind:
+            return compute(*inputs) if recorded.is_awaited else recorded.replay(inputs)
+        if self._repeats < PATIENCE:
+            return compute(*inputs)
+        self._recorded = None  # its memory first
+        try:
+            self._recorded = _RecordedPass(kind, compute, parameters, inputs)
+        except RuntimeError as error:  # of memory most of all
+            self._is_possible = False
+            reason = str(error).partition("\n")[0]
+            _logger.warning("Training passes are not replayed as a CUDA graph: %s", reason)
+            return compute(*inputs)
+        return self._recorded.replay(inputs)
+
+
+class _Awaited:
+    """Lives as long as somebody may ask for a replay's gradients."""
+
+    is_over = False
+
+
+class _RecordedPass:
+    """A pass and its gradients, as two graphs with inputs and outputs at fixed addresses."""
+
+    def __init__(
+        self, kind: tuple[Any, ...], compute: Compute, parameters: Sequence[Tensor], inputs: Tensors
+    ) -> None:
+        self.kind = kind
+        self._parameters = parameters  # no others may come to lie at their addresses
+        self._learning = [parameter for parameter in parameters if parameter.requires_grad]
+        self._awaited: weakref.ref[_Awaited] | None = None
+        self.replays = 0
+        with torch.inference_mode(False), torch.enable_grad():
+            self._inputs = tuple(map(torch.clone, inputs))
+            self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+            # Other threads of a learner copy minibatches meanwhile.
+            with torch.cuda.graph(self._forward, capture_error_mode="thread_local"):
+                outputs = compute(*self._inputs)
+            with_gradients = [output for output in outputs if output.requires_grad]
+            self._doutputs = [torch.zeros_like(output) for output in with_gradients]
+            with torch.cuda.graph(
+                self._backward, pool=self._forward.pool(), capture_error_mode="thread_local"
+            ):
+                self._gradients = torch.autograd.grad(
+                    with_gradients, self._learning, self._doutputs, allow_unused=True
+                )
+        self._has_gradient = [output.requires_grad for output in outputs]
+        self._outputs = [output.detach() for output in outputs]
+
+    def versions(self) -> list[int]:
+        """How often each parameter has been written in place."""
+        return [parameter._version for parameter in self._parameters]
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the last replay's gradients may still be asked for."""
+        awaited = None if self._awaited is None else self._awaited()
+        return awaited is not None and not awaited.is_over
+
+    def replay(self, inputs: Tensors) -> Tensors:
+        """Returns the outputs for these inputs, which take gradients to the parameters."""
+        for place, value in zip(self._inputs, inputs, strict=True):
+            place.copy_(value)
+        self._forward.replay()
+        self.replays += 1
+        awaited = _Awaited()
+        self._awaited = weakref.ref(awaited)
+        outputs: Tensors = _Replay.apply(self, awaited, *self._learning)
+        return outputs
+
+    def outputs(self) -> tuple[Tensors, Tensors]:
+        """Copies of the last replay's, and those of them that have no gradient."""
+        copies = tuple(map(torch.clone, self._outputs))
+        pairs = zip(copies, self._has_gradient, strict=True)
+        return copies, tuple(copy for copy, has_gradient in pairs if not has_gradient)
+
+    def gradients(self, doutputs: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Copies of the parameters' gradients, given those of the outputs."""
+        given = [d for d, has in zip(doutputs, self._has_gradient, strict=True) if has]
+        for place, value in zip(self._doutputs, given, strict=True):
+            if value is None:
+                place.zero_()
+            else:
+                place.copy_(value)
+        self._backward.replay()
+        known = [gradient for gradient in self._gradients if gradient is not None]
+        copies = list(map(torch.empty_like, known))
+        torch._foreach_copy_(copies, known)
+        rest = iter(copies)
+        return [None if gradient is None else next(rest) for gradient in self._gradients]
+
+
+class _Replay(torch.autograd.Function):
+    """Connects what was replayed with what will be."""
+
+    @staticmethod
+    def forward(ctx: Any, recorded: _RecordedPass, awaited: _Awaited, *_: Tensor) -> Tensors:
+        ctx.set_materialize_grads(False)
+        ctx.recorded, ctx.awaited, ctx.number = recorded, awaited, recorded.replays
+        ctx.versions = recorded.versions()
+        outputs, without_gradient = recorded.outputs()
+        ctx.mark_non_differentiable(*without_gradient)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *doutputs: Tensor | None) -> tuple[Tensor | None, ...]:
+        if ctx.number != ctx.recorded.replays:
+            raise RuntimeError(
+                "The gradients of a training pass were asked for a second time, after another "
+                "pass: on a GPU its activations are kept until then. Ask for all at once."
+            )
+        if ctx.versions != ctx.recorded.versions():
+            raise RuntimeError(
+                "Parameters were modified by an inplace operation between a training pass and its "
+                "gradients, which need them as they were."
+            )
+        gradients = ctx.recorded.gradients(doutputs)
+        ctx.awaited.is_over = True
+        return None, None, *gradients
+
+
+def _is_replayable(module: nn.Module, parameters: Sequence[Tensor], inputs: Tensors) -> bool:
+    """Whether this is a pass with gradients for the parameters alone, and nobody looks inside."""
+    return (
+        torch.is_grad_enabled()
+        and any(parameter.requires_grad for parameter in parameters)
+        and all(each.numel() for each in inputs)
+        and not any(each.requires_grad for each in inputs)
+        and not torch.is_autocast_enabled("cuda")
+        and not torch.compiler.is_compiling()
+        and not torch.cuda.is_current_stream_capturing()
+        and not _has_peers()
+        and not any(map(_has_hooks, module.modules()))
+    )
+
+
+def _has_peers() -> bool:
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
+
+
+def _kind_of(parameters: Sequence[Tensor], inputs: Tensors) -> tuple[Any, ...]:
+    """All that a graph takes for granted."""
+    return (
+        [(each.shape, each.dtype, each.device) for each in inputs],
+        [(parameter.data_ptr(), parameter.requires_grad) for parameter in parameters],
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.allow_tf32,
+        torch.are_deterministic_algorithms_enabled(),
+    )
