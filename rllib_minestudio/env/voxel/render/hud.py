@@ -132,8 +132,9 @@ class Hud:
         canvas[HOTBAR.y :] = 0
         paste(canvas, _LEFT, _TOP, self._bar)
         paste(canvas, _LEFT - 1 + state.selected * SLOT_STEP, _TOP - 1, self._selection)
-        for slot in range(HOTBAR_SLOTS):
-            self._stacks.draw(canvas, _LEFT + 3 + slot * SLOT_STEP, _TOP + 3, state.stacks[slot])
+        lefts = range(_LEFT + 3, _LEFT + 3 + HOTBAR_SLOTS * SLOT_STEP, SLOT_STEP)
+        places = zip(lefts, state.stacks, strict=True)
+        self._stacks.draw(canvas, [(left, _TOP + 3, stack) for left, stack in places])
         self.layer.refresh(HOTBAR)
 
 

@@ -8,10 +8,13 @@ what the cursor covers are drawn again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from rllib_minestudio.env.voxel.items.inventory import Stack
 from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT
-from rllib_minestudio.env.voxel.render.screen_panels import bare_window, empty_slot, veil
+from rllib_minestudio.env.voxel.render.screen_panels import bare_window, empty_slot
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import (
@@ -34,6 +37,11 @@ LIT = np.full((SLOT_SIZE, SLOT_SIZE, 4), (255, 255, 255, 0x80), np.uint8)
 FLAME, FLAME_AT = (176, 0, 14, 14), (56, 36)
 ARROW, ARROW_AT = (176, 14, 24, 16), (79, 34)
 FLAME_STEPS, ARROW_STEPS = 13, 24
+INVENTORY = "inventory"
+NOWHERE = -1, -1
+"""Where no cursor can be."""
+MANY = 4
+"""Changed slots beyond which their groups are drawn as a whole."""
 # What may reach beyond a slot's picture: the shadow of its count.
 _STACK = SLOT_SIZE + 2
 
@@ -53,7 +61,7 @@ class Screen:
         textures: Textures,
         stacks: StackPictures,
     ) -> None:
-        """Prepare the veil and all panels, so that the first opening of a screen takes no longer.
+        """Prepare all panels, and an empty inventory, so that no first opening takes long.
 
         Args:
             window: Width of the window; screens lie in its middle.
@@ -62,22 +70,27 @@ class Screen:
             textures: Pictures of the screens.
             stacks: Pictures of stacks.
         """
-        self._textures, self._stacks = textures, stacks
+        self._stacks = stacks
         self._offset = (window - WINDOW_WIDTH) // 2
         self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
         self._bare = {kind: bare_window(textures, kind, window) for kind in LAYOUTS}
-        self._panel = veil(window, WINDOW_HEIGHT)
-        self.layer.canvas[...] = self._panel
-        self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
-        self._empty: dict[tuple[str, int], Rgba | None] = {}
+        self._slots = {kind: self._slots_of(kind) for kind in LAYOUTS}
+        self._groups = {kind: self._groups_of(kind) for kind in LAYOUTS}
+        self._empty = {
+            (kind, slot): empty_slot(textures, kind, slot)
+            for kind, layout in LAYOUTS.items()
+            for slot in range(len(layout.slots))
+        }
         self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
         furnace = textures.picture("gui/container/furnace")
         self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
-        self._shown: ScreenView | None = None
+        nothing = (Stack(0, 0, 0),) * len(self._slots[INVENTORY])
+        self._shown = ScreenView(INVENTORY, nothing, NOWHERE, nothing[0])
         self._moving: list[Rect] = []
-        for kind, layout in LAYOUTS.items():
-            for slot in range(len(layout.slots)):
-                self._empty_slot(kind, slot)
+        self._panel = self._bare[INVENTORY].copy()
+        self._draw_slots(self._shown, range(len(nothing)))
+        self.layer.canvas[...] = self._panel
+        self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
 
     def show(self, view: ScreenView) -> None:
         """Bring the layer up to date."""
@@ -88,7 +101,7 @@ class Screen:
         touched = list(self._moving)
         for rect in self._moving:
             copy(self.layer.canvas, self._panel, *rect)
-        if shown is None or shown.kind != view.kind:
+        if shown.kind != view.kind:
             changed = self._draw_panel(view, shown)
         else:
             changed = self._draw_changes(view, shown)
@@ -103,51 +116,63 @@ class Screen:
         layout = LAYOUTS[kind]
         return Rect(layout.left + self._offset, layout.top, layout.width, layout.height)
 
-    def _draw_panel(self, view: ScreenView, shown: ScreenView | None) -> list[Rect]:
+    def _draw_panel(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
         """Draw a panel with all its stacks in place of the one before; returns where."""
-        area = self._area(view.kind)
-        whole = area if shown is None else area.union(self._area(shown.kind))
+        whole = self._area(view.kind).union(self._area(shown.kind))
         copy(self._panel, self._bare[view.kind], *whole)
-        for slot, stack in enumerate(view.stacks):
-            if stack.item or self._empty_slot(view.kind, slot) is not None:
-                self._draw_slot(view, slot)
+        self._draw_slots(view, range(len(view.stacks)))
         if view.kind == FURNACE:
             self._draw_fire(view)
         return [whole]
 
     def _draw_changes(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
         """Draw again what lies still but has changed; returns where."""
-        touched = []
-        changed = view.stacks != shown.stacks  # far faster than to look at each, and seldom so
-        for slot in range(len(view.stacks)) if changed else ():
-            if view.stacks[slot] != shown.stacks[slot]:
-                rect = self._slot(view.kind, slot)
-                copy(self._panel, self._bare[view.kind], *rect)
-                self._draw_slot(view, slot)
-                touched.append(rect)
+        touched: list[Rect] = []
+        if view.stacks != shown.stacks:  # far faster than to look at each, and seldom so
+            touched = self._draw_changed_slots(view, shown)
         fire = view.burn, view.progress
         if view.kind == FURNACE and fire != (shown.burn, shown.progress):
             touched += self._draw_fire(view)
         return touched
 
-    def _slot(self, kind: str, slot: int) -> Rect:
-        """What a slot and its stack cover."""
-        place = LAYOUTS[kind].slots[slot]
-        return Rect(place.x + self._offset, place.y, _STACK, _STACK)
+    def _draw_changed_slots(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
+        """Draw the slots that have changed, or all of their groups if they are many."""
+        pairs = enumerate(zip(view.stacks, shown.stacks, strict=True))
+        slots = [slot for slot, (stack, former) in pairs if stack != former]
+        rects = [self._slots[view.kind][slot] for slot in slots]
+        if len(slots) > MANY:
+            places = LAYOUTS[view.kind].slots
+            groups = {places[slot].group for slot in slots}
+            slots = [slot for slot, place in enumerate(places) if place.group in groups]
+            rects = [self._groups[view.kind][group] for group in groups]
+        for rect in rects:
+            copy(self._panel, self._bare[view.kind], *rect)
+        self._draw_slots(view, slots)
+        return rects
 
-    def _empty_slot(self, kind: str, slot: int) -> Rgba | None:
-        key = kind, slot
-        if key not in self._empty:
-            self._empty[key] = empty_slot(self._textures, kind, slot)
-        return self._empty[key]
+    def _slots_of(self, kind: str) -> list[Rect]:
+        """What slots and their stacks cover."""
+        places = LAYOUTS[kind].slots
+        return [Rect(place.x + self._offset, place.y, _STACK, _STACK) for place in places]
 
-    def _draw_slot(self, view: ScreenView, slot: int) -> None:
-        place, stack = LAYOUTS[view.kind].slots[slot], view.stacks[slot]
-        x = place.x + self._offset
-        empty = None if stack.item else self._empty_slot(view.kind, slot)
-        if empty is not None:
-            paste(self._panel, x, place.y, empty)
-        self._stacks.draw(self._panel, x, place.y, stack)
+    def _groups_of(self, kind: str) -> dict[str, Rect]:
+        """What each group of slots covers; no two of them meet."""
+        groups: dict[str, Rect] = {}
+        for place, rect in zip(LAYOUTS[kind].slots, self._slots[kind], strict=True):
+            groups[place.group] = groups.get(place.group, rect).union(rect)
+        return groups
+
+    def _draw_slots(self, view: ScreenView, slots: Iterable[int]) -> None:
+        """Draw what is in some slots, over bare ones."""
+        places, offset = LAYOUTS[view.kind].slots, self._offset
+        stacks = []
+        for slot in slots:
+            stack, place = view.stacks[slot], places[slot]
+            if stack.item:
+                stacks.append((place.x + offset, place.y, stack))
+            elif (empty := self._empty[view.kind, slot]) is not None:
+                paste(self._panel, place.x + offset, place.y, empty)
+        self._stacks.draw(self._panel, stacks)
 
     def _draw_fire(self, view: ScreenView) -> list[Rect]:
         """Draw a furnace's flame, which sinks, and arrow, which grows; returns where."""
@@ -177,7 +202,7 @@ class Screen:
             drawn.append(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
         if view.carried.item:
             half = SLOT_SIZE // 2
-            self._stacks.draw(canvas, x - half + offset, y - half, view.carried)
+            self._stacks.draw(canvas, [(x - half + offset, y - half, view.carried)])
             drawn.append(Rect(x - half + offset, y - half, _STACK, _STACK))
         paste(canvas, x + offset, y, self._cursor)
         drawn.append(Rect(x + offset, y, CURSOR_SIZE, CURSOR_SIZE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.items.inventory import Stack
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.render.textures import Textures
-from rllib_minestudio.env.voxel.render.window import Rgba, paste
+from rllib_minestudio.env.voxel.render.window import Rgba, Sprites
 
 GLYPH = 8
 """Pixels of a side of a letter's cell; the font has 16 cells in a row, by code."""
@@ -60,53 +61,66 @@ def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
     return cell, int(inked[-1]) + 2 if len(inked) else SPACE
 
 
-def _count(textures: Textures, count: int) -> Rgba:
-    return text_picture(textures, str(count), WHITE, shadow=True)
-
-
 class StackPictures:
     """Pictures of stacks, each made once."""
 
     def __init__(self, textures: Textures) -> None:
         """Make the counts; icons are made when they are first shown."""
         self._textures = textures
-        self._icons: dict[int, Rgba] = {}
-        self._counts = {count: _count(textures, count) for count in range(2, LARGEST_STACK + 1)}
-        self._bars: dict[float, Rgba] = {}
+        self._sprites = Sprites()
+        self._icons: dict[int, int] = {}
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._bars: dict[float, int] = {}
+        for count in range(2, LARGEST_STACK + 1):
+            self._count(count)
 
-    def draw(self, canvas: Rgba, x: int, y: int, stack: Stack) -> None:
-        """Draw a stack; nothing for an empty one.
+    def draw(self, canvas: Rgba, placed: Iterable[tuple[int, int, Stack]]) -> None:
+        """Draw stacks; nothing for empty ones.
 
         Args:
             canvas: See `window`.
-            x: Left column of the 16 x 16 pixels of the slot.
-            y: Upper row.
-            stack: What is in it.
+            placed: Of each the left column and the upper row of the 16 x 16 pixels of its slot, and
+                what is in it.
         """
-        if not stack.item or stack.quantity <= 0:
-            return
-        icon = self._icons.get(stack.item)
-        if icon is None:
-            icon = self._icons[stack.item] = self._textures.icon(ITEMS[stack.item].name)
-        paste(canvas, x, y, icon)
-        if stack.quantity > 1:
-            count = self._counts.get(stack.quantity)
-            if count is None:  # more than a stack that is picked up
-                count = self._counts[stack.quantity] = _count(self._textures, stack.quantity)
-            paste(canvas, x + 18 - count.shape[1], y + 9, count)
-        whole = ITEMS[stack.item].durability
-        if whole and stack.damage > 0:
-            paste(canvas, x + 2, y + 13, self._bar(max(whole - stack.damage, 0) / whole))
+        sprites: list[tuple[int, int, int]] = []
+        for x, y, stack in placed:
+            if not stack.item or stack.quantity <= 0:
+                continue
+            sprites.append((x, y, self._icon(stack.item)))
+            if stack.quantity > 1:
+                count, width = self._count(stack.quantity)
+                sprites.append((x + 18 - width, y + 9, count))
+            whole = ITEMS[stack.item].durability
+            if whole and stack.damage > 0:
+                left = max(whole - stack.damage, 0) / whole
+                sprites.append((x + 2, y + 13, self._bar(left)))
+        self._sprites.paste(canvas, sprites)
 
-    def _bar(self, left: float) -> Rgba:
+    def _icon(self, item: int) -> int:
+        icon = self._icons.get(item)
+        if icon is None:
+            picture = self._textures.icon(ITEMS[item].name)
+            icon = self._icons[item] = self._sprites.add(picture)
+        return icon
+
+    def _count(self, count: int) -> tuple[int, int]:
+        """The count's sprite and its width; it may be more than a stack that is picked up."""
+        made = self._counts.get(count)
+        if made is None:
+            picture = text_picture(self._textures, str(count), WHITE, shadow=True)
+            made = self._counts[count] = self._sprites.add(picture), picture.shape[1]
+        return made
+
+    def _bar(self, left: float) -> int:
         """The bar of a tool of which the share `left` is left: green, yellow, red.
 
         Java rounds the length's halves up, and the colour down.
         """
-        bar = self._bars.get(left)
-        if bar is None:
-            bar = self._bars[left] = np.zeros((2, BAR_LENGTH, 4), np.uint8)
+        made = self._bars.get(left)
+        if made is None:
+            bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
             bar[..., 3] = 255
             colour = colorsys.hsv_to_rgb(left / 3, 1.0, 1.0)
             bar[0, : int(BAR_LENGTH * left + 0.5), :3] = [int(255 * part) for part in colour]
-        return bar
+            made = self._bars[left] = self._sprites.add(bar)
+        return made

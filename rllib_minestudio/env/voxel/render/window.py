@@ -11,10 +11,11 @@ A canvas is uint8 (h, w, 4): RGB multiplied by coverage, and coverage, 255 for o
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int32, uint8, uint32
+from numba import float32, int32, int64, uint8, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, Ints, render_kernel
@@ -92,6 +93,48 @@ def paste(canvas: Rgba, x: int, y: int, sprite: Rgba) -> None:
             canvas[y + row, x + column, 3] = uint8(alpha + (below + 127) // 255)
 
 
+@render_kernel
+def _paste_all(canvas: Rgba, placed: Ints, pixels: Bytes, table: Ints) -> None:
+    """Lay sprites over a canvas, one after the other; see `Sprites`."""
+    for index in range(len(placed)):
+        number = placed[index, 2]
+        offset, height, width = table[number, 0], int64(table[number, 1]), int64(table[number, 2])
+        sprite = pixels[offset : offset + 4 * height * width].reshape((height, width, 4))
+        paste(canvas, placed[index, 0], placed[index, 1], sprite)
+
+
+class Sprites:
+    """Sprites behind one another, of which one call pastes as many as are wanted."""
+
+    def __init__(self) -> None:
+        """Begins with none."""
+        self._pixels = np.zeros(2**16, np.uint8)
+        self._table = np.zeros((64, 3), np.int32)  # of each: where it begins, height, width
+        self._count = self._end = 0
+
+    def add(self, sprite: Rgba) -> int:
+        """Takes a copy of a sprite, uint8 (h, w, 4); returns its number."""
+        number, begin = self._count, self._end
+        self._count, self._end = number + 1, begin + sprite.size
+        if self._count > len(self._table):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        while self._end > len(self._pixels):
+            self._pixels = np.concatenate([self._pixels, np.zeros_like(self._pixels)])
+        self._table[number] = begin, *sprite.shape[:2]
+        self._pixels[begin : self._end] = sprite.reshape(-1)
+        return number
+
+    def paste(self, canvas: Rgba, placed: Sequence[tuple[int, int, int]]) -> None:
+        """Lays sprites over a canvas, each as `paste` does.
+
+        Args:
+            canvas: uint8 (h, w, 4), see the module.
+            placed: Of each (x, y, number), in the order in which they are laid.
+        """
+        if placed:
+            _paste_all(canvas, np.array(placed, np.int32), self._pixels, self._table)
+
+
 def copy(canvas: Rgba, source: Rgba, x: int, y: int, width: int, height: int) -> None:
     """Copy a rectangle, cut to the canvas, from another canvas of the same size."""
     rows, columns = slice(max(y, 0), max(y + height, 0)), slice(max(x, 0), max(x + width, 0))
@@ -112,24 +155,36 @@ def _reduce(
     bottom: int,
     right: int,
 ) -> None:
-    """Bring a canvas to rows `top:bottom` and columns `left:right` of the frame's pixels."""
+    """Bring a canvas to rows `top:bottom` and columns `left:right` of the frame's pixels.
+
+    Each row is made of rows of the canvas first, in full width, and then its columns of that.
+    """
+    if right <= left:
+        return
     height, width = canvas.shape[0], canvas.shape[1]
+    begin = max(columns[left], 0)
+    end = min(columns[right - 1] + column_weights.shape[1], width)
+    line = np.empty(4 * max(end - begin, 0), np.float32)
     for row in range(top, bottom):
+        line[:] = 0
+        for i in range(row_weights.shape[1]):
+            y, weight = rows[row] + i, row_weights[row, i]
+            if weight == float32(0) or y < 0 or y >= height:
+                continue
+            pixels = canvas[y].reshape(-1)[4 * begin : 4 * end]
+            for at in range(len(line)):
+                line[at] += weight * float32(pixels[at])
         for column in range(left, right):
             red = green = blue = cover = float32(0.5)  # to round
-            for i in range(row_weights.shape[1]):
-                y = rows[row] + i
-                if row_weights[row, i] == float32(0) or y < 0 or y >= height:
+            for j in range(column_weights.shape[1]):
+                x, weight = columns[column] + j, column_weights[column, j]
+                if weight == float32(0) or x < 0 or x >= width:
                     continue
-                for j in range(column_weights.shape[1]):
-                    x = columns[column] + j
-                    weight = row_weights[row, i] * column_weights[column, j]
-                    if weight == float32(0) or x < 0 or x >= width:
-                        continue
-                    red += weight * float32(canvas[y, x, 0])
-                    green += weight * float32(canvas[y, x, 1])
-                    blue += weight * float32(canvas[y, x, 2])
-                    cover += weight * float32(canvas[y, x, 3])
+                at = 4 * (x - begin)
+                red += weight * line[at]
+                green += weight * line[at + 1]
+                blue += weight * line[at + 2]
+                cover += weight * line[at + 3]
             at = 3 * column
             colour[row, at] = uint8(red)
             colour[row, at + 1] = uint8(green)
