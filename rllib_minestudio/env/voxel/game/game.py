@@ -44,6 +44,7 @@ class Game:
         """
         state = self.state
         state.reset(seed)
+        screens.prepare_inventory(state)
         self._falling = Falling()
         x, z = 0, 0
         if biome is not None:

@@ -61,6 +61,7 @@ class GameState:
         rules: Game rules by name.
         block_entities: What lies in furnaces and chests.
         screen: The open screen, which keys and mouse then work; None for none.
+        next_screen: The inventory's, ready to be opened; None while it is open.
         held_keys: Bits of the keys held in the last tick.
         held_slot: The hotbar key held in the last tick, or `NO_SLOT`.
         dead_keys: Bits of the keys that were down when a screen closed, and still are.
@@ -97,6 +98,7 @@ class GameState:
         self.raining = False
         self.rules = dict(GAME_RULES)
         self.screen: Screen | None = None
+        self.next_screen: Screen | None = None
         self.player_dead = False
         self.held_keys = self.dead_keys = 0
         self.held_slot = NO_SLOT

@@ -53,9 +53,14 @@ class _PlayerOwner:
         self._state.player.experience += furnace.take_experience(self._state.random)
 
 
+def prepare_inventory(state: GameState) -> None:
+    """Makes the inventory's next screen, so that the tick that opens it takes no longer."""
+    state.next_screen = Screen("inventory", _PlayerOwner(state))
+
+
 def open_inventory(state: GameState) -> None:
-    """Opens the inventory's screen."""
-    state.screen = Screen("inventory", _PlayerOwner(state))
+    """Opens the inventory's screen, which was prepared."""
+    state.screen, state.next_screen = state.next_screen, None
 
 
 def use_block(state: GameState, sneaks: bool) -> bool:
@@ -131,6 +136,7 @@ def close(state: GameState, alive: bool = True) -> None:
         return
     screen, state.screen = state.screen, None
     screen.menu.close(alive)
+    prepare_inventory(state)
     state.dead_keys = state.held_keys
 
 

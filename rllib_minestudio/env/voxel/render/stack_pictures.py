@@ -82,18 +82,18 @@ class StackPictures:
             placed: Of each the left column and the upper row of the 16 x 16 pixels of its slot, and
                 what is in it.
         """
-        sprites: list[tuple[int, int, int]] = []
+        sprites: list[int] = []  # x, y and number of one after the other
         for x, y, stack in placed:
             if not stack.item or stack.quantity <= 0:
                 continue
-            sprites.append((x, y, self._icon(stack.item)))
+            sprites += x, y, self._icon(stack.item)
             if stack.quantity > 1:
                 count, width = self._count(stack.quantity)
-                sprites.append((x + 18 - width, y + 9, count))
+                sprites += x + 18 - width, y + 9, count
             whole = ITEMS[stack.item].durability
             if whole and stack.damage > 0:
                 left = max(whole - stack.damage, 0) / whole
-                sprites.append((x + 2, y + 13, self._bar(left)))
+                sprites += x + 2, y + 13, self._bar(left)
         self._sprites.paste(canvas, sprites)
 
     def _icon(self, item: int) -> int:

@@ -124,15 +124,16 @@ class Sprites:
         self._pixels[begin : self._end] = sprite.reshape(-1)
         return number
 
-    def paste(self, canvas: Rgba, placed: Sequence[tuple[int, int, int]]) -> None:
+    def paste(self, canvas: Rgba, placed: Sequence[int]) -> None:
         """Lays sprites over a canvas, each as `paste` does.
 
         Args:
             canvas: uint8 (h, w, 4), see the module.
-            placed: Of each (x, y, number), in the order in which they are laid.
+            placed: Column, row and number of the first, of the second, and so on.
         """
         if placed:
-            _paste_all(canvas, np.array(placed, np.int32), self._pixels, self._table)
+            places = np.array(placed, np.int32).reshape(-1, 3)
+            _paste_all(canvas, places, self._pixels, self._table)
 
 
 def copy(canvas: Rgba, source: Rgba, x: int, y: int, width: int, height: int) -> None:
