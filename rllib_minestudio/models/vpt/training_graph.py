@@ -1,8 +1,8 @@
 """Training passes as CUDA graphs.
 
 A pass over a few fragments, forwards and backwards, is hundreds of kernels, and their launches
-take longer than their work. Passes of one shape that follow one another are therefore recorded,
-and replayed from then on, wherever that gives what the network itself would give.
+take longer than their work. Passes of one shape that follow one another are therefore captured,
+and replayed from then on, wherever that gives what eager execution would.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from torch.autograd.function import once_differentiable
 _logger = logging.getLogger(__name__)
 
 PATIENCE = 3
-"""So many passes of one kind in a row are computed before the next is recorded."""
+"""So many passes of one kind in a row run eagerly before the next is captured."""
 
 Tensors = tuple[Tensor, ...]
 Compute = Callable[..., Tensors]
 
 
 class TrainingGraph:
-    """Replays a module's passes with gradients.
+    """Captures a module's training passes as CUDA graphs, and replays them.
 
-    One kind of pass is recorded at a time, with its activations, whose memory is not shared: as
-    much as a pass needs at its peak. What is no such pass is computed as ever: without gradients;
-    with inputs that need some; of another shape; with hooks; while the gradients of the replay
-    before are still to come, as those need its activations; and with several learners, whose
-    exchange of gradients has not been seen together with replays.
+    One kind of pass is captured at a time. Its activations stay allocated, as much memory as a pass
+    needs at its peak. Everything else runs eagerly: passes without gradients, with inputs that
+    require gradients, of another shape, with hooks on a module, or begun while the backward pass of
+    the last replay is outstanding, since that needs its activations; and all passes of several
+    learners, whose gradient exchange has not been tested together with replays.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class TrainingGraph:
         return TrainingGraph, ()
 
     def run(self, module: nn.Module, compute: Compute, inputs: Tensors) -> Tensors:
-        """Computes a pass, or replays it.
+        """Runs a pass eagerly, or replays it.
 
         Args:
             module: Has all parameters that ``compute`` reads.
@@ -76,7 +76,9 @@ class TrainingGraph:
         except RuntimeError as error:  # of memory most of all
             self._is_possible = False
             reason = str(error).partition("\n")[0]
-            _logger.warning("Training passes are not replayed as a CUDA graph: %s", reason)
+            _logger.warning(
+                "Training passes run eagerly, since capturing a CUDA graph failed: %s", reason
+            )
             return compute(*inputs)
         return self._recorded.replay(inputs)
 
@@ -175,13 +177,14 @@ class _Replay(torch.autograd.Function):
     def backward(ctx: Any, *doutputs: Tensor | None) -> tuple[Tensor | None, ...]:
         if ctx.number != ctx.recorded.replays:
             raise RuntimeError(
-                "The gradients of a training pass were asked for a second time, after another "
-                "pass: on a GPU its activations are kept until then. Ask for all at once."
+                "backward() was called a second time on a training pass after another pass had "
+                "run: on a GPU, activations are kept only until the next pass. Call it before, or "
+                "once on the sum of the losses."
             )
         if ctx.versions != ctx.recorded.versions():
             raise RuntimeError(
                 "Parameters were modified by an inplace operation between a training pass and its "
-                "gradients, which need them as they were."
+                "backward(), which needs them unchanged."
             )
         gradients = ctx.recorded.gradients(doutputs)
         ctx.awaited.is_over = True

@@ -21,9 +21,6 @@ _DEFINES: dict[torch.dtype, tuple[bytes, ...]] = {
     torch.float32: (),
     torch.bfloat16: (b"-DBFLOAT16",),
 }
-DTYPES = tuple(_DEFINES)
-"""Of images."""
-
 Argument = Tensor | int | float | None
 
 
@@ -38,7 +35,7 @@ class Program:
         """
         self._library = _library()
         with torch.cuda.device(device):
-            torch.cuda.current_stream(device).synchronize()  # there is a context to load into
+            torch.cuda.current_stream(device).synchronize()  # creates the context to load into
             code = _compiled(self._library, device, _DEFINES[dtype])
             self._module = ctypes.c_void_p()
             self._check(self._library.cuModuleLoadData(ctypes.byref(self._module), code), "load")
@@ -88,7 +85,9 @@ def program(device: torch.device, dtype: torch.dtype) -> Program | None:
     try:
         return Program(device, dtype)
     except OSError as error:
-        _logger.warning("VPT on %s is slower than it could be, by torch alone: %s", device, error)
+        _logger.warning(
+            "VPT's convolutions on %s are left to torch, which is slower: %s", device, error
+        )
         return None
 
 
@@ -105,8 +104,10 @@ def _library() -> ctypes.CDLL:
     """The library of torch's own that needs NVRTC and the driver: it finds both, and shows both.
 
     Raises:
-        OSError: If it is not there.
+        OSError: If it is not there, or the GPU is not NVIDIA's.
     """
+    if torch.version.hip is not None:
+        raise OSError("they are for NVIDIA's GPUs, and this torch is built for AMD's.")
     folder = Path(torch.__file__).parent / "lib"
     names = ("libcaffe2_nvrtc.so", "caffe2_nvrtc.dll")
     for path in (folder / name for name in names):

@@ -168,9 +168,14 @@ def test_a_screen_that_changes_is_as_one_drawn_anew(size: tuple[int, int]) -> No
     rng = np.random.default_rng(1)
     items = [stack("dirt", 5), stack("iron_axe", 1, 100), stack("apple"), NOTHING, NOTHING]
     kept = new_screen(size)
-    kinds = np.repeat(["inventory", "furnace", "chest", "furnace", "crafting_table"], 5)
-    for kind in kinds.tolist():
-        held = {slot: items[rng.integers(len(items))] for slot in range(len(LAYOUTS[kind].slots))}
+    kinds = ["inventory", "furnace", "chest", "furnace", "crafting_table", "inventory"]
+    for number, kind in enumerate(np.repeat(kinds, 6).tolist()):
+        slots = range(len(LAYOUTS[kind].slots))
+        if number % 2:  # few slots change, otherwise nearly all
+            slots = rng.choice(len(slots), 2, replace=False).tolist()
+        else:
+            held = {}
+        held = {**held, **{slot: items[rng.integers(len(items))] for slot in slots}}
         shown = view_of(
             kind,
             held,
@@ -181,6 +186,18 @@ def test_a_screen_that_changes_is_as_one_drawn_anew(size: tuple[int, int]) -> No
         )
         for changed, anew in zip(draw(shown, kept), draw(shown, new_screen(size)), strict=True):
             np.testing.assert_array_equal(changed, anew)
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_no_two_groups_of_slots_meet(kind: str) -> None:
+    """So that one can be drawn again without the others."""
+    covered = np.zeros((360, 640), int)
+    for group in {place.group for place in LAYOUTS[kind].slots}:
+        places = [place for place in LAYOUTS[kind].slots if place.group == group]
+        left, top = min(place.x for place in places), min(place.y for place in places)
+        right, bottom = max(place.x for place in places), max(place.y for place in places)
+        covered[top : bottom + 18, left : right + 18] += 1
+    assert covered.max() == 1
 
 
 def test_a_frame_of_another_size_is_the_mean_of_the_window() -> None:
