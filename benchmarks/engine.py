@@ -54,6 +54,8 @@ MOBS = 60
 RINGS = ((2, 6), (5, 20))
 """Distances, in blocks, between which the mobs stand before the player."""
 TOWER = 120
+ENGINES = 9
+"""New engines of which each opens a screen for the first time."""
 FILL = (31, 32, 32)
 """Layers and columns of a fill of 31,744 blocks."""
 
@@ -169,11 +171,15 @@ def measure(size: tuple[int, int], sampling: str, steps: int) -> Row:
 
 
 class Spike(NamedTuple):
-    """What something costs more than an ordinary step, in microseconds of CPU time."""
+    """What something costs more than an ordinary step, in microseconds of CPU time.
+
+    `beside` is the ordinary step measured just before; None for the one that heads the table.
+    """
 
     name: str
     typical: float
     worst: float
+    beside: float | None = None
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -309,13 +315,30 @@ def overlays(times: int) -> list[Spike]:
 
 def screens(times: int) -> list[Spike]:
     """Steps with the inventory open, and those that open it, beyond steps without a screen."""
+    engines = [openings(100, 1) for _ in range(ENGINES)]
+    first, beside = [opening[0] for _, opening, _ in engines], median(own for own, _, _ in engines)
+    quiet, opening, moving = openings(times, max(times // 20, 5))
+    return [
+        Spike(f"first opening of a screen, of {ENGINES}", median(first), max(first), beside),
+        Spike("opening a screen", median(opening[1:]), max(opening[1:]), quiet),
+        Spike("cursor moving in an open screen", median(moving), max(moving), quiet),
+    ]
+
+
+def openings(quiet_steps: int, times: int) -> tuple[float, list[float], list[float]]:
+    """A full inventory opened `times` times in a new engine.
+
+    Returns:
+        A step without a screen; what the steps that open it take beyond that, and those of a
+        cursor that moves in it.
+    """
     engine, frame = empty_field(), np.empty((128, 128, 3), np.uint8)
     for slot in range(36):
         item = HELD[slot % len(HELD)]
         engine.player.inventory.set(slot, ITEM_ID[item], 1 + slot % ITEMS[ITEM_ID[item]].max_stack)
-    quiet = median(step(engine, frame) for _ in range(times))
+    quiet = median(step(engine, frame) for _ in range(quiet_steps))
     opening, open_steps = [], []
-    for _ in range(max(times // 20, 5)):
+    for _ in range(times):
         for inventory in (1, 0):
             keys = {"inventory": inventory, "camera": (0.0, 0.0)}
             taken = timed(
@@ -331,11 +354,7 @@ def screens(times: int) -> list[Spike]:
             open_steps.append(taken - quiet)
         engine.tick({"inventory": 1})
         engine.tick({})
-    return [
-        Spike("first opening of a screen", opening[0], opening[0]),
-        Spike("opening a screen", median(opening[1:]), max(opening[1:])),
-        Spike("cursor moving in an open screen", median(open_steps), max(open_steps)),
-    ]
+    return quiet, opening, open_steps
 
 
 def print_spikes(steps: int) -> None:
@@ -345,8 +364,9 @@ def print_spikes(steps: int) -> None:
     print(f"\n{'beyond an ordinary step of':>45} {ordinary:8.1f}  µs CPU, medians; worst; share")
     spikes = [*chunk_rows(5 * steps), *(crowd(steps, ring) for ring in RINGS), *edits(steps // 4)]
     spikes += [*overlays(steps), *screens(steps)]
-    for name, typical, worst in spikes:
-        print(f"{name:>45} {typical:8.1f} {worst:8.1f} {typical / ordinary:6.2f}")
+    for name, typical, worst, beside in spikes:
+        share = typical / (beside or ordinary)
+        print(f"{name:>45} {typical:8.1f} {worst:8.1f} {share:6.2f}")
 
 
 def main() -> None:

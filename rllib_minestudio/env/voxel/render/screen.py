@@ -1,14 +1,15 @@
 """An open screen over the frame: the dark veil, the panel with its stacks, and the cursor.
 
-Two canvases of the window's size hold it: `_panel` has everything that lies still, and the layer's
-has in addition what goes with the cursor (the lit slot, the stack carried, the cursor itself).
-From one step to the next, and when the same screen is opened again, only the slots that changed and
-what the cursor covers are drawn again.
+What goes with the cursor (the lit slot, the stack carried, the cursor itself) is drawn over
+everything that lies still, and what it covers is kept. From one step to the next, and when the same
+screen is opened again, only the slots that changed and what the cursor covers are drawn again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,9 +24,10 @@ from rllib_minestudio.env.voxel.render.window import (
     Rect,
     Reduction,
     Rgba,
-    copy,
+    part,
     paste,
 )
+from rllib_minestudio.env.voxel.screens.containers import NOTHING
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, SLOT_SIZE
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 
@@ -41,9 +43,23 @@ INVENTORY = "inventory"
 NOWHERE = -1, -1
 """Where no cursor can be."""
 MANY = 4
-"""Changed slots beyond which their groups are drawn as a whole."""
+"""Changed slots of a group beyond which it is drawn as a whole."""
 # What may reach beyond a slot's picture: the shadow of its count.
 _STACK = SLOT_SIZE + 2
+
+
+class _Group(NamedTuple):
+    """Slots that lie side by side.
+
+    Attributes:
+        slots: Their numbers.
+        area: What they and their stacks cover; no two groups meet.
+        bare: Their stacks when the panel alone is seen; None if a slot shows a picture when empty.
+    """
+
+    slots: range
+    area: Rect
+    bare: tuple[Stack, ...] | None
 
 
 class Screen:
@@ -75,21 +91,20 @@ class Screen:
         self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
         self._bare = {kind: bare_window(textures, kind, window) for kind in LAYOUTS}
         self._slots = {kind: self._slots_of(kind) for kind in LAYOUTS}
-        self._groups = {kind: self._groups_of(kind) for kind in LAYOUTS}
         self._empty = {
             (kind, slot): empty_slot(textures, kind, slot)
             for kind, layout in LAYOUTS.items()
             for slot in range(len(layout.slots))
         }
+        self._groups = {kind: self._groups_of(kind) for kind in LAYOUTS}
         self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
         furnace = textures.picture("gui/container/furnace")
         self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
-        nothing = (Stack(0, 0, 0),) * len(self._slots[INVENTORY])
-        self._shown = ScreenView(INVENTORY, nothing, NOWHERE, nothing[0])
-        self._moving: list[Rect] = []
-        self._panel = self._bare[INVENTORY].copy()
+        nothing = (NOTHING,) * len(self._slots[INVENTORY])
+        self._shown = ScreenView(INVENTORY, nothing, NOWHERE, NOTHING)
+        self._covered: list[tuple[Rect, Rgba]] = []
+        self.layer.canvas[...] = self._bare[INVENTORY]
         self._draw_slots(self._shown, range(len(nothing)))
-        self.layer.canvas[...] = self._panel
         self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
 
     def show(self, view: ScreenView) -> None:
@@ -98,17 +113,13 @@ class Screen:
         if view == shown:
             return
         self._shown = view
-        touched = list(self._moving)
-        for rect in self._moving:
-            copy(self.layer.canvas, self._panel, *rect)
+        touched = self._uncover()
         if shown.kind != view.kind:
-            changed = self._draw_panel(view, shown)
+            touched += self._draw_panel(view, shown)
         else:
-            changed = self._draw_changes(view, shown)
-        for rect in changed:
-            copy(self.layer.canvas, self._panel, *rect)
-        self._moving = self._draw_moving(view)
-        for rect in _merged([*touched, *changed, *self._moving]):
+            touched += self._draw_changes(view, shown)
+        touched += self._draw_moving(view)
+        for rect in _merged(touched):
             self.layer.refresh(rect)
 
     def _area(self, kind: str) -> Rect:
@@ -119,7 +130,7 @@ class Screen:
     def _draw_panel(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
         """Draw a panel with all its stacks in place of the one before; returns where."""
         whole = self._area(view.kind).union(self._area(shown.kind))
-        copy(self._panel, self._bare[view.kind], *whole)
+        self._bare_again(view.kind, whole)
         self._draw_slots(view, range(len(view.stacks)))
         if view.kind == FURNACE:
             self._draw_fire(view)
@@ -136,34 +147,49 @@ class Screen:
         return touched
 
     def _draw_changed_slots(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
-        """Draw the slots that have changed, or all of their groups if they are many."""
-        pairs = enumerate(zip(view.stacks, shown.stacks, strict=True))
-        slots = [slot for slot, (stack, former) in pairs if stack != former]
-        rects = [self._slots[view.kind][slot] for slot in slots]
-        if len(slots) > MANY:
-            places = LAYOUTS[view.kind].slots
-            groups = {places[slot].group for slot in slots}
-            slots = [slot for slot, place in enumerate(places) if place.group in groups]
-            rects = [self._groups[view.kind][group] for group in groups]
-        for rect in rects:
-            copy(self._panel, self._bare[view.kind], *rect)
+        """Draw the slots that have changed, and whole groups where many have; returns where."""
+        touched: list[Rect] = []
+        slots: list[int] = []
+        for group in self._groups[view.kind]:
+            begin, end = group.slots.start, group.slots.stop
+            stacks, former = view.stacks[begin:end], shown.stacks[begin:end]
+            if stacks == former:
+                continue
+            pairs = enumerate(zip(stacks, former, strict=True), begin)
+            changed = [slot for slot, (stack, other) in pairs if stack != other]
+            rects = [self._slots[view.kind][slot] for slot in changed]
+            if len(changed) > MANY:
+                changed, rects = list(group.slots), [group.area]
+            if former != group.bare:
+                for rect in rects:
+                    self._bare_again(view.kind, rect)
+            touched += rects
+            slots += changed
         self._draw_slots(view, slots)
-        return rects
+        return touched
 
     def _slots_of(self, kind: str) -> list[Rect]:
         """What slots and their stacks cover."""
         places = LAYOUTS[kind].slots
         return [Rect(place.x + self._offset, place.y, _STACK, _STACK) for place in places]
 
-    def _groups_of(self, kind: str) -> dict[str, Rect]:
-        """What each group of slots covers; no two of them meet."""
-        groups: dict[str, Rect] = {}
-        for place, rect in zip(LAYOUTS[kind].slots, self._slots[kind], strict=True):
-            groups[place.group] = groups.get(place.group, rect).union(rect)
+    def _groups_of(self, kind: str) -> list[_Group]:
+        """The groups of a screen's slots."""
+        layout, groups = LAYOUTS[kind], []
+        for name in dict.fromkeys(place.group for place in layout.slots):
+            slots = layout.group(name)
+            area = reduce(Rect.union, self._slots[kind][slots.start : slots.stop])
+            has_pictures = any(self._empty[kind, slot] is not None for slot in slots)
+            groups.append(_Group(slots, area, None if has_pictures else (NOTHING,) * len(slots)))
         return groups
+
+    def _bare_again(self, kind: str, rect: Rect) -> None:
+        """Show a part of the bare panel."""
+        part(self.layer.canvas, rect)[...] = part(self._bare[kind], rect)
 
     def _draw_slots(self, view: ScreenView, slots: Iterable[int]) -> None:
         """Draw what is in some slots, over bare ones."""
+        canvas = self.layer.canvas
         places, offset = LAYOUTS[view.kind].slots, self._offset
         stacks = []
         for slot in slots:
@@ -171,42 +197,54 @@ class Screen:
             if stack.item:
                 stacks.append((place.x + offset, place.y, stack))
             elif (empty := self._empty[view.kind, slot]) is not None:
-                paste(self._panel, place.x + offset, place.y, empty)
-        self._stacks.draw(self._panel, stacks)
+                paste(canvas, place.x + offset, place.y, empty)
+        self._stacks.draw(canvas, stacks)
 
     def _draw_fire(self, view: ScreenView) -> list[Rect]:
         """Draw a furnace's flame, which sinks, and arrow, which grows; returns where."""
-        layout = LAYOUTS[view.kind]
+        canvas, layout = self.layer.canvas, LAYOUTS[view.kind]
         left, top = layout.left + self._offset, layout.top
         flame = Rect(left + FLAME_AT[0], top + FLAME_AT[1], FLAME[2], FLAME[3])
         arrow = Rect(left + ARROW_AT[0], top + ARROW_AT[1], ARROW[2], ARROW[3])
         for rect in (flame, arrow):
-            copy(self._panel, self._bare[view.kind], *rect)
+            self._bare_again(view.kind, rect)
         if view.burn > 0:
             burnt = FLAME_STEPS - 1 - int(view.burn * FLAME_STEPS)
             burnt = max(burnt, 0)
-            paste(self._panel, flame.x, flame.y + burnt, self._flame[burnt:])
+            paste(canvas, flame.x, flame.y + burnt, self._flame[burnt:])
         done = min(int(view.progress * ARROW_STEPS), ARROW_STEPS)
-        paste(self._panel, arrow.x, arrow.y, self._arrow[:, :done].copy())
+        paste(canvas, arrow.x, arrow.y, self._arrow[:, :done].copy())
         return [flame, arrow]
 
     def _draw_moving(self, view: ScreenView) -> list[Rect]:
-        """Draw what goes with the cursor; returns where."""
+        """Draw what goes with the cursor, and keep what it covers; returns where."""
         canvas, offset = self.layer.canvas, self._offset
         layout, (x, y) = LAYOUTS[view.kind], view.cursor
-        drawn = []
         lit = layout.slot_at(x, y)
         if lit is not None:
             place = layout.slots[lit]
+            self._cover(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
             paste(canvas, place.x + offset, place.y, LIT)
-            drawn.append(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
+        x += offset
         if view.carried.item:
-            half = SLOT_SIZE // 2
-            self._stacks.draw(canvas, [(x - half + offset, y - half, view.carried)])
-            drawn.append(Rect(x - half + offset, y - half, _STACK, _STACK))
-        paste(canvas, x + offset, y, self._cursor)
-        drawn.append(Rect(x + offset, y, CURSOR_SIZE, CURSOR_SIZE))
-        return drawn
+            left, top = x - SLOT_SIZE // 2, y - SLOT_SIZE // 2
+            self._cover(Rect(left, top, _STACK, _STACK))
+            self._stacks.draw(canvas, [(left, top, view.carried)])
+        self._cover(Rect(x, y, CURSOR_SIZE, CURSOR_SIZE))
+        paste(canvas, x, y, self._cursor)
+        return [rect for rect, _ in self._covered]
+
+    def _cover(self, rect: Rect) -> None:
+        """Keep what is in a rectangle, which is about to be drawn over."""
+        self._covered.append((rect, part(self.layer.canvas, rect).copy()))
+
+    def _uncover(self) -> list[Rect]:
+        """Take away what went with the cursor; returns where it was."""
+        rects = [rect for rect, _ in self._covered]
+        while self._covered:
+            rect, below = self._covered.pop()
+            part(self.layer.canvas, rect)[...] = below
+        return rects
 
 
 def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:

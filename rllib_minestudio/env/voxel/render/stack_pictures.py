@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ SHADOW = 0.25
 LARGEST_STACK = 64
 BAR_LENGTH = 13
 """Pixels of the bar that shows the wear."""
+
+_Key = TypeVar("_Key")
+_Sprite = TypeVar("_Sprite")
 
 
 @lru_cache(maxsize=256)
@@ -61,6 +65,17 @@ def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
     return cell, int(inked[-1]) + 2 if len(inked) else SPACE
 
 
+class _Made(dict[_Key, _Sprite]):
+    """Sprites by what they show, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[_Key], _Sprite]) -> None:
+        self._make = make
+
+    def __missing__(self, shown: _Key) -> _Sprite:
+        made = self[shown] = self._make(shown)
+        return made
+
+
 class StackPictures:
     """Pictures of stacks, each made once."""
 
@@ -68,11 +83,10 @@ class StackPictures:
         """Make the counts; icons are made when they are first shown."""
         self._textures = textures
         self._sprites = Sprites()
-        self._icons: dict[int, int] = {}
-        self._counts: dict[int, tuple[int, int]] = {}
-        self._bars: dict[float, int] = {}
+        self._icons, self._counts = _Made(self._make_icon), _Made(self._make_count)
+        self._bars = _Made(self._make_bar)
         for count in range(2, LARGEST_STACK + 1):
-            self._count(count)
+            self._counts[count]
 
     def draw(self, canvas: Rgba, placed: Iterable[tuple[int, int, Stack]]) -> None:
         """Draw stacks; nothing for empty ones.
@@ -82,45 +96,35 @@ class StackPictures:
             placed: Of each the left column and the upper row of the 16 x 16 pixels of its slot, and
                 what is in it.
         """
+        icons, counts = self._icons, self._counts
         sprites: list[int] = []  # x, y and number of one after the other
-        for x, y, stack in placed:
-            if not stack.item or stack.quantity <= 0:
+        for x, y, (item, quantity, damage) in placed:
+            if not item or quantity <= 0:
                 continue
-            sprites += x, y, self._icon(stack.item)
-            if stack.quantity > 1:
-                count, width = self._count(stack.quantity)
+            sprites += x, y, icons[item]
+            if quantity > 1:
+                count, width = counts[quantity]
                 sprites += x + 18 - width, y + 9, count
-            whole = ITEMS[stack.item].durability
-            if whole and stack.damage > 0:
-                left = max(whole - stack.damage, 0) / whole
-                sprites += x + 2, y + 13, self._bar(left)
+            if damage > 0 and (whole := ITEMS[item].durability):
+                left = max(whole - damage, 0) / whole
+                sprites += x + 2, y + 13, self._bars[left]
         self._sprites.paste(canvas, sprites)
 
-    def _icon(self, item: int) -> int:
-        icon = self._icons.get(item)
-        if icon is None:
-            picture = self._textures.icon(ITEMS[item].name)
-            icon = self._icons[item] = self._sprites.add(picture)
-        return icon
+    def _make_icon(self, item: int) -> int:
+        return self._sprites.add(self._textures.icon(ITEMS[item].name))
 
-    def _count(self, count: int) -> tuple[int, int]:
+    def _make_count(self, count: int) -> tuple[int, int]:
         """The count's sprite and its width; it may be more than a stack that is picked up."""
-        made = self._counts.get(count)
-        if made is None:
-            picture = text_picture(self._textures, str(count), WHITE, shadow=True)
-            made = self._counts[count] = self._sprites.add(picture), picture.shape[1]
-        return made
+        picture = text_picture(self._textures, str(count), WHITE, shadow=True)
+        return self._sprites.add(picture), picture.shape[1]
 
-    def _bar(self, left: float) -> int:
+    def _make_bar(self, left: float) -> int:
         """The bar of a tool of which the share `left` is left: green, yellow, red.
 
         Java rounds the length's halves up, and the colour down.
         """
-        made = self._bars.get(left)
-        if made is None:
-            bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
-            bar[..., 3] = 255
-            colour = colorsys.hsv_to_rgb(left / 3, 1.0, 1.0)
-            bar[0, : int(BAR_LENGTH * left + 0.5), :3] = [int(255 * part) for part in colour]
-            made = self._bars[left] = self._sprites.add(bar)
-        return made
+        bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
+        bar[..., 3] = 255
+        colour = colorsys.hsv_to_rgb(left / 3, 1.0, 1.0)
+        bar[0, : int(BAR_LENGTH * left + 0.5), :3] = [int(255 * part) for part in colour]
+        return self._sprites.add(bar)

@@ -136,10 +136,10 @@ class Sprites:
             _paste_all(canvas, places, self._pixels, self._table)
 
 
-def copy(canvas: Rgba, source: Rgba, x: int, y: int, width: int, height: int) -> None:
-    """Copy a rectangle, cut to the canvas, from another canvas of the same size."""
-    rows, columns = slice(max(y, 0), max(y + height, 0)), slice(max(x, 0), max(x + width, 0))
-    canvas[rows, columns] = source[rows, columns]
+def part(canvas: Rgba, rect: Rect) -> Rgba:
+    """The pixels of a canvas that lie in a rectangle, which may reach beyond it."""
+    x, y, width, height = rect
+    return canvas[max(y, 0) : max(y + height, 0), max(x, 0) : max(x + width, 0)]
 
 
 @render_kernel

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import count
+from operator import itemgetter
+
+from rllib_minestudio.env.voxel.items.inventory import SLOTS, Inventory
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.clicks import LEFT, RIGHT, Clicks
 from rllib_minestudio.env.voxel.screens.containers import Container
@@ -14,7 +19,7 @@ from rllib_minestudio.env.voxel.screens.menus import (
     FurnaceMenu,
     InventoryMenu,
 )
-from rllib_minestudio.env.voxel.screens.slots import Owner
+from rllib_minestudio.env.voxel.screens.slots import Owner, Slot
 from rllib_minestudio.env.voxel.screens.smelting import Furnace
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 
@@ -51,6 +56,8 @@ class Screen:
         self.menu = _menu(kind, owner, container)
         self.cursor = Cursor()
         self._inventory = owner.inventory
+        self._others = [slot for slot in self.menu.slots if slot.container is not owner.inventory]
+        self._in_order = itemgetter(*_places(self.menu.slots, owner.inventory))
         self._furnace = container if isinstance(container, Furnace) else None
         self._layout = LAYOUTS[kind]
         self._clicks = Clicks(self.menu, self._layout)
@@ -89,19 +96,23 @@ class Screen:
 
     def view(self) -> ScreenView:
         """What is seen of it."""
-        furnace, inventory = self._furnace, self._inventory
-        carried = inventory.stacks()
+        furnace = self._furnace
+        stacks = self._inventory.stacks() + [slot.stack for slot in self._others]
         return ScreenView(
             self.kind,
-            tuple(
-                carried[slot.index] if slot.container is inventory else slot.stack
-                for slot in self.menu.slots
-            ),
+            self._in_order(stacks),
             self.cursor.pixel,
             self.menu.carried,
             furnace.burn if furnace else 0.0,
             furnace.done if furnace else 0.0,
         )
+
+
+def _places(slots: Sequence[Slot], inventory: Inventory) -> Iterator[int]:
+    """Where the stack of each slot is: in the inventory, or behind it in the slots' order."""
+    behind = count(SLOTS)
+    for slot in slots:
+        yield slot.index if slot.container is inventory else next(behind)
 
 
 def _menu(kind: str, owner: Owner, container: Container | None) -> Menu:
