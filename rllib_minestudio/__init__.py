@@ -3,14 +3,15 @@
 The public names are loaded on first use, so `import rllib_minestudio` costs milliseconds
 and `MineStudioEnv` can be used without importing Ray or torch. The import makes the algorithms
 known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`, and the environment to
-`gymnasium.make` as `MineStudio-v0`, and chooses what torch's threads do while they wait and which
-priority Ray's workers have (`processor_threads.py`).
+`gymnasium.make` as `MineStudio-v0`, chooses what torch's threads do while they wait and which
+priority Ray's workers have (`processor_threads.py`), and lets processes start sooner
+(`quick_start.py`).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio import former_paths
+from rllib_minestudio import former_paths, quick_start
 from rllib_minestudio.processor_threads import set_processor_environment
 from rllib_minestudio.registration import register_evaluation, register_names
 
@@ -53,6 +54,7 @@ def __dir__() -> list[str]:
 
 
 set_processor_environment()  # before anything loads torch or starts Ray
+quick_start.install()  # likewise
 former_paths.install()
 register_names()
 register_evaluation()

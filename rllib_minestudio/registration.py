@@ -12,15 +12,13 @@ Evaluation, too, is imported when it is first asked for (`algorithms/evaluation_
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 from rllib_minestudio.algorithms import evaluation_hook
+from rllib_minestudio.import_hooks import when_imported
 
 ALGORITHMS = {
     "MineStudioPPO": "rllib_minestudio.algorithms.algorithm",
@@ -38,12 +36,8 @@ told otherwise: without a task in `callbacks` nothing but death ends one."""
 
 def register_names() -> None:
     """Register the names now, or when the registries are imported."""
-    waiting = {finder.name for finder in sys.meta_path if isinstance(finder, _WhenImported)}
     for name, fill in _REGISTRIES.items():
-        if name in sys.modules:
-            fill(sys.modules[name])
-        elif name not in waiting:
-            sys.meta_path.insert(0, _WhenImported(name, fill))
+        when_imported(name, fill)
 
 
 def register_evaluation() -> None:
@@ -94,52 +88,3 @@ _REGISTRIES: dict[str, Callable[[ModuleType], None]] = {
     "gymnasium.envs.registration": _add_environment,
 }
 """Module with a registry -> what adds our names to it."""
-
-
-class _WhenImported(MetaPathFinder):
-    """Finds a module as Python does, and fills it once it is loaded.
-
-    Args:
-        name: The module's.
-        fill: Is given the loaded module.
-    """
-
-    def __init__(self, name: str, fill: Callable[[ModuleType], None]) -> None:
-        """Wait for the module."""
-        self.name = name
-        self._fill = fill
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Give the usual spec with our loader in front; None for every other module."""
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _FillingLoader(spec.loader, self._fill)
-        return spec
-
-
-class _FillingLoader(Loader):
-    """Loads a module as another loader does, and fills it.
-
-    Args:
-        loader: The other.
-        fill: Is given the loaded module.
-    """
-
-    def __init__(self, loader: Loader, fill: Callable[[ModuleType], None]) -> None:
-        """Take the place of the other loader."""
-        self._loader = loader
-        self._fill = fill
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave it to the other loader."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute it, and fill it."""
-        self._loader.exec_module(module)
-        self._fill(module)

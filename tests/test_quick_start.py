@@ -1,0 +1,79 @@
+"""Processes start sooner, and are as deterministic as RLlib makes them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rllib_minestudio import quick_start
+from rllib_minestudio.import_hooks import when_imported
+
+SEEDED = """
+import gc, json, sys
+{before}
+import random
+import numpy as np
+import torch
+from ray.rllib.utils.debug import update_global_seed_if_necessary
+
+def state():
+    return [
+        torch.initial_seed(),
+        torch.get_deterministic_debug_mode(),
+        torch.backends.cudnn.deterministic,
+        torch.backends.cudnn.benchmark,
+        torch.rand(3).tolist(),
+        float(np.random.rand()),
+        random.random(),
+    ]
+
+update_global_seed_if_necessary("torch", 3)
+found = {{"state": state(), "loaded": "torch._inductor" in sys.modules}}
+import torch._inductor.config as compiler
+found["compiler"] = compiler.deterministic
+update_global_seed_if_necessary("torch", 3)
+found["again"] = state()
+found["threshold"] = gc.get_threshold()[0]
+print(json.dumps(found))
+"""
+
+
+def seeded(before):
+    """What RLlib's seed leaves in a new process."""
+    command = [sys.executable, "-c", SEEDED.format(before=before)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_a_seeded_process_is_as_rllib_leaves_it_but_for_the_compiler():
+    usual, quick = seeded("pass"), seeded("import rllib_minestudio")
+    assert usual["again"] == usual["state"] == quick["state"] == quick["again"]
+    assert usual["compiler"] == quick["compiler"]
+    assert not quick["loaded"]
+    assert quick["threshold"] == max(usual["threshold"], quick_start.COLLECT_AFTER)
+
+
+def test_what_the_user_has_chosen_for_garbage_stays(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(quick_start.gc, "set_threshold", lambda *found: chosen.append(found))
+    for found in ((0, 10, 10), (50_000, 20, 20), (2_000, 10, 0)):
+        monkeypatch.setattr(quick_start.gc, "get_threshold", lambda found=found: found)
+        quick_start.install()
+    assert chosen == [(quick_start.COLLECT_AFTER, 10, 0)]
+
+
+def test_a_module_is_handed_over_once_when_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "to_be_imported.py").write_text("number = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = []
+    when_imported("to_be_imported", lambda module: seen.append(module.number))
+    when_imported("to_be_imported", seen.append)
+    assert not seen
+    import to_be_imported
+
+    assert seen == [1]
+    when_imported("to_be_imported", seen.append)
+    assert seen == [1, to_be_imported]
+    monkeypatch.delitem(sys.modules, "to_be_imported")
