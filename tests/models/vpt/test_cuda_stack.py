@@ -6,6 +6,7 @@ import torch
 from rllib_minestudio.models.vpt import cuda_stack
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.paths import Path
+from tests.models.vpt.stacks import random_stack
 
 pytestmark = pytest.mark.gpu
 
@@ -35,13 +36,7 @@ def _full_precision(monkeypatch):
 
 def _example(frames, height, width, channels_in, channels):
     """A stack, its input, and a gradient of its output."""
-    torch.manual_seed(0)
-    stack = DownStack(channels_in, channels, 1.0, is_first=channels_in == 3)
-    for norm in (module for module in stack.modules() if isinstance(module, torch.nn.GroupNorm)):
-        torch.nn.init.normal_(norm.weight, mean=1, std=0.3)
-        torch.nn.init.normal_(norm.bias, std=0.3)
-    if stack.firstconv.layer.bias is not None:
-        torch.nn.init.normal_(stack.firstconv.layer.bias, std=0.3)
+    stack = random_stack(channels_in, channels)
     x = torch.randn(frames, channels_in, height, width)
     dy = torch.randn(frames, channels, (height + 1) // 2, (width + 1) // 2)
     return stack.cuda(), x.cuda(), dy.cuda()

@@ -11,8 +11,8 @@ import torch
 from torch.nn import functional as F
 
 from rllib_minestudio.models.vpt import direct_stack, team
-from rllib_minestudio.models.vpt.impala import DownStack
 from tests.models.processors import TORCH_ALONE, WITH_KERNELS
+from tests.models.vpt.stacks import random_stack
 
 # Frames, height and width, channels in and out: rows shorter and longer than a vector, planes of
 # less than a block and of several stretches, images and what follows them.
@@ -31,11 +31,7 @@ BOUND = 1e-5
 
 def _example(frames, height, width, channels_in, channels):
     """A stack, its input (bytes or numbers), and a gradient of its output."""
-    torch.manual_seed(0)
-    stack = DownStack(channels_in, channels, 1.0, is_first=channels_in == 3)
-    for norm in (module for module in stack.modules() if isinstance(module, torch.nn.GroupNorm)):
-        torch.nn.init.normal_(norm.weight, mean=1, std=0.3)
-        torch.nn.init.normal_(norm.bias, std=0.3)
+    stack = random_stack(channels_in, channels)
     x = torch.randn(frames, channels_in, height, width)
     if channels_in == 3:
         x = torch.randint(0, 256, (frames, height, width, 3), dtype=torch.uint8)
