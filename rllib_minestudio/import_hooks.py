@@ -13,14 +13,19 @@ def when_imported(name: str, act: Callable[[ModuleType], None]) -> None:
     """Give a module to `act` as soon as it is loaded, which may be now, or never.
 
     Args:
-        name: The module's. A second `act` for a module that is still to come is left out.
-        act: Is given the loaded module.
+        name: The module's.
+        act: Is given the loaded module, after those that asked before; once, however often it is
+            asked for before that.
     """
-    waiting = {finder.name for finder in sys.meta_path if isinstance(finder, _WhenImported)}
     if name in sys.modules:
         act(sys.modules[name])
-    elif name not in waiting:
-        sys.meta_path.insert(0, _WhenImported(name, act))
+        return
+    for finder in sys.meta_path:
+        if isinstance(finder, _WhenImported) and finder.name == name:
+            if act not in finder.acts:
+                finder.acts.append(act)
+            return
+    sys.meta_path.insert(0, _WhenImported(name, [act]))
 
 
 class _WhenImported(MetaPathFinder):
@@ -28,13 +33,13 @@ class _WhenImported(MetaPathFinder):
 
     Args:
         name: The module's.
-        act: Is given the loaded module.
+        acts: Are given the loaded module.
     """
 
-    def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
+    def __init__(self, name: str, acts: list[Callable[[ModuleType], None]]) -> None:
         """Wait for the module."""
         self.name = name
-        self._act = act
+        self.acts = acts
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -45,7 +50,7 @@ class _WhenImported(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _ActingLoader(spec.loader, self._act)
+            spec.loader = _ActingLoader(spec.loader, self.acts)
         return spec
 
 
@@ -54,13 +59,13 @@ class _ActingLoader(Loader):
 
     Args:
         loader: The other.
-        act: Is given the loaded module.
+        acts: Are given the loaded module.
     """
 
-    def __init__(self, loader: Loader, act: Callable[[ModuleType], None]) -> None:
+    def __init__(self, loader: Loader, acts: Sequence[Callable[[ModuleType], None]]) -> None:
         """Take the place of the other loader."""
         self._loader = loader
-        self._act = act
+        self._acts = acts
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Leave it to the other loader."""
@@ -69,4 +74,5 @@ class _ActingLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute it, and act."""
         self._loader.exec_module(module)
-        self._act(module)
+        for act in self._acts:
+            act(module)

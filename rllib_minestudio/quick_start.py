@@ -1,13 +1,13 @@
 """What makes a process of ours ready sooner, and an env runner 70 MB smaller.
 
-**Garbage.** Importing Ray and PyTorch makes half a million objects, which Python looks through
-again and again for cycles, after every 700 new ones. Here it waits for more (half a second of five
-on one core).
+**Garbage collection.** Importing Ray and PyTorch makes half a million objects, among which Python
+looks for cycles again and again, after every 700 new ones. Here it waits for more, which saves half
+a second of five on one core.
 
 **Seeds.** Where PyTorch has no CUDA, RLlib seeds a process with
-`torch.use_deterministic_algorithms`, which imports PyTorch's compiler to leave it a note (two
-seconds, 72 MB). Here the note is left when the compiler is imported, which in an env runner is
-never.
+`torch.use_deterministic_algorithms`. That imports PyTorch's compiler, which takes two seconds and
+72 MB, only to set its option `deterministic`. Here the option is set when something else imports
+the compiler, which nothing does in an env runner.
 
 Importing this package is what does both.
 """
@@ -28,10 +28,15 @@ _COMPILER = "torch._inductor.config"
 
 def install() -> None:
     """Make imports and seeds quick, from now on."""
-    first, *others = gc.get_threshold()
-    if 0 < first < COLLECT_AFTER:  # 0 stands for never
-        gc.set_threshold(COLLECT_AFTER, *others)
+    collect_less_often()
     when_imported("ray.rllib.utils.debug.deterministic", _seed_quickly)
+
+
+def collect_less_often() -> None:
+    """Raise the threshold of Python's garbage collection, unless it is higher or 0 (never)."""
+    first, *others = gc.get_threshold()
+    if 0 < first < COLLECT_AFTER:
+        gc.set_threshold(COLLECT_AFTER, *others)
 
 
 def _seed_quickly(deterministic: Any) -> None:
@@ -53,19 +58,19 @@ def _seed_quickly(deterministic: Any) -> None:
             torch.use_deterministic_algorithms = usual
 
     deterministic.set_torch_seed = set_torch_seed
-    when_imported(_COMPILER, _tell_compiler)
+    when_imported(_COMPILER, _set_compilers_option)
 
 
 def _use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """As PyTorch's function of that name, but for the note."""
+    """As PyTorch's function of that name, but for the compiler's option."""
     import torch
 
     strictness = "warn" if warn_only else "error"
     torch.set_deterministic_debug_mode(strictness if mode else "default")
 
 
-def _tell_compiler(config: Any) -> None:
-    """Leave the note."""
+def _set_compilers_option(config: Any) -> None:
+    """Set what PyTorch's own function would have set."""
     import torch
 
     if torch.are_deterministic_algorithms_enabled():

@@ -1,5 +1,6 @@
 """Processes start sooner, and are as deterministic as RLlib makes them."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -60,20 +61,28 @@ def test_what_the_user_has_chosen_for_garbage_stays(monkeypatch):
     monkeypatch.setattr(quick_start.gc, "set_threshold", lambda *found: chosen.append(found))
     for found in ((0, 10, 10), (50_000, 20, 20), (2_000, 10, 0)):
         monkeypatch.setattr(quick_start.gc, "get_threshold", lambda found=found: found)
-        quick_start.install()
+        quick_start.collect_less_often()
     assert chosen == [(quick_start.COLLECT_AFTER, 10, 0)]
 
 
-def test_a_module_is_handed_over_once_when_it_is_imported(tmp_path, monkeypatch):
+def test_a_module_is_handed_over_once_to_each_that_waits_for_it(tmp_path, monkeypatch):
     (tmp_path / "to_be_imported.py").write_text("number = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     seen = []
-    when_imported("to_be_imported", lambda module: seen.append(module.number))
-    when_imported("to_be_imported", seen.append)
-    assert not seen
-    import to_be_imported
 
-    assert seen == [1]
-    when_imported("to_be_imported", seen.append)
-    assert seen == [1, to_be_imported]
-    monkeypatch.delitem(sys.modules, "to_be_imported")
+    def first(module):
+        seen.append(("first", module.number))
+
+    def second(module):
+        seen.append(("second", module.number))
+
+    for act in (first, second, first):
+        when_imported("to_be_imported", act)
+    assert not seen
+    try:
+        importlib.import_module("to_be_imported")
+        assert seen == [("first", 1), ("second", 1)]
+        when_imported("to_be_imported", first)
+        assert seen[2:] == [("first", 1)]
+    finally:
+        del sys.modules["to_be_imported"]

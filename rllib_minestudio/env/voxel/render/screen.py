@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
+from itertools import compress
+from operator import ne
 from typing import NamedTuple
 
 import numpy as np
@@ -155,11 +157,12 @@ class Screen:
             stacks, former = view.stacks[begin:end], shown.stacks[begin:end]
             if stacks == former:
                 continue
-            pairs = enumerate(zip(stacks, former, strict=True), begin)
-            changed = [slot for slot, (stack, other) in pairs if stack != other]
-            rects = [self._slots[view.kind][slot] for slot in changed]
-            if len(changed) > MANY:
+            differ = list(map(ne, stacks, former))
+            if sum(differ) > MANY:
                 changed, rects = list(group.slots), [group.area]
+            else:
+                changed = list(compress(group.slots, differ))
+                rects = [self._slots[view.kind][slot] for slot in changed]
             if former != group.bare:
                 for rect in rects:
                     self._bare_again(view.kind, rect)
