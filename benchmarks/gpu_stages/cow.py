@@ -1,7 +1,7 @@
 """cow_vpt.yaml on the device: steps a second, who waits for whom, and a checkpoint for the CPU.
 
-Nano's env runners play on the processor's cores and leave the device to the learner; those of 1x
-share it with the learner. Without a device, nano is trained on the processor, for seconds.
+Env runners and the learner share the device. Without one, nano is trained on the processor, for
+seconds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def nano(setting: Setting) -> Iterator[Row]:
     if setting.device == "cuda":
         cores = len(os.sched_getaffinity(0))
         runners, envs = max(1, min(MOST_RUNNERS, cores - OTHER_CORES)), 16
-        config.learners(num_gpus_per_learner=1)
+        _share_the_device(config, runners)
     else:
         runners, envs = 1, 4
     config.env_runners(num_env_runners=runners, num_envs_per_env_runner=envs)
@@ -70,12 +70,8 @@ def large(setting: Setting) -> Iterator[Row]:
     memory = torch.cuda.get_device_properties(0).total_memory / 2**30
     fitting = int((memory - LARGE_LEARNER_GIB) / LARGE_RUNNER_GIB)
     runners, envs = max(1, min(MOST_RUNNERS, cores - OTHER_CORES, fitting)), 16
-    config.learners(num_gpus_per_learner=0.4)
-    config.env_runners(
-        num_env_runners=runners,
-        num_envs_per_env_runner=envs,
-        num_gpus_per_env_runner=600 // runners / 1000,  # rounded down: one device for all
-    )
+    _share_the_device(config, runners)
+    config.env_runners(num_env_runners=runners, num_envs_per_env_runner=envs)
     fragments = runners * envs // 2
     config.training(
         model={"preset": "1x", "precision": "bfloat16"},
@@ -106,6 +102,12 @@ def resumed_on_cpu(setting: Setting) -> Iterator[Row]:
             goal="cpu",
             met=policy.device.type == "cpu",
         )
+
+
+def _share_the_device(config: MineStudioPPOConfig, runners: int) -> None:
+    """What Ray is told; all get the same device, which nobody divides."""
+    config.learners(num_gpus_per_learner=0.4)
+    config.env_runners(num_gpus_per_env_runner=600 // runners / 1000)  # rounded down
 
 
 def _train(

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.func import functional_call
 
 _logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class TrainingGraph:
             return compute(*inputs)
         self._recorded = None  # its memory first
         try:
-            self._recorded = _RecordedPass(kind, compute, parameters, inputs)
+            self._recorded = _RecordedPass(kind, module, compute, inputs)
         except RuntimeError as error:  # of memory most of all
             self._is_possible = False
             reason = str(error).partition("\n")[0]
@@ -93,26 +94,30 @@ class _RecordedPass:
     """A pass and its gradients, as two graphs with inputs and outputs at fixed addresses."""
 
     def __init__(
-        self, kind: tuple[Any, ...], compute: Compute, parameters: Sequence[Tensor], inputs: Tensors
+        self, kind: tuple[Any, ...], module: nn.Module, compute: Compute, inputs: Tensors
     ) -> None:
         self.kind = kind
-        self._parameters = parameters  # no others may come to lie at their addresses
-        self._learning = [parameter for parameter in parameters if parameter.requires_grad]
+        # Kept, so that no others may come to lie at their addresses.
+        self._parameters = list(module.parameters())
+        self._learning = [parameter for parameter in self._parameters if parameter.requires_grad]
         self._awaited: weakref.ref[_Awaited] | None = None
         self.replays = 0
         with torch.inference_mode(False), torch.enable_grad():
             self._inputs = tuple(map(torch.clone, inputs))
+            aliases = _aliases(module)
+            learning = [alias for alias in aliases.values() if alias.requires_grad]
+            computing = _Computing(module, compute)
             self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
             # Other threads of a learner copy minibatches meanwhile.
             with torch.cuda.graph(self._forward, capture_error_mode="thread_local"):
-                outputs = compute(*self._inputs)
+                outputs = functional_call(computing, aliases, self._inputs)
             with_gradients = [output for output in outputs if output.requires_grad]
             self._doutputs = [torch.zeros_like(output) for output in with_gradients]
             with torch.cuda.graph(
                 self._backward, pool=self._forward.pool(), capture_error_mode="thread_local"
             ):
                 self._gradients = torch.autograd.grad(
-                    with_gradients, self._learning, self._doutputs, allow_unused=True
+                    with_gradients, learning, self._doutputs, allow_unused=True
                 )
         self._has_gradient = [output.requires_grad for output in outputs]
         self._outputs = [output.detach() for output in outputs]
@@ -158,6 +163,31 @@ class _RecordedPass:
         torch._foreach_copy_(copies, known)
         rest = iter(copies)
         return [None if gradient is None else next(rest) for gradient in self._gradients]
+
+
+class _Computing(nn.Module):
+    """A computation with a module's parameters, as ``functional_call`` wants it."""
+
+    def __init__(self, module: nn.Module, compute: Compute) -> None:
+        super().__init__()
+        self.module = module
+        self._compute = compute
+
+    def forward(self, *inputs: Tensor) -> Tensors:
+        return self._compute(*inputs)
+
+
+def _aliases(module: nn.Module) -> dict[str, Tensor]:
+    """A leaf of its own for each parameter of a ``_Computing``, with the parameter's memory.
+
+    autograd takes a gradient to a leaf on the stream on which the leaf was first used, and holds
+    on to that for as long as any earlier pass's outputs live. To wait for that stream would end
+    the capture.
+    """
+    return {
+        f"module.{name}": parameter.detach().requires_grad_(parameter.requires_grad)
+        for name, parameter in module.named_parameters()
+    }
 
 
 class _Replay(torch.autograd.Function):

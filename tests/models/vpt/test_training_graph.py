@@ -95,6 +95,16 @@ def test_replays_follow_inputs_states_and_weights(precision):
 
 
 @gpu
+def test_outputs_that_are_kept_hinder_no_capture():
+    network = _network()
+    kept = []
+    for step in range(training_graph.PATIENCE + 2):
+        kept.append(_pass(network, step))
+        kept[-1][0].backward()
+    assert _replays(network) == 2
+
+
+@gpu
 def test_gradients_of_several_replays_add_up(recorded):
     for network in recorded:
         for seed in (1, 2, 3):
