@@ -110,7 +110,8 @@ def training(setting: Setting) -> Iterator[Row]:
     def rows(preset: str, variants: tuple[Variant, ...], envs: int = 1) -> Iterator[Row]:
         policy, network = make_both(_config(preset), policy_class, setting.device)
         for variant in variants:
-            yield _update_row(preset, variant, envs, policy, network, sizes.repeats)
+            repeats = sizes.repeats if envs == 1 else sizes.repeats // 2 + 1
+            yield _update_row(preset, variant, envs, policy, network, repeats)
 
     for preset in sizes.presets:
         yield from _within_memory(f"{preset} training", rows(preset, sizes.variants))

@@ -123,10 +123,11 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
         RLlib's own version turns 0-d arrays into Python floats and narrows float64. Inference
         needs everything (values are predicted while sampling), so there is nothing to leave out.
         """
-        return {
-            name: tensor.detach().cpu().numpy().copy()
-            for name, tensor in self.network.state_dict().items()
-        }
+        state = self.network.state_dict()
+        copies = {name: _copy_on_host(tensor) for name, tensor in state.items()}
+        if any(tensor.is_cuda for tensor in state.values()):
+            torch.cuda.current_stream(self.device).synchronize()
+        return {name: copy.numpy() for name, copy in copies.items()}
 
     @override(TorchRLModule)
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -173,6 +174,17 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
             Columns.VF_PREDS: self.value_head.denormalize(self.value_head(latent_bte)),
             Columns.STATE_OUT: state,
         }
+
+
+def _copy_on_host(tensor: Tensor) -> Tensor:
+    """A tensor's copy in host memory; off a GPU it arrives when the stream gets there.
+
+    Pinned memory is torch's to reuse once the copy is dropped, and 300 copies cost one wait: each
+    wait is long where env runners share the GPU.
+    """
+    pinned = tensor.is_cuda
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=pinned)
+    return host.copy_(tensor.detach(), non_blocking=pinned)
 
 
 def _refuse_other_algorithms(options: Mapping[str, Any]) -> None:

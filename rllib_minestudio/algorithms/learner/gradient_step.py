@@ -10,6 +10,8 @@ taken, so that none of them waits for others that have gone on.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -141,11 +143,21 @@ def require_finite(network: torch.nn.Module, optimizer: torch.optim.Optimizer, u
     tensors = list(network.state_dict().values())
     for moments in optimizer.state.values():
         tensors += [moment for moment in moments.values() if isinstance(moment, Tensor)]
-    device = tensors[0].device  # AdamW's step counts are on the CPU
-    finite = [t.isfinite().all().to(device) for t in tensors if t.is_floating_point()]
-    if not torch.stack(finite).all():  # one look at the device
+    by_device = defaultdict(list)  # AdamW's step counts are on the CPU
+    for tensor in tensors:
+        if tensor.is_floating_point():
+            by_device[tensor.device].append(tensor.detach())
+    if not all(map(_are_finite, by_device.values())):
         raise NonFiniteWeightsError(
             f"After update {update} the weights or the optimizer's moments are NaN or infinite; "
             "they are neither published nor saved. Go on from the last checkpoint with a lower lr "
             "or a smaller grad_clip."
         )
+
+
+def _are_finite(tensors: Sequence[Tensor]) -> bool:
+    """Whether all values of tensors on one device are finite, with one look at the device."""
+    if total_norm(tensors).isfinite():
+        return True
+    # A norm may overflow though no value has.
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)

@@ -142,6 +142,17 @@ def test_moments_that_are_not_finite_are_not_saved(local_ray, make_config, tmp_p
     algorithm.stop()
 
 
+def test_values_too_large_to_square_are_finite(make_harness):
+    harness = make_harness()
+    harness.iterate()
+    moments = next(iter(harness.learner.get_optimizer("default_policy").state.values()))
+    moments["exp_avg"].fill_(1e30)
+    harness.learner.get_state()
+    moments["exp_avg"].view(-1)[-1] = -math.inf
+    with pytest.raises(NonFiniteWeightsError):
+        harness.learner.get_state()
+
+
 def test_the_rate_is_annealed_over_iterations(make_harness):
     harness = make_harness(lr=1e-3, lr_annealing_iterations=2)
     rates, moved = [], []
