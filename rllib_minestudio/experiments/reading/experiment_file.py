@@ -198,10 +198,7 @@ def _name_problem(name: str) -> str | None:
 def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Merge `--set key=value` into one experiment; sections written as null become empty."""
     check_assignments(overrides, "--set")
-    filled = {
-        key: {} if key in SECTIONS and value is None else value for key, value in body.items()
-    }
-    merged = OmegaConf.create(filled)
+    merged = OmegaConf.create(_with_empty_sections(body))
     for override in overrides:
         try:
             _make_room(merged, rooted(override))
@@ -227,7 +224,14 @@ def with_overrides(body: Mapping[str, Any], overrides: Sequence[str]) -> dict[st
     problems = _layout_problems("--set", container)
     if problems:
         raise InvalidOptionsError(problems)
-    return {str(key): value for key, value in container.items()}
+    return _with_empty_sections(container)
+
+
+def _with_empty_sections(body: Mapping[Any, Any]) -> dict[str, Any]:
+    """An experiment whose sections that were written as null are empty."""
+    return {
+        str(key): {} if key in SECTIONS and value is None else value for key, value in body.items()
+    }
 
 
 def _make_room(merged: Any, override: str) -> None:

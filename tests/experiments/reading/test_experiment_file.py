@@ -4,7 +4,7 @@ import pytest
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError
 from rllib_minestudio.experiments.reading.assignments import parse_assignments
-from rllib_minestudio.experiments.reading.experiment_file import load_experiments
+from rllib_minestudio.experiments.reading.experiment_file import SECTIONS, load_experiments
 
 YAML = """
 cow:
@@ -90,6 +90,14 @@ def test_setting_an_element_of_a_list_replaces_it(cow):
     assert experiment.config["lr"] == [[0, 5e-4], [2000, 1e-4]]
     callbacks = experiment.config["env_config"]["callbacks"]
     assert callbacks == [{"FastReset": {"biomes": ["plains"]}}]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_that_is_null_is_empty(tmp_path, cow, section):
+    in_file = write(tmp_path, f"cow: {{{section}: null}}")
+    for path, overrides in ((in_file, []), (cow, [f"{section}=null"])):
+        (experiment,) = load_experiments(path, overrides)
+        assert getattr(experiment, section) == {}
 
 
 def test_stop_assignments_are_numbers_and_may_have_slashes():
