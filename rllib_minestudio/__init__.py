@@ -8,11 +8,11 @@ priority Ray's workers have (`processor_threads.py`), and lets processes start s
 (`quick_start.py`).
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import former_paths, quick_start
 from rllib_minestudio.processor_threads import set_processor_environment
+from rllib_minestudio.public_names import load_public_name
 from rllib_minestudio.registration import register_evaluation, register_names
 
 if TYPE_CHECKING:
@@ -42,10 +42,7 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first access (PEP 562)."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    return load_public_name(__name__, name, _HOME_OF)
 
 
 def __dir__() -> list[str]:

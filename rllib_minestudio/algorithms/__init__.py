@@ -4,8 +4,9 @@ The public names are loaded on first use: environments run in processes of their
 point lies in this package and which shall import neither Ray nor torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from rllib_minestudio.public_names import load_public_name
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.algorithm import MineStudioPPO
@@ -20,7 +21,4 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first access (PEP 562)."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    return load_public_name(__name__, name, _HOME_OF)
