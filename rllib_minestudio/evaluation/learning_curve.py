@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure  # unlike pyplot, needs no display and keeps no state
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ COLOUR = "#2a7a3b"
 
 MANY = 3
 """From so many curves on, their labels stand beside the plot."""
+
+WIDTH, WIDTH_WITH_LABELS = 7.0, 9.0
+"""In inches."""
 
 
 FAR_BELOW = 1.5
@@ -85,8 +89,7 @@ def draw(
         highest_possible: Return that no episode exceeds, drawn as a level unless the curves are far
             below it, where the legend names it; None leaves it out.
     """
-    many = len(curves) >= MANY
-    figure = Figure(figsize=(9.0 if many else 7.0, 4.0), dpi=120, layout="constrained")
+    figure = Figure(figsize=(WIDTH, 4.0), dpi=120, layout="constrained")
     axes = figure.subplots()
     colours = cycle(colormaps["tab10"].colors if len(curves) > 1 else [COLOUR])  # type: ignore[attr-defined]
     for curve, colour in zip(curves, colours, strict=False):
@@ -112,13 +115,28 @@ def draw(
     axes.set_ylim(bottom=min(0.0, *(float(np.min(_lowest(curve))) for curve in curves)))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    # Outside of the plot: wherever it lay within, some curve would go through it.
-    if many:
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
-    else:
-        figure.legend(frameon=False, loc="outside upper right", ncols=3, fontsize="small")
+    _add_legend(figure, axes, beside=len(curves) >= MANY)
     with whole_file(path) as partial:
         figure.savefig(partial, format="png")
+
+
+def _add_legend(figure: Figure, axes: Axes, *, beside: bool) -> None:
+    """Say which curve is which, above the plot or beside it; within it, a curve would go through.
+
+    Args:
+        figure: The picture.
+        axes: With all curves and levels.
+        beside: Whether the labels are too many for a line above; if they are too long, they go
+            beside the plot as well.
+    """
+    if not beside:
+        legend = figure.legend(frameon=False, loc="outside upper right", ncols=3, fontsize="small")
+        figure.draw_without_rendering()
+        if legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
+    figure.set_figwidth(WIDTH_WITH_LABELS)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
 
 
 def _lowest(curve: LearningCurve) -> Sequence[float]:

@@ -35,7 +35,9 @@ def test_the_maximum_is_a_level_unless_it_would_press_the_curve_down(
     )
 
     def noted(figure, **options):
-        labels.extend(text.get_text() for text in legend(figure, **options).get_texts())
+        made = legend(figure, **options)
+        labels.extend(text.get_text() for text in made.get_texts())
+        return made
 
     monkeypatch.setattr(Figure, "legend", noted)
     draw("cow", [AGENT], tmp_path / "curve.png", highest_possible=highest)
@@ -43,12 +45,18 @@ def test_the_maximum_is_a_level_unless_it_would_press_the_curve_down(
     assert labels == ["agent", f"reward limit ({highest:g})"]
 
 
-def test_the_legend_is_within_the_picture_and_beside_the_title(tmp_path, monkeypatch):
+@pytest.fixture
+def figures(monkeypatch):
+    """Those that are saved."""
     figures = []
     save = Figure.savefig
     monkeypatch.setattr(
         Figure, "savefig", lambda self, *a, **kw: figures.append(self) or save(self, *a, **kw)
     )
+    return figures
+
+
+def test_the_legend_is_within_the_picture_and_beside_the_title(tmp_path, figures):
     curve = LearningCurve("agent, 5 seeds: mean and range", [0, 100], [0.0, 9.0])
     draw("cow", [curve], tmp_path / "curve.png", random_policy=1.1, highest_possible=30)
     (figure,) = figures
@@ -56,6 +64,15 @@ def test_the_legend_is_within_the_picture_and_beside_the_title(tmp_path, monkeyp
     titles = [figure.axes[0].title, figure.axes[0]._left_title]
     assert not any(legend.overlaps(title.get_window_extent()) for title in titles)
     assert legend.x0 >= 0 and legend.x1 <= figure.bbox.x1
+
+
+def test_long_labels_are_within_the_picture_and_beside_the_plot(tmp_path, figures):
+    curves = [LearningCurve(f"{i} " + 40 * "x", [0, 100], [0.0, 9.0]) for i in range(2)]
+    draw("cow", curves, tmp_path / "curve.png", random_policy=1.1)
+    (figure,) = figures
+    assert not figure.legends
+    legend = figure.axes[0].get_legend().get_window_extent()
+    assert figure.axes[0].bbox.x1 <= legend.x0 and legend.x1 <= figure.bbox.x1
 
 
 def test_a_single_negative_point_is_enough(tmp_path):
