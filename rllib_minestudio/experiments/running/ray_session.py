@@ -1,4 +1,4 @@
-"""Starts Ray for one machine: quietly, on loopback only, and without its dashboard."""
+"""Starts Ray for one machine: quietly, on loopback only, without dashboard and autoscaler."""
 
 import logging
 import os
@@ -38,6 +38,11 @@ LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 START_ATTEMPTS = 3
 """How often Ray's processes on this machine are started before that is an error."""
+
+NOT_NEEDED = ("start_monitor", "start_api_server", "start_log_monitor")
+"""Methods of Ray's `Node` that start a process of no use to a run on one machine: the autoscaler's
+monitor, the usage report (what is left of a dashboard that is not wanted), and what brings workers'
+output to the driver. Each is a Python that imports Ray, a second of the processor and 80 MiB."""
 
 LOGGERS = ("ray.rllib", "ray.tune", "ray.train", "ray._common")
 
@@ -94,12 +99,30 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
     with phase(f"joining the cluster at {address}" if address else "starting Ray"):
         if address:
             _join(address, logs)
-        else:
+        elif verbose:
             _start({**local, **logs})
+        else:
+            with _fewer_processes():
+                _start({**local, **logs})
     try:
         yield [node["Resources"] for node in ray.nodes() if node["Alive"]] if address else None
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _fewer_processes() -> Iterator[None]:
+    """Start Ray without `NOT_NEEDED` within a `with` block; Ray has no option for it."""
+    from ray._private.node import Node
+
+    originals = {name: getattr(Node, name) for name in NOT_NEEDED if hasattr(Node, name)}
+    for name in originals:
+        setattr(Node, name, lambda *_args, **_kwargs: None)
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(Node, name, original)
 
 
 def _join(address: str, options: dict[str, Any]) -> None:

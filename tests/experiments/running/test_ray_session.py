@@ -1,4 +1,4 @@
-"""Starting Ray: what a person reads when it cannot be started."""
+"""Starting Ray: which processes that takes, and what a person reads when it cannot be started."""
 
 from __future__ import annotations
 
@@ -10,6 +10,26 @@ import pytest
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.experiments.running.ray_session import ray_session
+
+PROCESSES = """
+import ray
+from rllib_minestudio.experiments.running import ray_session
+
+ray_session.set_environment()
+with ray_session.ray_session(1, {verbose}):
+    assert ray.get(ray.remote(lambda: 3).remote()) == 3
+    print(*ray._private.worker._global_node.all_processes)
+"""
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_processes_of_no_use_are_not_started(verbose):
+    program = PROCESSES.format(verbose=verbose)
+    run = [sys.executable, "-c", program]
+    output = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    started = output.split()
+    assert "raylet" in started
+    assert [n in started for n in ("monitor", "dashboard", "log_monitor")] == 3 * [verbose]
 
 
 def test_a_ray_that_runs_already_is_left_alone(local_ray):
