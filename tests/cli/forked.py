@@ -23,7 +23,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
     """Run `rllib` in `folder` to its end; returns the exit status and what was printed."""
     server = _server()
     with tempfile.NamedTemporaryFile() as output:
-        pickle.dump((str(folder), arguments, dict(os.environ), output.name), server.stdin)
+        pickle.dump((str(folder), arguments, _environment(), output.name), server.stdin)
         server.stdin.flush()
         status = pickle.load(server.stdout)
         return status, Path(output.name).read_text()
@@ -37,8 +37,16 @@ def _server() -> subprocess.Popen[bytes]:
         [sys.executable, "-c", "from tests.cli.forked import serve; serve()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))},
+        env={**_environment(), "PYTHONPATH": os.pathsep.join(filter(None, search))},
     )
+
+
+def _environment() -> dict[str, str]:
+    """That of a shell: Ray, started in this process, sets for itself whether there are tokens.
+
+    What the server has imported by then knows nothing of it, and would not be let into its own Ray.
+    """
+    return {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
 
 
 def serve() -> None:
