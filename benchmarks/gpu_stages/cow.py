@@ -105,7 +105,7 @@ def resumed_on_cpu(setting: Setting) -> Iterator[Row]:
 
 
 def _share_the_device(config: MineStudioPPOConfig, runners: int) -> None:
-    """What Ray is told; all get the same device, which nobody divides."""
+    """Let Ray place the learner and all env runners on one device; shares are bookkeeping only."""
     config.learners(num_gpus_per_learner=0.4)
     config.env_runners(num_gpus_per_env_runner=600 // runners / 1000)  # rounded down
 

@@ -177,10 +177,11 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
 
 def _copy_on_host(tensor: Tensor) -> Tensor:
-    """A tensor's copy in host memory; off a GPU it arrives when the stream gets there.
+    """A copy of a tensor in host memory.
 
-    Pinned memory is torch's to reuse once the copy is dropped, and 300 copies cost one wait: each
-    wait is long where env runners share the GPU.
+    From a GPU the copy is asynchronous, into pinned memory, which torch reuses once the copy is
+    freed: the caller synchronizes the stream once for all tensors of a module. Each such wait is
+    long where env runners share the GPU.
     """
     pinned = tensor.is_cuda
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=pinned)

@@ -42,9 +42,10 @@ def _server() -> subprocess.Popen[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """That of a shell: Ray, started in this process, sets for itself whether there are tokens.
+    """This process's environment, without what Ray adds when it is started here.
 
-    What the server has imported by then knows nothing of it, and would not be let into its own Ray.
+    `ray.init` sets RAY_AUTH_MODE=token. A server whose Ray was imported before sends no token, and
+    the Ray that it starts would refuse it.
     """
     return {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"}
 

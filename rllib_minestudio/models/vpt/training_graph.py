@@ -180,9 +180,9 @@ class _Computing(nn.Module):
 def _aliases(module: nn.Module) -> dict[str, Tensor]:
     """A leaf of its own for each parameter of a ``_Computing``, with the parameter's memory.
 
-    autograd takes a gradient to a leaf on the stream on which the leaf was first used, and holds
-    on to that for as long as any earlier pass's outputs live. To wait for that stream would end
-    the capture.
+    autograd keeps one node per leaf to accumulate its gradient. That node remembers the stream it
+    was created on, and lives as long as the outputs of any earlier pass. A capture is on another
+    stream, and autograd would synchronize the two, which CUDA forbids during a capture.
     """
     return {
         f"module.{name}": parameter.detach().requires_grad_(parameter.requires_grad)
