@@ -1,12 +1,15 @@
 """Lets an attack happen in a process of its own, and says what came of it.
 
-The processes are forked from a server that has everything imported, so that each takes a few
-hundredths of a second. Time is the processor's, so that a busy machine changes no verdict.
+The processes are forked from a server that has everything imported, so that each takes less than
+a tenth of a second. Harmless attacks by the thousand take turns in one such process instead; what
+ends there otherwise than refused or accepted gets a process of its own. Time is the processor's,
+so that a busy machine changes no verdict.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import pickle
 import resource
@@ -19,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +35,13 @@ LAST_SECOND = 4
 """Seconds of the processor after which an attack is ended."""
 PATIENCE = 60.0
 """Seconds of wall time after which an attack counts as hanging that does not use the processor."""
+
+
+TURNS = 25
+"""Attacks that take turns in one process. What they leave in memory counts for those after them,
+so that the most that one may take is never counted too low."""
+
+Attack = tuple[Callable[[Any], str], Any]
 
 
 class Verdict(NamedTuple):
@@ -74,10 +85,10 @@ def serve() -> None:
     gc.freeze()  # or each child would copy much of the memory just to look through it for garbage
     while True:
         try:
-            attack, argument = pickle.load(requests)
+            attacks = pickle.load(requests)
         except EOFError:
             return
-        pickle.dump(_endured(attack, argument), replies)
+        pickle.dump(_endured(attacks), replies)
         replies.flush()
 
 
@@ -91,45 +102,79 @@ def judge(attack: Callable[[Any], str], argument: Any) -> Verdict:
 
 
 def _judge(attack: Callable[[Any], str], argument: Any) -> Verdict:
+    (verdict,) = _judge_in_turns([(attack, argument)])
+    return verdict
+
+
+def _judge_in_turns(attacks: list[Attack]) -> list[Verdict]:
+    """Run attacks one after the other in one process, up to the one that ends it."""
     server = _server()
-    pickle.dump((attack, argument), server.stdin)
+    pickle.dump(attacks, server.stdin)
     server.stdin.flush()
-    verdict = Verdict(*pickle.load(server.stdout))
+    return [_measured(Verdict(*ended)) for ended in pickle.load(server.stdout)]
+
+
+def _measured(verdict: Verdict) -> Verdict:
     if verdict.bytes > MOST_BYTES:
         return verdict._replace(kind=LARGE)
     return verdict._replace(kind=SLOW) if verdict.seconds > MOST_SECONDS else verdict
 
 
-def _endured(attack: Callable[[Any], str], argument: Any) -> tuple[Any, ...]:
-    """Fork, and wait for the child's verdict or its end."""
+def _endured(attacks: list[Attack]) -> list[tuple[Any, ...]]:
+    """Fork, and wait for the child's verdicts or its end, which is the last verdict then."""
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(receiver)
-        _suffer(sender, attack, argument)
+        _suffer(sender, attacks)
     os.close(sender)
-    try:
-        ready, _, _ = select.select([receiver], [], [], PATIENCE)
-        with os.fdopen(receiver, "rb") as stream:
-            data = stream.read() if ready else None
-    finally:
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-    if data is None:
-        return SLOW, f"still running after {PATIENCE:.0f} s"
-    if data:
-        return tuple(pickle.loads(data))
+    verdicts: list[tuple[Any, ...]] = []
+    with os.fdopen(receiver, "rb", buffering=0) as stream:
+        while len(verdicts) < len(attacks):
+            if not select.select([stream], [], [], PATIENCE)[0]:
+                verdicts.append((SLOW, f"still running after {PATIENCE:.0f} s"))
+                break
+            try:
+                verdicts.append(pickle.load(stream))
+            except EOFError:
+                verdicts.append(_end_of(os.waitpid(child, 0)[1]))
+                return verdicts
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return verdicts
+
+
+def _end_of(status: int) -> tuple[Any, ...]:
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         return SLOW, f"ended after {LAST_SECOND} s of the processor's time"
     return CRASH, f"ended with status {status}"
 
 
 def judged(cases: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Verdict]]:
-    """Judge all cases, each in a folder of its own."""
+    """Judge all cases, each in a folder and a process of its own."""
     for number, case in enumerate(cases):
-        place = folder / f"{number:03d}"
-        place.mkdir(parents=True)
-        yield case, judge(case.attack, case.prepare(place))
+        yield case, judge(case.attack, _prepared(case, folder / f"{number:03d}"))
+
+
+def judged_in_turns(cases: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Verdict]]:
+    """Judge all cases, each in a folder of its own, `TURNS` in a process."""
+    numbered = enumerate(cases)
+    while batch := list(islice(numbered, TURNS)):
+        waiting = [
+            (case, (case.attack, _prepared(case, folder / f"{number:04d}")))
+            for number, case in batch
+        ]
+        while waiting:
+            verdicts = _judge_in_turns([attack for _, attack in waiting])
+            for (case, attack), verdict in zip(waiting, verdicts, strict=False):
+                alone = verdict.kind not in (REFUSED, ACCEPTED)
+                yield case, judge(*attack) if alone else verdict
+            waiting = waiting[len(verdicts) :]
+
+
+def _prepared(case: Case, folder: Path) -> Any:
+    folder.mkdir(parents=True)
+    return case.prepare(folder)
 
 
 def failures(cases: Iterable[Case], folder: Path) -> list[str]:
@@ -146,27 +191,31 @@ def count(cases: Iterable[Case], folder: Path) -> Counter[str]:
     return Counter(v.kind for case, v in judged(cases, folder) if case.expected == REFUSED)
 
 
-def _suffer(sender: int, attack: Callable[[Any], str], argument: Any) -> None:
+def _suffer(sender: int, attacks: list[Attack]) -> None:
     import faulthandler
 
     from rllib_minestudio.errors import MineStudioError
 
     faulthandler.disable()  # a crash is told by the exit code
-    limit = _used()[1] + 4 * 1024**3
+    size = _used()[1]
+    limit = size + 4 * 1024**3
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CPU, (LAST_SECOND, resource.RLIM_INFINITY))
-    seconds, size = _used()
-    try:
-        kind, message = ACCEPTED, str(attack(argument))
-        if message.startswith((REFUSED, TRACEBACK)):
-            kind, _, message = message.partition(": ")
-    except MineStudioError as error:
-        kind, message = REFUSED, str(error)
-    except BaseException:
-        kind, message = TRACEBACK, traceback.format_exc()[-1500:]
-    now, peak = _used()
     with os.fdopen(sender, "wb") as stream:
-        pickle.dump((kind, message[:1500], now - seconds, max(0, peak - size)), stream)
+        for attack, argument in attacks:
+            seconds = _used()[0]
+            last_second = math.ceil(seconds) + LAST_SECOND
+            resource.setrlimit(resource.RLIMIT_CPU, (last_second, resource.RLIM_INFINITY))
+            try:
+                kind, message = ACCEPTED, str(attack(argument))
+                if message.startswith((REFUSED, TRACEBACK)):
+                    kind, _, message = message.partition(": ")
+            except MineStudioError as error:
+                kind, message = REFUSED, str(error)
+            except BaseException:
+                kind, message = TRACEBACK, traceback.format_exc()[-1500:]
+            now, peak = _used()
+            pickle.dump((kind, message[:1500], now - seconds, max(0, peak - size)), stream)
+            stream.flush()
     os._exit(0)
 
 

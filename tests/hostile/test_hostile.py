@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged
+from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged_in_turns
 
 CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
 LONG = ("recordings", "weights", "experiments", "command_lines", "checkpoints")
@@ -32,7 +32,7 @@ def test_what_should_be_refused_is_refused(category, tmp_path):
 )
 def test_thousands_of_attacks_end_well(sweep, tmp_path):
     module = import_module("hostile_sweep")
-    ends = judged(getattr(module, sweep)(), tmp_path)
+    ends = judged_in_turns(getattr(module, sweep)(), tmp_path)
     assert not [f"{c.name}: {v}" for c, v in ends if not module.ended_well(c, v.kind)]
 
 

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ray import tune
@@ -10,6 +11,9 @@ from ray import tune
 from rllib_minestudio.console import clock, stdout
 from rllib_minestudio.experiments.outputs.progress import fraction_done, trial_label
 from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, metric
+from rllib_minestudio.experiments.outputs.run_curves import read_history
+
+ENTROPY = "learners/default_policy/entropy"
 
 CONFIDENCE = 0.99
 """Every iteration is another look, so that 95 % would soon be reached by chance."""
@@ -83,6 +87,18 @@ def what_to_look_at(
     return f"the policy moves ({moved}), so far to no use: give it time, or a lower lr"
 
 
+def _first_entropy(trial: Any, result: Mapping[str, Any]) -> float | None:
+    """Look up a trial's first entropy: in its history, if it was resumed and this is not the first.
+
+    Args:
+        trial: Tune's.
+        result: The first of this process.
+    """
+    is_resumed = (metric(result, "training_iteration") or 1) > 1
+    results = [*(read_history(Path(trial.path)) if is_resumed else []), result]
+    return next((e for r in results if (e := metric(r, ENTROPY)) is not None), None)
+
+
 class LearningSigns(tune.Callback):
     """Prints a line when a trial is better than the random policy, or one that it is not yet.
 
@@ -116,9 +132,9 @@ class LearningSigns(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """Tune calls this with each iteration's result."""
-        name, entropy = trial.trial_id, metric(result, "learners/default_policy/entropy")
-        if entropy is not None:
-            self._first_entropy.setdefault(name, entropy)
+        name = trial.trial_id
+        if name not in self._first_entropy and (first := _first_entropy(trial, result)) is not None:
+            self._first_entropy[name] = first
         if name in self._learns or len(self._random_returns) < 2:
             return
         line = self._compared(result, name)
@@ -144,7 +160,7 @@ class LearningSigns(tune.Callback):
         if name in self._told or not self._is_time(result):
             return None
         self._told.add(name)
-        entropy = metric(result, "learners/default_policy/entropy")
+        entropy = metric(result, ENTROPY)
         first = self._first_entropy.get(name)
         advice = what_to_look_at(agent, random - chance, entropy, first)
         return f"It does not learn yet: {beside}. Look at this: {advice} ({PAGE})."

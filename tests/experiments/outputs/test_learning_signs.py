@@ -1,5 +1,6 @@
 """What a run says early about whether the agent learns."""
 
+import json
 import pickle
 from types import SimpleNamespace
 
@@ -115,6 +116,21 @@ def test_trials_of_a_search_are_told_apart(capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("[lr=0.0001] It learns")
     assert second.startswith("[lr=0.001] It learns")
+
+
+def test_a_resumed_trial_has_moved_since_its_first_iteration_not_since_it_was_resumed(
+    capsys, tmp_path
+):
+    earlier = [{**result_of(2.0), "training_iteration": 1, "learners": {}}]
+    earlier += [
+        {**result_of(2.0, entropy=e), "training_iteration": n} for n, e in ((2, 13.8), (3, 12.0))
+    ]
+    (tmp_path / "result.json").write_text("".join(json.dumps(r) + "\n" for r in earlier))
+    signs = LearningSigns(STOP, [], RANDOM_RETURNS, window=20)
+    trial = SimpleNamespace(trial_id="one", config={}, path=str(tmp_path))
+    result = {**result_of(2.0, seconds=400, entropy=12.0), "training_iteration": 4}
+    signs.on_trial_result(0, [trial], trial, result)
+    assert "the policy moves (its entropy is 12.00 nats, 13.80 at first)" in capsys.readouterr().out
 
 
 def test_it_survives_the_pickling_that_resume_relies_on(capsys):
