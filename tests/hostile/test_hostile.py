@@ -7,7 +7,17 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from judging import ACCEPTED, CRASH, REFUSED, SLOW, TRACEBACK, failures, judge, judged_in_turns
+from judging import (
+    ACCEPTED,
+    CRASH,
+    REFUSED,
+    SLOW,
+    TRACEBACK,
+    Case,
+    failures,
+    judge,
+    judged_in_turns,
+)
 
 CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
 LONG = ("recordings", "weights", "experiments", "command_lines", "checkpoints")
@@ -51,10 +61,20 @@ def loop(_):
         pass
 
 
-@pytest.mark.parametrize(
-    "attack, expected",
-    [(str, ACCEPTED), (int, TRACEBACK), (crash, CRASH), (allocate, "large"), (loop, SLOW)],
-)
+ENDS = [(str, ACCEPTED), (int, TRACEBACK), (crash, CRASH), (allocate, "large"), (loop, SLOW)]
+
+
+@pytest.mark.parametrize("attack, expected", ENDS)
 def test_the_judge_tells_one_end_from_another(attack, expected, monkeypatch):
     verdict = judge(attack, "x")
     assert verdict.kind == expected != REFUSED
+
+
+@pytest.mark.slow
+def test_attacks_that_take_turns_are_told_apart_whatever_ends_their_process(tmp_path):
+    ends = [end for pair in zip(ENDS, [ENDS[0]] * len(ENDS), strict=True) for end in pair]
+    cases = [Case(str(n), lambda _: "x", *end) for n, end in enumerate(ends)]
+    judged = judged_in_turns(cases, tmp_path)
+    assert [(case.name, verdict.kind) for case, verdict in judged] == [
+        (case.name, case.expected) for case in cases
+    ]

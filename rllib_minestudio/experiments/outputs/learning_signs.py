@@ -84,7 +84,10 @@ def what_to_look_at(
     moved = f"its entropy is {entropy:.2f} nats, {first_entropy:.2f} at first"
     if entropy > (1 - LEAST_FALL) * first_entropy:
         return f"the policy has hardly moved ({moved}): a higher lr, or more steps of the optimizer"
-    return f"the policy moves ({moved}), so far to no use: give it time, or a lower lr"
+    return (
+        f"the policy moves ({moved}), so far to no use: give it time, larger "
+        "fragments_per_iteration, or a lower lr"
+    )
 
 
 def _first_entropy(trial: Any, result: Mapping[str, Any]) -> float | None:
