@@ -1,4 +1,7 @@
-"""Ctrl-C: every trial saves a checkpoint, and the run ends; a second Ctrl-C ends it at once."""
+"""Ctrl-C and SIGTERM: every trial saves a checkpoint, and the run ends; a second ends it at once.
+
+SIGTERM is what containers and cluster schedulers send some time before they kill.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ from ray.tune.experiment import Trial
 
 from rllib_minestudio.console import stdout
 
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
 SAVING = (
-    "Ctrl-C: the run ends once the iteration under way is trained and its checkpoint saved; "
-    "a second Ctrl-C ends it at once"
+    "the run ends once the iteration under way is trained and its checkpoint saved; a second one "
+    "ends it at once"
 )
 
 TUNES_HANDLER_OFF = "TUNE_DISABLE_SIGINT_HANDLER"
@@ -26,40 +31,42 @@ TUNES_HANDLER_OFF = "TUNE_DISABLE_SIGINT_HANDLER"
 
 
 class SaveOnInterrupt(tune.Callback):
-    """Has the trials save after Ctrl-C, and then Tune end the run.
+    """Has the trials save after Ctrl-C or SIGTERM, and then Tune end the run.
 
     Tune ends it as after a kill (`SIGUSR1`, which it handles for this purpose): its notes say of no
     trial that it is at its end, so that `--resume` goes on with them all.
 
     Attributes:
-        requested: Whether Ctrl-C was pressed.
+        requested: What the end was requested by, in a user's words; empty if by nothing.
     """
 
     def __init__(self) -> None:
         """Wait for nothing yet."""
-        self.requested = False
+        self.requested = ""
         self._unsaved: set[str] | None = None
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take note of Ctrl-C in the block, in place of Tune; not outside the main thread."""
+        """Take note of the signals in the block, in place of Tune; not outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before, tunes = signal.getsignal(signal.SIGINT), os.environ.get(TUNES_HANDLER_OFF)
-        signal.signal(signal.SIGINT, self._note)
+        tunes = os.environ.get(TUNES_HANDLER_OFF)
+        before = {number: signal.signal(number, self._note) for number in SIGNALS}
         os.environ[TUNES_HANDLER_OFF] = "1"
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                # A handler in C, such as Ray's, is None here, and cannot be put back from Python.
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
             if tunes is None:
                 del os.environ[TUNES_HANDLER_OFF]
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self.requested = SIGNALS[signal.Signals(number)]
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Tune calls this several times a second: have trials save, or end the run."""
@@ -70,7 +77,7 @@ class SaveOnInterrupt(tune.Callback):
             self._unsaved = running
             for trial in trials:  # the next result's iteration is saved, whatever its number
                 _save_every(trial, 1)
-            stdout.print(SAVING)
+            stdout.print(f"{self.requested}: {SAVING}")
         self._unsaved &= running
         if not self._unsaved:
             signal.raise_signal(signal.SIGUSR1)

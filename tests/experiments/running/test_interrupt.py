@@ -1,4 +1,4 @@
-"""Ctrl-C: what was trained is saved, and the run goes on from there."""
+"""Ctrl-C and SIGTERM: what was trained is saved, and the run goes on from there."""
 
 import copy
 import os
@@ -16,7 +16,7 @@ from ray.tune.experiment import Trial
 
 from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
 from rllib_minestudio.experiments.running import interrupt as module
-from rllib_minestudio.experiments.running.interrupt import SAVING, SaveOnInterrupt
+from rllib_minestudio.experiments.running.interrupt import SAVING, SIGNALS, SaveOnInterrupt
 from tests.cli import forked
 from tests.cli.command import TINY
 
@@ -42,16 +42,19 @@ def ended(monkeypatch):
     return sent
 
 
-def test_the_run_ends_when_every_trial_that_trains_has_saved(ended, capsys):
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+def test_the_run_ends_when_every_trial_that_trains_has_saved(number, name, ended, capsys):
     interrupt = SaveOnInterrupt()
     trials = [trial("a"), trial("b"), trial("waits", Trial.PENDING)]
     interrupt.on_step_begin(0, trials)
     assert ended == []
     with interrupt.listening():
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
     assert interrupt.requested
     interrupt.on_step_begin(1, trials)
-    assert SAVING in capsys.readouterr().out
+    assert f"{name}: {SAVING}" in capsys.readouterr().out
     assert save_intervals(trials) == [1, 1, 1]  # the next iteration is saved
     interrupt.on_trial_save(2, trials, trials[0])
     assert save_intervals(trials) == [0, 1, 1]
@@ -64,28 +67,35 @@ def test_the_run_ends_when_every_trial_that_trains_has_saved(ended, capsys):
 
 
 def test_a_second_time_ends_at_once_and_python_is_as_it_was_afterwards():
-    before = signal.getsignal(signal.SIGINT)
+    before = [signal.getsignal(number) for number in SIGNALS]
     interrupt = SaveOnInterrupt()
     with pytest.raises(KeyboardInterrupt), interrupt.listening():
         assert os.environ["TUNE_DISABLE_SIGINT_HANDLER"] == "1"
+        os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
     assert "TUNE_DISABLE_SIGINT_HANDLER" not in os.environ
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("scheduler", "at_end"), [({}, True), ({"asha": {"grace_period": 1, "max_t": 10**9}}, False)]
+    ("scheduler", "at_end", "send"),
+    [
+        # Ctrl-C reaches the whole group, as from a terminal; SIGTERM the process that is known.
+        ({}, True, lambda process: os.killpg(process.pid, signal.SIGINT)),
+        ({"asha": {"grace_period": 1, "max_t": 10**9}}, False, subprocess.Popen.terminate),
+    ],
+    ids=["Ctrl-C", "SIGTERM"],
 )
-def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, scheduler, at_end):
+def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(
+    tmp_path, scheduler, at_end, send
+):
     experiment = copy.deepcopy(TINY)
     tiny = experiment["tiny"]
     tiny["summary"] = {"random_policy_episodes": 0, "video_episodes": 0}
     tiny["checkpoint_config"] = {"save_interval": 0, "checkpoint_at_end": at_end}
     tiny["scheduler"] = scheduler
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
-    # Of a group of its own, all of which gets the signal, as from a terminal.
     command = (sys.executable, "-m", "rllib_minestudio.cli.main", *TRAIN)
     process = subprocess.Popen(
         [*command, "--stop", "training_iteration=100000"],
@@ -101,7 +111,7 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(tmp_path, sc
         if "steps/s" in line:
             break
     time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)
+    send(process)
     rest, _ = process.communicate(timeout=300)
     output = "".join(printed) + rest
     assert process.returncode == 130, output
