@@ -83,10 +83,13 @@ def what_to_look_at(
         return "see the metrics of the learner"
     moved = f"its entropy is {entropy:.2f} nats, {first_entropy:.2f} at first"
     if entropy > (1 - LEAST_FALL) * first_entropy:
-        return f"the policy has hardly moved ({moved}): a higher lr, or more steps of the optimizer"
+        return (
+            f"the policy has hardly moved ({moved}): a higher lr, more steps of the optimizer, "
+            "or a lower entropy_coeff"
+        )
     return (
         f"the policy moves ({moved}), so far to no use: give it time, larger "
-        "fragments_per_iteration, or a lower lr"
+        "fragments_per_iteration with a lower entropy_coeff, or a lower lr"
     )
 
 
