@@ -13,7 +13,6 @@ import math
 import os
 import pickle
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from itertools import islice
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,21 +123,21 @@ def _measured(verdict: Verdict) -> Verdict:
 
 def _endured(attacks: list[Attack]) -> list[tuple[Any, ...]]:
     """Fork, and wait for the child's verdicts or its end, which is the last verdict then."""
-    receiver, sender = os.pipe()
+    receiver, sender = Pipe(duplex=False)
     child = os.fork()
     if child == 0:
-        os.close(receiver)
+        receiver.close()
         _suffer(sender, attacks)
-    os.close(sender)
+    sender.close()
     verdicts: list[tuple[Any, ...]] = []
-    with os.fdopen(receiver, "rb", buffering=0) as stream:
+    with receiver:
         while len(verdicts) < len(attacks):
-            if not select.select([stream], [], [], PATIENCE)[0]:
+            if not receiver.poll(PATIENCE):
                 verdicts.append((SLOW, f"still running after {PATIENCE:.0f} s"))
                 break
             try:
-                verdicts.append(pickle.load(stream))
-            except EOFError:
+                verdicts.append(receiver.recv())
+            except (EOFError, OSError):  # the latter in the middle of a verdict
                 verdicts.append(_end_of(os.waitpid(child, 0)[1]))
                 return verdicts
     os.kill(child, signal.SIGKILL)
@@ -191,7 +192,7 @@ def count(cases: Iterable[Case], folder: Path) -> Counter[str]:
     return Counter(v.kind for case, v in judged(cases, folder) if case.expected == REFUSED)
 
 
-def _suffer(sender: int, attacks: list[Attack]) -> None:
+def _suffer(sender: Connection, attacks: list[Attack]) -> None:
     import faulthandler
 
     from rllib_minestudio.errors import MineStudioError
@@ -200,22 +201,20 @@ def _suffer(sender: int, attacks: list[Attack]) -> None:
     size = _used()[1]
     limit = size + 4 * 1024**3
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    with os.fdopen(sender, "wb") as stream:
-        for attack, argument in attacks:
-            seconds = _used()[0]
-            last_second = math.ceil(seconds) + LAST_SECOND
-            resource.setrlimit(resource.RLIMIT_CPU, (last_second, resource.RLIM_INFINITY))
-            try:
-                kind, message = ACCEPTED, str(attack(argument))
-                if message.startswith((REFUSED, TRACEBACK)):
-                    kind, _, message = message.partition(": ")
-            except MineStudioError as error:
-                kind, message = REFUSED, str(error)
-            except BaseException:
-                kind, message = TRACEBACK, traceback.format_exc()[-1500:]
-            now, peak = _used()
-            pickle.dump((kind, message[:1500], now - seconds, max(0, peak - size)), stream)
-            stream.flush()
+    for attack, argument in attacks:
+        seconds = _used()[0]
+        last_second = math.ceil(seconds) + LAST_SECOND
+        resource.setrlimit(resource.RLIMIT_CPU, (last_second, resource.RLIM_INFINITY))
+        try:
+            kind, message = ACCEPTED, str(attack(argument))
+            if message.startswith((REFUSED, TRACEBACK)):
+                kind, _, message = message.partition(": ")
+        except MineStudioError as error:
+            kind, message = REFUSED, str(error)
+        except BaseException:
+            kind, message = TRACEBACK, traceback.format_exc()[-1500:]
+        now, peak = _used()
+        sender.send((kind, message[:1500], now - seconds, max(0, peak - size)))
     os._exit(0)
 
 
