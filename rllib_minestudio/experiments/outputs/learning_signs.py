@@ -130,7 +130,7 @@ class LearningSigns(tune.Callback):
         self._searched = list(searched)
         self._random_returns = list(random_returns)
         self._window = window
-        self._first_entropy: dict[str, float] = {}
+        self._first_entropy: dict[str, float | None] = {}
         self._learns: set[str] = set()
         self._told: set[str] = set()
 
@@ -139,8 +139,10 @@ class LearningSigns(tune.Callback):
     ) -> None:
         """Tune calls this with each iteration's result."""
         name = trial.trial_id
-        if name not in self._first_entropy and (first := _first_entropy(trial, result)) is not None:
-            self._first_entropy[name] = first
+        if name not in self._first_entropy:
+            self._first_entropy[name] = _first_entropy(trial, result)
+        elif self._first_entropy[name] is None:  # MineStudioBC has none at all
+            self._first_entropy[name] = metric(result, ENTROPY)
         if name in self._learns or len(self._random_returns) < 2:
             return
         line = self._compared(result, name)
