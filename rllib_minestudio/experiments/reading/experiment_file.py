@@ -284,6 +284,11 @@ def _run_python(path: Path) -> dict[str, Any]:
 
 def _no_such_file(path: Path) -> str:
     """Name the missing file, and a file or packaged example of nearly the same name."""
+    if path.is_dir():
+        return (
+            f"{str(path)!r} is a folder, not an experiment file. If it is a checkpoint: "
+            "`rllib evaluate CHECKPOINT`, or `rllib play TASK --agent CHECKPOINT`."
+        )
     folder = path.parent
     neighbours = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     hint = did_you_mean(path.name, [*neighbours, *packaged_names()])

@@ -42,3 +42,9 @@ def test_other_paths_are_never_replaced(name):
 def test_a_mistyped_name_is_told_the_right_one():
     with pytest.raises(ExperimentFileError, match="Did you mean 'cow_sweep'"):
         load_experiments(Path("cow_sweeep"))
+
+
+def test_a_folder_is_told_from_a_file_that_is_missing():
+    Path("checkpoint_000001").mkdir()
+    with pytest.raises(ExperimentFileError, match="is a folder, not an experiment file"):
+        load_experiments(Path("checkpoint_000001"))
