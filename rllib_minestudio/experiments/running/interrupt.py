@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: every trial saves a checkpoint, and the run ends; a second ends it at once.
 
-SIGTERM is what containers and cluster schedulers send some time before they kill.
+SIGTERM is what a container's runtime sends to its process some time before it kills. Sent to the
+whole process group, it also ends Ray's processes, and nothing can be saved.
 """
 
 from __future__ import annotations
