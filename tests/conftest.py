@@ -1,9 +1,12 @@
-"""What tests of several parts share: a local Ray, a device; a core for each pytest-xdist worker."""
+"""What tests of several parts share: a local Ray, a device, whose turn it is, and their order."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers share the cores. Set before torch and numba are imported, and for child processes.
     for _variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(_variable, "1")
+
+TURNS = 8
+"""Commits after which each case of a sweep has had its turn, on average."""
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which part of the sweeps is run, if they are."""
+    turn = turn_of(config)
+    return "sweeps: " + ("whole" if turn == slice(None) else f"part {turn.start} of {TURNS}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -20,6 +32,75 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("needs a CUDA device")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not this commit's part of the sweeps, and sort what is left."""
+    kept = this_turn(items, turn_of(config))
+    remaining = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
+    items[:] = in_order(kept, workers=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def this_turn(items: list[pytest.Item], turn: slice) -> list[pytest.Item]:
+    """Those whose turn it is: of a sweep with a test for each case, those of the slice.
+
+    A sweep whose tests are fewer than turns tries a part of the cases in each: its fixture `turn`.
+    """
+    kept = []
+    for _, group in groupby(items, lambda item: (item.path, getattr(item, "originalname", item))):
+        cases = list(group)
+        takes_turns = len(cases) >= TURNS and cases[0].get_closest_marker("sweep") is not None
+        kept += cases[turn] if takes_turns else cases
+    return kept
+
+
+def in_order(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Give one of pytest-xdist's workers Ray's tests, and let all begin with the longest.
+
+    With `--dist worksteal` each worker gets as many items, one stretch of the list; who is done
+    early takes from the end of another's. The stretches begin where this puts them.
+    """
+    if workers == 1:
+        return items
+    files = [list(group) for _, group in groupby(items, lambda item: item.path)]
+    files.sort(key=lambda file: not any(map(is_long, file)))
+    with_ray = [file for file in files if any(map(uses_ray, file))]
+    others = [file for file in files if file not in with_ray]
+    stretches: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for file in with_ray:
+        stretches[0] += file
+    for number, file in enumerate(file for file in others if any(map(is_long, file))):
+        stretches[1 + number % (workers - 1)] += file
+    for file in (file for file in others if not any(map(is_long, file))):
+        min(stretches, key=len).extend(file)
+    return [item for stretch in stretches for item in stretch]
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Whether a test is marked as long."""
+    return any(item.get_closest_marker(name) for name in ("slow", "sweep"))
+
+
+def uses_ray(item: pytest.Item) -> bool:
+    """Whether a test is one of those that share a Ray."""
+    return "local_ray" in getattr(item, "fixturenames", ())
+
+
+def turn_of(config: pytest.Config) -> slice:
+    """The cases of a sweep that are tried: all with `-m sweep`, otherwise the commit's part."""
+    if config.getoption("markexpr") == "sweep":
+        return slice(None)
+    command = ["git", "rev-parse", "HEAD"]
+    folder = Path(__file__).parent
+    commit = subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout.strip()
+    return slice(int(commit or "0", 16) % TURNS, None, TURNS)
+
+
+@pytest.fixture(scope="session")
+def turn(pytestconfig: pytest.Config) -> slice:
+    """Which cases of a sweep are tried; see `turn_of`."""
+    return turn_of(pytestconfig)
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -33,16 +114,21 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
-    """Ray on this machine only, for all tests of a session."""
+    """Ray on this machine only, for all tests of a session; its workers are forked."""
     import ray  # most tests do without
 
-    ray.init(
-        address="local",  # whatever else runs on this machine
-        num_cpus=4,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=200 * 1024**2,
-        _node_ip_address="127.0.0.1",
-    )
+    from rllib_minestudio.experiments.running.ray_session import fewer_processes
+    from tests.processes import fork_ray_workers
+
+    fork_ray_workers()
+    with fewer_processes():
+        ray.init(
+            address="local",  # whatever else runs on this machine
+            num_cpus=4,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=200 * 1024**2,
+            _node_ip_address="127.0.0.1",
+        )
     yield
     ray.shutdown()

@@ -21,6 +21,7 @@ from rllib_minestudio.processor_threads import (
     threads_beside,
     with_one_thread,
 )
+from tests.processes import NOT_FORKED
 
 IMPORTED = (
     "import rllib_minestudio, os, sys; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
@@ -57,7 +58,7 @@ def test_ray_workers_sleep_too_and_compute_with_the_cpus_that_they_were_given(lo
 
     policy = os.environ["OMP_WAIT_POLICY"]
     threads = int(os.environ.get(THREADS, 2))  # with pytest's workers it is 1
-    assert ray.get(worker.options(num_cpus=2).remote()) == (policy, threads)
+    assert ray.get(worker.options(num_cpus=2, runtime_env=NOT_FORKED).remote()) == (policy, threads)
 
 
 def test_ray_workers_have_the_priority_of_the_process_that_started_ray(local_ray):
@@ -65,7 +66,9 @@ def test_ray_workers_have_the_priority_of_the_process_that_started_ray(local_ray
     def niceness():
         return os.getpriority(os.PRIO_PROCESS, 0)
 
-    assert ray.get(niceness.remote()) == os.getpriority(os.PRIO_PROCESS, 0)
+    assert ray.get(niceness.options(runtime_env=NOT_FORKED).remote()) == os.getpriority(
+        os.PRIO_PROCESS, 0
+    )
 
 
 @pytest.mark.parametrize(("cores", "threads"), [(16, 13), (3, 1), (2, 1)])

@@ -8,19 +8,26 @@ from pathlib import Path
 
 import psutil
 
+from tests.processes import is_zygote, raylet_of
+
 SHARED_MEMORY = Path("/dev/shm")
 
 
 def relatives() -> list[psutil.Process]:
     """What this process and its Ray have started, also what has lost its parent since."""
-    children = psutil.Process().children(recursive=True)
+    children = [
+        process
+        for child in psutil.Process().children()
+        if not is_zygote(command_line(child))  # which works for others, too
+        for process in (child, *child.children(recursive=True))
+    ]
     raylets = {str(child.pid) for child in children if _name(child) == "raylet"}
-    orphans = [
+    others = [
         process
         for process in psutil.process_iter()
-        if process not in children and _environment(process).get("RAY_RAYLET_PID") in raylets
+        if process not in children and _raylet_of(process) in raylets
     ]
-    return children + orphans
+    return children + others
 
 
 def command_line(process: psutil.Process) -> str:
@@ -79,8 +86,9 @@ def _name(process: psutil.Process) -> str:
         return ""
 
 
-def _environment(process: psutil.Process) -> dict[str, str]:
+def _raylet_of(process: psutil.Process) -> str | None:
+    """The process of the raylet that started another, which may have been forked for it."""
     try:
-        return process.environ()
+        return raylet_of(process.pid) or process.environ().get("RAY_RAYLET_PID")
     except psutil.Error:
-        return {}
+        return None

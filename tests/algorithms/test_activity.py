@@ -7,6 +7,7 @@ import pytest
 import ray
 
 from rllib_minestudio.algorithms import activity
+from tests.algorithms.toy_envs import AttackOnRed
 
 
 @pytest.fixture
@@ -16,6 +17,14 @@ def told(local_ray, monkeypatch):
     activity.publish_as("of this test")
     yield "of this test"
     activity.publish_as(None)
+
+
+class Unhurried(AttackOnRed):
+    """Takes long enough for a fragment to be seen at it."""
+
+    def step(self, action):
+        time.sleep(0.002)
+        return super().step(action)
 
 
 @ray.remote(num_cpus=0)
@@ -67,7 +76,8 @@ def test_an_iteration_in_one_process_tells_its_stages_in_order(told, make_config
 
 @pytest.mark.slow
 def test_remote_runners_and_learners_tell_theirs(told, make_config):
-    config = make_config().env_runners(num_env_runners=1).learners(num_learners=1)
+    config = make_config().environment(Unhurried)
+    config = config.env_runners(num_env_runners=1).learners(num_learners=1)
     algorithm = config.build_algo()
     activity.publish_as(told)
     seen, over = [], threading.Event()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from rllib_minestudio.algorithms.checkpoint_policy import read_playing
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weight_loading import load_weights
 from tests.algorithms.toy_envs import tiny_model
+from tests.processes import ROOT, run_python
 
 RESTORE_AND_TRAIN = """
 import sys
@@ -63,12 +62,9 @@ def test_a_fresh_process_goes_on_where_this_one_stopped(local_ray, make_config, 
     algorithm.stop()
 
     restored_file, trained_file = tmp_path / "restored.npz", tmp_path / "trained.npz"
-    subprocess.run(
-        [sys.executable, "-c", RESTORE_AND_TRAIN, checkpoint, restored_file, trained_file],
-        check=True,
-        cwd=Path(__file__).parents[2],
-        timeout=300,
-    )
+    files = (checkpoint, restored_file, trained_file)
+    status, printed = run_python("-c", RESTORE_AND_TRAIN, *files, cwd=ROOT)
+    assert status == 0, printed
     restored, trained = np.load(restored_file), np.load(trained_file)
 
     assert set(restored) == set(saved)

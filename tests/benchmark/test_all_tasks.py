@@ -88,7 +88,7 @@ def test_no_task_is_solved_in_its_first_step(suite):
     assert not solved
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("task", PLAYED)
 def test_a_task_is_solved_neither_by_doing_nothing_nor_in_most_worlds_at_random(task):
     env = environment(task, STEPS)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -24,6 +21,7 @@ from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.seeds import world_seed
 from tests.benchmark.conftest import TASKS, FailsInStep, write_suite
+from tests.processes import ROOT, Process, python
 
 NANO = "package:hunter_nano"
 
@@ -163,12 +161,11 @@ def test_a_policy_in_bfloat16_plays_alike_and_is_not_mixed_with_others(request_o
         run_benchmark(request_of(player=str(file), envs=2))
 
 
-def start(*runs: Sequence[str]) -> subprocess.Popen:
+def start(*runs: Sequence[str]) -> Process:
     """`rllib` with these words, in turn, in a process of its own: Ray starts there, too."""
     program = "from rllib_minestudio.cli.main import main; "
     program += f"raise SystemExit(max(main(words) for words in {runs!r}))"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen([sys.executable, "-c", program], env=environment)
+    return python("-c", program, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 @pytest.mark.slow  # two runs with Ray, in a process of their own

@@ -18,7 +18,7 @@ from rllib_minestudio.experiments.evaluate_checkpoint import overridden
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.recordings import find_recordings
-from tests.cli import forked
+from tests.processes import run_rllib
 
 SIZES = {
     "img_shape": [64, 64, 3],
@@ -166,7 +166,7 @@ def test_an_element_of_a_list_is_replaced_and_other_options_are_refused():
 
 def run(folder, *arguments):
     """Run `rllib` in a process of its own, whose Ray is its own, too."""
-    status, output = forked.run(folder, *arguments)
+    status, output = run_rllib(folder, *arguments)
     assert status == 0, output
     return output
 
@@ -237,7 +237,7 @@ def test_a_full_disk_costs_recordings_and_not_results(evaluated, disk, tmp_path)
     (folder / "mine.py").write_text("def is_whole(episode):\n    return episode.length == 12\n")
     words = (*common, "--record", str(disk()), "--out", str(tmp_path / "out"))
     words += ("--filter", "function:mine.is_whole")  # a module in the folder it is called from
-    status, output = forked.run(folder, *words)
+    status, output = run_rllib(folder, *words)
     assert status == 1
     assert "cannot be recorded: No space left on device" in " ".join(output.split())
     summary = Summary.load(tmp_path / "out")

@@ -26,7 +26,7 @@ from rllib_minestudio.experiments.outputs.run_curves import read_history
 from rllib_minestudio.experiments.running.resume import run_to_resume
 from rllib_minestudio.experiments.running.run_record import read_run_record
 from rllib_minestudio.recordings import find_recordings
-from tests.cli.forked import run
+from tests.processes import run_rllib
 
 ARCHIVES = sorted((Path(__file__).parent / "saved_work").glob("*.tar.xz"))
 LENGTH = 20
@@ -113,7 +113,7 @@ def test_the_command_line_evaluates_plays_and_resumes(saved, checkpoint):
         ["play", "saved.yaml", "--agent", checkpoint],
         ["train", "file", "saved.yaml", "--resume", "--stop", "training_iteration=3"],
     ):
-        status, output = run(saved, *map(str, arguments))
+        status, output = run_rllib(saved, *map(str, arguments))
         assert status == 0, output
         assert "Traceback" not in output
     assert len(read_history(checkpoint.parent)) == 3

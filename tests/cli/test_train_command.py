@@ -14,9 +14,9 @@ from rllib_minestudio.checkpoints.record import parse_record, read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
-from tests.cli import forked
-from tests.cli.command import TINY
+from tests.cli.tiny import TINY
 from tests.experiments.outputs.event_files import read_events
+from tests.processes import run_rllib
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 def train(folder, *arguments):
     """Run `rllib train file` in `folder`; returns the exit status and what was printed."""
-    return forked.run(folder, "train", "file", "tiny.yaml", *arguments)
+    return run_rllib(folder, "train", "file", "tiny.yaml", *arguments)
 
 
 @pytest.mark.slow

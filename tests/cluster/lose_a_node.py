@@ -21,7 +21,8 @@ from ray.cluster_utils import Cluster
 
 from rllib_minestudio.algorithms import MineStudioPPO
 from tests.algorithms.conftest import quick_config
-from tests.cli.command import TINY, finished, rllib
+from tests.cli.tiny import TINY
+from tests.processes import run_rllib
 
 NODE = {
     "num_cpus": 1,
@@ -77,7 +78,7 @@ def train_by_command(address: str) -> tuple[int, str]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "tiny.yaml").write_text(yaml.safe_dump(TINY))
         options = ("--stop", "training_iteration=1", "--set", "summary.video_episodes=0")
-        return finished(rllib(folder, "--address", address, *options))
+        return run_rllib(folder, "train", "file", "tiny.yaml", "--address", address, *options)
 
 
 def well(algorithm: MineStudioPPO) -> int:

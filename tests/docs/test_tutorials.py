@@ -8,8 +8,8 @@ import shlex
 
 import pytest
 
-from tests.cli.forked import run
 from tests.docs.pages import DOCS, ROOT, blocks
+from tests.processes import run_rllib
 
 SHORT_TIME_LIMIT = "JudgeReset.time_limit=20"
 SHORTER = {
@@ -78,7 +78,7 @@ def test_the_tutorial_works_as_it_stands(name, left, tmp_path):
     assert len(typed) > 1
     for command, *arguments in typed:
         words = [in_folder(word, tmp_path) for word in arguments]
-        status, output = run(tmp_path, command, *short(command, words))
+        status, output = run_rllib(tmp_path, command, *short(command, words))
         assert status == 0, f"rllib {command} {' '.join(words)}\n{output}"
         assert "Traceback" not in output
     for pattern in left:

@@ -32,7 +32,10 @@ def folder():
     return Path(package.origin).parent / "benchmark" / "task_configs"
 
 
-pytestmark = pytest.mark.skipif(folder() is None, reason="the task files are not at hand")
+pytestmark = [
+    pytest.mark.skipif(folder() is None, reason="the task files are not at hand"),
+    pytest.mark.slow,
+]
 
 
 class Executed(NamedTuple):
@@ -156,7 +159,6 @@ def named(command, log):
     return any(f"'{pattern(command)}'" in pattern(line).replace('\\"', '"') for line in log)
 
 
-@pytest.mark.slow
 def test_all_of_them_are_played_and_name_themselves(tasks):
     assert len(tasks) == 153
     assert sum(len(task.commands) for task in tasks) == 672

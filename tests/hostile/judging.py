@@ -14,7 +14,6 @@ import os
 import pickle
 import resource
 import signal
-import subprocess
 import sys
 import traceback
 from collections import Counter
@@ -26,6 +25,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.processes import ROOT, Process, python
 
 REFUSED, ACCEPTED = "refused", "accepted"
 TRACEBACK, CRASH, SLOW, LARGE = "traceback", "crash", "slow", "large"
@@ -65,15 +66,14 @@ class Case(NamedTuple):
 
 
 @cache
-def _server() -> subprocess.Popen[bytes]:
-    """Start the process that has everything imported and forks for each attack."""
-    package = Path(import_module("rllib_minestudio").__file__).parents[1]
-    folders = [str(Path(__file__).parent), str(package), os.environ.get("PYTHONPATH")]
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", "import judging; judging.serve()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+def _server() -> Process:
+    """Start the process that has warmed up and forks for each attack."""
+    folders = [str(Path(__file__).parent), str(ROOT), os.environ.get("PYTHONPATH")]
+    return python(
+        *("-c", "import judging; judging.serve()"),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+        stderr=2,
+        text=False,
     )
 
 

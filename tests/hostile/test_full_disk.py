@@ -14,7 +14,7 @@ from hostile_experiments import HONEST
 from judging import REFUSED, judge
 
 from rllib_minestudio.whole_file import save_whole, write_whole
-from tests.cli import forked
+from tests.processes import run_rllib
 
 
 def full(given):
@@ -100,7 +100,7 @@ def test_an_evaluation_does_not_begin_where_its_summary_has_no_room(disk_of, tmp
 @pytest.mark.slow
 def test_an_evaluation_whose_recordings_fill_the_disk_keeps_its_numbers(disk_of, tmp_path):
     disk = disk_of("280k")
-    status, text = forked.run(
+    status, text = run_rllib(
         tmp_path,
         *("evaluate", "tiny.yaml", "--episodes", "12", "--record", str(disk.folder)),
         *("--crf", "0"),
@@ -117,7 +117,7 @@ def test_an_evaluation_whose_recordings_fill_the_disk_keeps_its_numbers(disk_of,
 @pytest.mark.slow
 def test_a_recording_of_play_that_has_no_room_is_no_success(disk_of, tmp_path):
     disk = disk_of("16k")
-    status, text = forked.run(tmp_path, "play", "tiny.yaml", "--out", str(disk.folder))
+    status, text = run_rllib(tmp_path, "play", "tiny.yaml", "--out", str(disk.folder))
     assert status == 2 and "No space left" in text and "recordings:" not in text, text
     assert not list(disk.folder.rglob("*partial*"))
 
@@ -131,10 +131,10 @@ def test_training_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump({"tiny": experiment}))
     disk = disk_of(size)
     words = ("train", "file", "tiny.yaml", "--out", str(disk.folder), "--stop")
-    status, text = forked.run(tmp_path, *words, "training_iteration=100")
+    status, text = run_rllib(tmp_path, *words, "training_iteration=100")
     assert status == 2 and "cannot be written to any more (No space left on device)" in text, text
     assert "bug of ours" not in text and "Traceback" not in text
     if resumable:
         disk.grow("100m")
-        status, text = forked.run(tmp_path, *words, "training_iteration=30", "--resume")
+        status, text = run_rllib(tmp_path, *words, "training_iteration=30", "--resume")
         assert status == 0 and "iteration   30" in text, text

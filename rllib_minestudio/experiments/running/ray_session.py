@@ -102,7 +102,7 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
         elif verbose:
             _start({**local, **logs})
         else:
-            with _fewer_processes():
+            with fewer_processes():
                 _start({**local, **logs})
     try:
         yield [node["Resources"] for node in ray.nodes() if node["Alive"]] if address else None
@@ -111,7 +111,7 @@ def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]]
 
 
 @contextmanager
-def _fewer_processes() -> Iterator[None]:
+def fewer_processes() -> Iterator[None]:
     """Start Ray without `NOT_NEEDED` within a `with` block; Ray has no option for it."""
     from ray._private.node import Node
 

@@ -68,6 +68,7 @@ def make_config(demonstrations: Path) -> Callable[..., MineStudioBCConfig]:
         config = MineStudioBCConfig().offline_data(input_=str(demonstrations))
         config.offline_data(dataset_num_iters_per_learner=4)
         config.environment(AttackOnRed, env_config={"length": LENGTH, "delay": DELAY})
+        config.env_runners(num_envs_per_env_runner=4)  # as many episodes as an evaluation plays
         config.evaluation(
             evaluation_interval=1,
             evaluation_duration=4,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from tests.algorithms import leaks
 from tests.algorithms.actors import freeze, is_running, kill, process_of, wait_until
 from tests.algorithms.conftest import quick_config
@@ -31,13 +33,22 @@ PARTS = {
 }
 
 
+class UnhurriedMineStudioEnvRunner(MineStudioEnvRunner):
+    """Takes long enough to start to be seen at it."""
+
+    def __init__(self, *args, **kwargs):
+        time.sleep(1.0)
+        super().__init__(*args, **kwargs)
+
+
 @pytest.fixture(scope="module")
 def trained(local_ray):
     """One training run that all tests of this file torment in turn."""
     config = quick_config(replay_buffer={"max_fragments": 64, "max_staleness": 4})
+    config = config.env_runners(env_runner_cls=UnhurriedMineStudioEnvRunner)
     config = config.env_runners(
-        num_env_runners=2, num_envs_per_env_runner=4, sample_timeout_s=15
-    ).training(learner_timeout_s=15)
+        num_env_runners=2, num_envs_per_env_runner=4, sample_timeout_s=6
+    ).training(learner_timeout_s=6)
     algorithm = config.learners(num_learners=1, num_cpus_per_learner=1).build_algo()
     algorithm.experience.weights.answer_within_s = 3
     algorithm.train()

@@ -61,6 +61,8 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
     assert 10 in acting_versions(algorithm)
 
     # After a rollback, the runners get older weights, and what they played before is not used.
+    while algorithm.experience.requests.fragments_under_way == 0:  # the buffer was full
+        algorithm.train()
     algorithm.restore_from_path(checkpoint)
     assert algorithm.weights_version == 3
     assert len(algorithm.replay_buffer) == 0

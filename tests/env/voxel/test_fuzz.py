@@ -11,11 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TICKS = 4000
-PARTS = 3
-EPISODES_PER_PART = int(os.environ.get("FUZZ_EPISODES", "5"))
-"""Of the slow form, which plays 60,000 ticks; with 84 it is a million."""
-PATIENCE = 300 + 60 * EPISODES_PER_PART
-"""Seconds for a part of the slow form; an episode of 4,000 ticks takes 7 of them."""
+EPISODES = int(os.environ.get("FUZZ_EPISODES", "16"))
+"""Of the sweep, which plays 64,000 ticks; with 252 it is a million."""
+PATIENCE = 300 + 60 * EPISODES
+"""Seconds; an episode of 4,000 ticks takes 7 of them."""
 
 
 def play(parts: list[tuple[int, int]], ticks: int, timeout: float) -> list[list[str]]:
@@ -62,11 +61,10 @@ def test_thousands_of_ticks_of_anything():
     assert one == other
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.timeout(PATIENCE + 60)
-@pytest.mark.parametrize("part", range(PARTS))
-def test_tens_of_thousands_of_ticks_of_anything(part):
-    """The first part is played in two processes, which must agree."""
-    first = part * EPISODES_PER_PART
-    lines = play([(first, EPISODES_PER_PART)] * (2 if part == 0 else 1), TICKS, timeout=PATIENCE)
-    assert lines[0] == lines[-1]
+def test_tens_of_thousands_of_ticks_of_anything(turn):
+    """Each episode is played in two processes, which must agree."""
+    for episode in range(EPISODES)[turn]:
+        one, other = play([(episode, 1)] * 2, TICKS, timeout=PATIENCE)
+        assert one == other

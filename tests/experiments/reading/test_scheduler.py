@@ -14,8 +14,8 @@ from rllib_minestudio.experiments.reading.scheduler import (
     scheduler_options,
 )
 from rllib_minestudio.processor_threads import machine_cpus
-from tests.cli import forked
-from tests.cli.command import TINY
+from tests.cli.tiny import TINY
+from tests.processes import run_rllib
 
 TRAIN = ("train", "file", "tiny.yaml")
 
@@ -108,7 +108,7 @@ def test_a_search_survives_trials_without_a_finished_episode(tmp_path):
     tiny["config"]["gamma"] = {"grid_search": [0.5, 0.9]}
     tiny["scheduler"] = {"asha": {"grace_period": 1, "max_t": 10_000}}
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
-    status, output = forked.run(tmp_path, *TRAIN)
+    status, output = run_rllib(tmp_path, *TRAIN)
     assert status == 0, output
     assert "Traceback" not in output and "failed" not in output
     assert iterations(tmp_path) == {0.5: 2, 0.9: 2}
@@ -141,13 +141,13 @@ def test_a_trial_that_is_behind_is_stopped_and_stays_stopped_on_resume(tmp_path)
         }
     }
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
-    status, output = forked.run(tmp_path, *TRAIN)
+    status, output = run_rllib(tmp_path, *TRAIN)
     assert status == 0, output
     trained = iterations(tmp_path)
     assert "[gamma=0.9] iteration" in output
     assert trained[0.5] == 4, output
     assert trained[0.9] == 1, output
-    status, output = forked.run(tmp_path, *TRAIN, "--resume")
+    status, output = run_rllib(tmp_path, *TRAIN, "--resume")
     assert status == 0, output
     assert "reached its end already" in output
     assert iterations(tmp_path) == trained

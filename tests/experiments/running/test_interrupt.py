@@ -3,8 +3,6 @@
 import copy
 import os
 import signal
-import subprocess
-import sys
 import time
 from types import SimpleNamespace
 
@@ -17,8 +15,8 @@ from ray.tune.experiment import Trial
 from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
 from rllib_minestudio.experiments.running import interrupt as module
 from rllib_minestudio.experiments.running.interrupt import SAVING, SIGNALS, SaveOnInterrupt
-from tests.cli import forked
-from tests.cli.command import TINY
+from tests.cli.tiny import TINY
+from tests.processes import Process, rllib, run_rllib
 
 TRAIN = ("train", "file", "tiny.yaml")
 SHARED = tune.CheckpointConfig(checkpoint_frequency=0)
@@ -83,7 +81,7 @@ def test_a_second_time_ends_at_once_and_python_is_as_it_was_afterwards():
     [
         # Ctrl-C reaches the whole group, as from a terminal; SIGTERM the process that is known.
         ({}, True, lambda process: os.killpg(process.pid, signal.SIGINT)),
-        ({"asha": {"grace_period": 1, "max_t": 10**9}}, False, subprocess.Popen.terminate),
+        ({"asha": {"grace_period": 1, "max_t": 10**9}}, False, Process.terminate),
     ],
     ids=["Ctrl-C", "SIGTERM"],
 )
@@ -96,15 +94,8 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(
     tiny["checkpoint_config"] = {"save_interval": 0, "checkpoint_at_end": at_end}
     tiny["scheduler"] = scheduler
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
-    command = (sys.executable, "-m", "rllib_minestudio.cli.main", *TRAIN)
-    process = subprocess.Popen(
-        [*command, "--stop", "training_iteration=100000"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    stop = ("--stop", "training_iteration=100000")
+    process = rllib(tmp_path, *TRAIN, *stop, own_session=True)
     printed = []
     for line in process.stdout:
         printed.append(line)
@@ -123,9 +114,9 @@ def test_what_was_trained_is_saved_and_resume_says_where_it_goes_on(
     assert f"saved: iteration {iteration}, {iteration * 64:,} steps: {saved.folder}" in output
 
     stop = ["--stop", f"training_iteration={iteration + 1}"]
-    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop)
+    status, output = run_rllib(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0, output
     assert f"going on from iteration {iteration}, {iteration * 64:,} steps: " in output
     assert f"iteration {iteration + 1:4d} " in output
-    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop)
+    status, output = run_rllib(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0 and "nothing to resume: " in output

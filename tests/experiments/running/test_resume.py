@@ -31,8 +31,8 @@ from rllib_minestudio.experiments.running.run_record import (
     read_run_record,
     write_run_record,
 )
-from tests.cli import forked
-from tests.cli.command import TINY, rllib
+from tests.cli.tiny import TINY
+from tests.processes import rllib, run_rllib
 
 KILLS = int(os.environ.get("RLLIB_TEST_KILLS", "2"))
 """How often the driver is killed; more take about half a minute each."""
@@ -232,13 +232,13 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(experiment))
     choose = random.Random(0)
 
-    process = rllib(tmp_path, "--stop", "training_iteration=100000")
+    process = rllib(tmp_path, *TRAIN, "--stop", "training_iteration=100000")
     while not log.is_file():
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.1)
     for kill in range(KILLS):
         if kill > 0:
-            process = rllib(tmp_path, "--resume")
+            process = rllib(tmp_path, *TRAIN, "--resume")
         time.sleep(choose.uniform(0.0, 12.0))
         assert process.poll() is None, process.stdout.read()
         process.send_signal(signal.SIGKILL)
@@ -246,7 +246,7 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
         time.sleep(1.0)  # until Ray has noticed, too
     last = max(map(int, log.read_text().split())) + SAVE_INTERVAL + 1
     stop = ("--stop", f"training_iteration={last}")
-    status, output = forked.run(tmp_path, *TRAIN, "--resume", *stop)
+    status, output = run_rllib(tmp_path, *TRAIN, "--resume", *stop)
     assert status == 0, output
     assert "Traceback" not in output
 
@@ -260,5 +260,5 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
     assert newest[-1].record.iteration == last
     assert len(newest) == 2, "and nothing is left of those that were cut short"
     # The same options again: it is at its end, and no iteration is added.
-    status, output = forked.run(tmp_path, *TRAIN, "--resume")
+    status, output = run_rllib(tmp_path, *TRAIN, "--resume")
     assert status == 0 and "reached its end already" in output

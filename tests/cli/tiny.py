@@ -1,7 +1,4 @@
-"""Running `rllib` in a process of its own, on a tiny experiment where it needs one."""
-
-import subprocess
-import sys
+"""The smallest experiment that a command can train on."""
 
 TINY = {
     "tiny": {
@@ -38,25 +35,3 @@ TINY = {
         },
     }
 }
-
-
-def rllib(folder, *arguments):
-    """Start `rllib train file` in `folder`, which holds a tiny.yaml."""
-    return start(folder, "train", "file", "tiny.yaml", *arguments)
-
-
-def start(folder, *arguments):
-    """Start `rllib` in `folder`."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "rllib_minestudio.cli.main", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def finished(process):
-    """Wait for the end; return the exit status and what was printed."""
-    output, _ = process.communicate()
-    return process.returncode, output
