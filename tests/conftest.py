@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(_variable, "1")
 
+EARLY = ("docs", "policies", "checkpoints", "recordings", "reading", "outputs")
+"""Folders whose quick tests need no machine code; on a new machine it is being made meanwhile."""
 TURNS = 8
 """Commits after which each case of a sweep has had its turn, on average."""
 
@@ -23,6 +26,14 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Say which part of the sweeps is run, if they are."""
     turn = turn_of(config)
     return "sweeps: " + ("whole" if turn == slice(None) else f"part {turn.start} of {TURNS}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """For workers that are about to start: have what they fork from imported and compiled."""
+    if getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        from tests.processes import address
+
+        threading.Thread(target=address, daemon=True).start()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -59,21 +70,27 @@ def in_order(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """Give one of pytest-xdist's workers Ray's tests, and let all begin with the longest.
 
     With `--dist worksteal` each worker gets as many items, one stretch of the list; who is done
-    early takes from the end of another's. The stretches begin where this puts them.
+    early takes from the end of another's. The stretches begin where this puts them, but for a few
+    quick ones that come first.
     """
     if workers == 1:
         return items
     files = [list(group) for _, group in groupby(items, lambda item: item.path)]
-    files.sort(key=lambda file: not any(map(is_long, file)))
     with_ray = [file for file in files if any(map(uses_ray, file))]
-    others = [file for file in files if file not in with_ray]
+    without = [file for file in files if file not in with_ray]
+    long = [file for file in without if any(map(is_long, file))]
+    quick = [file for file in without if file not in long]
+    early = [file for file in quick if file[0].path.parent.name in EARLY]
     stretches: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    for file in with_ray:
+    for number, file in enumerate(early):
+        stretches[number % workers] += file
+    for file in sorted(with_ray, key=lambda file: not any(map(is_long, file))):
         stretches[0] += file
-    for number, file in enumerate(file for file in others if any(map(is_long, file))):
+    for number, file in enumerate(long):
         stretches[1 + number % (workers - 1)] += file
-    for file in (file for file in others if not any(map(is_long, file))):
-        min(stretches, key=len).extend(file)
+    for file in quick:
+        if file not in early:
+            min(stretches, key=len).extend(file)
     return [item for stretch in stretches for item in stretch]
 
 

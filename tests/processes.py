@@ -325,7 +325,7 @@ def serve(path: str, owner: int) -> None:
 
 def _import_everything() -> None:
     """Import what processes of ours do, and load the machine code of engine and networks."""
-    from rllib_minestudio.experiments.running import kernels, ray_session
+    from rllib_minestudio.experiments.running import ray_session
 
     ray_session.set_environment()  # Ray reads it when it is imported, as in a command
     # These two it never reads again. A worker ends when the process ends that the second names.
@@ -334,14 +334,18 @@ def _import_everything() -> None:
         import_module(module)
     import torch
 
+    from rllib_minestudio.env.voxel import kernel_cache
     from rllib_minestudio.env.voxel.engine import VoxelEngine
     from rllib_minestudio.models.vpt.direct.compiled import CODE as DIRECT
     from rllib_minestudio.models.vpt.winograd.compiled import CODE as WINOGRAD
 
     torch.set_num_threads(1)  # threads do not outlive a fork
-    kernels.compile_kernels()
-    kernels.compile_convolutions()
-    _ = DIRECT.addresses, WINOGRAD.addresses
+    compiling = threading.Thread(target=kernel_cache.warmup, args=(print,))  # by a child
+    compiling.start()
+    for code in (DIRECT, WINOGRAD):
+        code.compile_once(print)
+        _ = code.addresses
+    compiling.join()
     engine = VoxelEngine(frame_size=(64, 36))
     engine.reset(0, "plains")
     engine.tick({})

@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import TURNS, in_order, this_turn
+from tests.conftest import EARLY, TURNS, in_order, this_turn
 from tests.processes import interpreter, python, run_python
 
 TELL = """
@@ -88,8 +89,9 @@ class Item(SimpleNamespace):
 
 
 def items_of(file, count, *marks, fixtures=()):
+    path = Path(file, "test_it.py")
     return [
-        Item(path=file, originalname="test", number=n, marks=marks, fixturenames=fixtures)
+        Item(path=path, originalname="test", number=n, marks=marks, fixturenames=fixtures)
         for n in range(count)
     ]
 
@@ -103,10 +105,14 @@ def test_in_as_many_commits_as_there_are_turns_every_case_is_tried():
     assert this_turn(many, slice(None)) == many
 
 
-def test_one_worker_begins_with_rays_tests_and_another_with_what_is_long():
-    quick, ray = items_of("a", 50), items_of("b", 5, fixtures=["local_ray"])
-    long_ray, long = items_of("c", 5, "slow", fixtures=["local_ray"]), items_of("d", 5, "slow")
-    ordered = in_order([*quick, *ray, *long_ray, *long], workers=2)
-    assert sorted(map(id, ordered)) == sorted(map(id, [*quick, *ray, *long_ray, *long]))
-    assert ordered[:10] == [*long_ray, *ray]
-    assert long[0] in ordered[5:30] or ordered.index(long[0]) <= len(ordered) // 2
+def test_one_worker_begins_with_rays_tests_and_the_other_with_what_is_long():
+    ray = items_of("ray", 5, fixtures=["local_ray"])
+    long_ray = items_of("long ray", 5, "slow", fixtures=["local_ray"])
+    long, early = items_of("long", 5, "slow"), [items_of(name, 3) for name in EARLY[:2]]
+    quick = [items_of(f"quick {n}", 1) for n in range(80)]
+    items = [item for file in (ray, *quick, long, long_ray, *early) for item in file]
+    ordered = in_order(items, workers=2)
+    assert sorted(map(id, ordered)) == sorted(map(id, items))
+    first, second = ordered[: len(items) // 2], ordered[len(items) // 2 :]
+    assert first[:13] == [*early[0], *long_ray, *ray]
+    assert second[:8] == [*early[1], *long]

@@ -70,7 +70,7 @@ def test_a_hunt_leads_down_from_a_tower_and_around_walls():
     assert not info["success"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "task", [pytest.param(task, id=f"{suite.name}-{task.name}") for suite, task in SOLVED]
 )

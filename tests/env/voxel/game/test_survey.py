@@ -5,38 +5,43 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS
 
-ENGINE = VoxelEngine(frame_size=(16, 16))
-ENGINE.reset(7)
-WORLD = ENGINE._game.state.world
-
 CORNERS = st.tuples(st.integers(-40, 40), st.integers(-4, 131), st.integers(-40, 40))
 SIZES = st.tuples(*(st.integers(1, 4),) * 3)
 
 
+@pytest.fixture(scope="module")
+def engine():
+    """One for all boxes: nothing changes its world."""
+    engine = VoxelEngine(frame_size=(16, 16))
+    engine.reset(7)
+    return engine
+
+
 @given(CORNERS, SIZES)
-def test_a_box_holds_its_blocks(corner, size):
-    x, _, z = (int(c // 1) for c in ENGINE.player.position.tolist())
+def test_a_box_holds_its_blocks(engine, corner, size):
+    x, _, z = (int(c // 1) for c in engine.player.position.tolist())
     low = (x + corner[0], corner[1], z + corner[2])
     high = tuple(start + length - 1 for start, length in zip(low, size, strict=True))
-    found = ENGINE.survey.box(low, high).block_ids()
+    found = engine.survey.box(low, high).block_ids()
     assert found.shape == size and found.dtype == np.uint16
     for place in np.ndindex(*size):
         at = [start + step for start, step in zip(low, place, strict=True)]
-        assert found[place] == WORLD.block_at(*at)
+        assert found[place] == engine._game.state.world.block_at(*at)
 
 
-def test_a_box_that_is_not_loaded_has_no_blocks():
-    x = int(ENGINE.player.position[0] // 16) * 16
-    z = int(ENGINE.player.position[2] // 1)
+def test_a_box_that_is_not_loaded_has_no_blocks(engine):
+    x = int(engine.player.position[0] // 16) * 16
+    z = int(engine.player.position[2] // 1)
     last = x + 16 * (LOAD_RADIUS + 1) - 1
-    assert ENGINE.survey.box((last - 2, 60, z), (last, 60, z)).block_ids() is not None
-    assert ENGINE.survey.box((last - 2, 60, z), (last + 1, 60, z)).block_ids() is None
+    assert engine.survey.box((last - 2, 60, z), (last, 60, z)).block_ids() is not None
+    assert engine.survey.box((last - 2, 60, z), (last + 1, 60, z)).block_ids() is None
 
 
 def test_changes_tell_whether_a_block_has_changed():
