@@ -330,8 +330,13 @@ def _import_everything() -> None:
     ray_session.set_environment()  # Ray reads it when it is imported, as in a command
     # These two it never reads again. A worker ends when the process ends that the second names.
     os.environ |= {"RAY_JOB_ID": NO_JOB, "RAY_RAYLET_PID": str(os.getpid())}
-    for module in IMPORTED:
-        import_module(module)
+    from ray._raylet import ActorClassID
+
+    with mock.patch("ray.actor.ActorClassID") as of_classes:
+        # Ray's own generator of ids stays untouched, or all that is forked would draw the same.
+        of_classes.from_random = lambda: ActorClassID(os.urandom(ActorClassID.size()))
+        for module in IMPORTED:
+            import_module(module)
     import torch
 
     from rllib_minestudio.env.voxel import kernel_cache

@@ -54,6 +54,13 @@ def test_it_ends_as_a_started_one_does(code, status):
     assert printed.splitlines()[-1:] == started.stderr.splitlines()[-1:]
 
 
+def test_no_two_draw_the_same_numbers():
+    draw = "import random, numpy; from ray._raylet import ObjectID; "
+    draw += "print(random.random(), numpy.random.rand(), ObjectID.from_random().hex())"
+    one, other = (run_python("-c", draw)[1].split() for _ in range(2))
+    assert len({*one, *other}) == 6
+
+
 def test_it_gets_signals_and_is_waited_for():
     process = python("-c", "import time; print('here', flush=True); time.sleep(600)")
     assert process.stdout.readline() == "here\n"
@@ -109,7 +116,7 @@ def test_one_worker_begins_with_rays_tests_and_the_other_with_what_is_long():
     ray = items_of("ray", 5, fixtures=["local_ray"])
     long_ray = items_of("long ray", 5, "slow", fixtures=["local_ray"])
     long, early = items_of("long", 5, "slow"), [items_of(name, 3) for name in EARLY[:2]]
-    quick = [items_of(f"quick {n}", 1) for n in range(80)]
+    quick = [items_of(f"quick {n}", 1) for n in range(81)]
     items = [item for file in (ray, *quick, long, long_ray, *early) for item in file]
     ordered = in_order(items, workers=2)
     assert sorted(map(id, ordered)) == sorted(map(id, items))
