@@ -386,8 +386,8 @@ class _Zygote:
             elif key.fileobj == self._ends:
                 os.read(self._ends, 4096)
                 self._tell_of_ends()
-            else:  # who asked has ended
-                self._selector.unregister(key.fileobj)
+            elif self._children.get(key.data) is key.fileobj:  # or it was just told of the end
+                self._selector.unregister(key.fileobj)  # who asked has ended
                 _kill(key.data)
 
     def adopt(self, child: int, connection: socket.socket, request: Request) -> None:
