@@ -59,11 +59,7 @@ def unpacked(distributions, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("outside")
     zipfile.ZipFile(distributions[1]).extractall(folder / "unpacked")
-    changes = {
-        "PYTHONPATH": str(folder / "unpacked"),
-        CACHE_VARIABLE: str(folder / "compiled"),
-        "NUMBA_OPT": "0",  # compiled in half the time; here nothing has to be fast
-    }
+    changes = {"PYTHONPATH": str(folder / "unpacked"), CACHE_VARIABLE: str(folder / "compiled")}
     return folder, {**os.environ, **changes}
 
 
