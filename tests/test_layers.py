@@ -6,6 +6,7 @@ a string names, for `import_module` or in a table such as `_HOME_OF`.
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,12 @@ def files(layer):
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
+@cache
+def imported_by(file):
+    """What a file imports; layers overlap, and each file is parsed once."""
+    return tuple(imports(file.read_text()))
+
+
 def imports(source, *, for_types=True):
     """Every module that a file imports, at any time.
 
@@ -175,7 +182,7 @@ def test_a_layer_knows_nothing_of_those_above(layer):
     found = [
         f"{file.relative_to(PACKAGE)} imports {module}"
         for file in files(layer)
-        for module in imports(file.read_text())
+        for module in imported_by(file)
         for package in FORBIDDEN[layer]
         if within(module, package) and not any(within(module, own) for own in allowed)
     ]
