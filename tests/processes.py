@@ -363,7 +363,7 @@ class _Zygote:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._children: dict[int, tuple[socket.socket, bool]] = {}
+        self._children: dict[int, socket.socket] = {}
         self._ends, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waker)
