@@ -77,7 +77,7 @@ def test_an_iteration_in_one_process_tells_its_stages_in_order(told, make_config
 
 @pytest.mark.slow
 def test_remote_runners_and_learners_tell_theirs(told, make_config):
-    config = make_config().environment(Unhurried)
+    config = make_config(num_epochs=20).environment(Unhurried)  # learns long enough to be seen
     config = config.env_runners(num_env_runners=1).learners(num_learners=1)
     algorithm = config.build_algo()
     activity.publish_as(told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import numpy as np
 import pytest
@@ -218,10 +219,17 @@ def test_lost_env_runners_come_back_or_do_not_as_the_config_says(local_ray, make
         algorithm.stop()
 
 
+class SlowToStart(AttackOnRed):
+    """Takes longer than three times the hundredth of a second that it is given."""
+
+    def __init__(self, config):
+        time.sleep(0.5)
+        super().__init__(config)
+
+
 @pytest.mark.slow
 def test_a_runner_that_does_not_come_back_in_time_ends_the_run(local_ray, make_config):
-    """It takes a tenth of a second to start, and more: three times a hundredth is not enough."""
-    config = make_config(num_epochs=1).env_runners(num_env_runners=1)
+    config = make_config(num_epochs=1).environment(SlowToStart).env_runners(num_env_runners=1)
     algorithm = config.fault_tolerance(env_runner_restore_timeout_s=0.01).build_algo()
     algorithm.train()
     kill(process_of(algorithm.env_runner_group._worker_manager.actors()[1]))
