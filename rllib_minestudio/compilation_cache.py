@@ -1,7 +1,7 @@
 """Where numba's machine code is kept, and how processes take turns in making it.
 
 Code lies in a folder whose name depends on everything that it is made from, so it never has to be
-checked for staleness.
+checked for staleness; wherever the same sources lie, they find it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ import llvmlite.binding
 import numba
 import numpy as np
 from numba.core import codegen
+from numba.core.caching import UserProvidedCacheLocator
 
 if sys.platform != "win32":
     import fcntl
@@ -31,6 +33,8 @@ CACHE_VARIABLE = "RLLIB_MINESTUDIO_CACHE"
 _LOCK_NAME = "lock"
 POLL_SECONDS = 0.1
 """Between two looks at a lock that another process holds."""
+
+_PACKAGE = Path(__file__).parent
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -93,11 +97,36 @@ def fingerprint(sources: Iterable[Path]) -> str:
         *target(),
     ):
         digest.update(part.encode())
-    for source in sorted(sources):
-        # numba itself checks path and time of a source file, so they are part of the name
-        digest.update(f"{source}:{source.stat().st_mtime_ns}".encode())
+    for name, source in sorted((_name_of(source), source) for source in sources):
+        digest.update(name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _name_of(source: Path | str) -> str:
+    """Of a file of this package, wherever the package is installed."""
+    return Path(os.path.relpath(source, _PACKAGE)).as_posix()
+
+
+class ByContents(UserProvidedCacheLocator):
+    """Tells numba what machine code was made from by what a source file holds.
+
+    Numba's own locators go by where the file lies and, up to 0.67, by its time.
+    """
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """Tells apart the source files, several of which may have one name."""
+        return Path(_name_of(py_file)).parent.as_posix().replace("/", ".")
+
+    def get_source_stamp(self) -> str:
+        """Of files besides those that the folder's name depends on, such as tests."""
+        return _digest(self._py_file)
+
+
+@cache
+def _digest(source: str) -> str:
+    return hashlib.sha256(Path(source).read_bytes()).hexdigest()
 
 
 def compiled(function: _F, folder: Path, **options: Any) -> _F:
@@ -133,13 +162,15 @@ _LOADED: list[Any] = []
 
 @contextmanager
 def _cache_in(folder: Path) -> Iterator[None]:
-    """Numba looks at its setting when a function is declared."""
-    previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
+    """Numba looks at its settings when a function is declared."""
+    config = numba.config
+    previous = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+    config.CACHE_DIR = str(folder)
+    config.CACHE_LOCATOR_CLASSES = f"{ByContents.__module__}.{ByContents.__name__}"
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = previous
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = previous
 
 
 @contextmanager

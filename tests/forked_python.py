@@ -6,6 +6,7 @@ so is the process. It imports nothing that takes time. See `processes.py`.
 
 import os
 import pickle
+import select
 import socket
 import struct
 import sys
@@ -17,8 +18,7 @@ NOT_FORKED = "RLLIB_MINESTUDIO_NOT_FORKED"
 def main(arguments: list[str]) -> int:
     """Have the process forked, and wait for its end."""
     arguments = without_options(arguments)
-    agent = arguments[0].endswith(("/agent.py", "/agent/main.py"))  # ends unless a raylet's child
-    if agent or any(NOT_FORKED in argument for argument in arguments):
+    if any(NOT_FORKED in argument for argument in arguments):
         os.execv(sys.executable, [sys.executable, *arguments])
     files = open_files()
     connection = socket.socket(socket.AF_UNIX)
@@ -29,8 +29,17 @@ def main(arguments: list[str]) -> int:
     connection.sendall(message)
     for file in files[3:]:
         os.close(file)
-    status = [connection.recv(4, socket.MSG_WAITALL) for _ in range(2)][1]
+    connection.recv(4, socket.MSG_WAITALL)
+    wait_for_it_or_the_parent(connection, os.getppid())
+    status = connection.recv(4, socket.MSG_WAITALL)
     return abs(struct.unpack("i", status)[0]) if len(status) == 4 else 1
+
+
+def wait_for_it_or_the_parent(connection: socket.socket, parent: int) -> None:
+    """Wait until the process has ended; end with it as soon as who started this one is gone."""
+    while not select.select([connection], [], [], 1.0)[0]:
+        if os.getppid() != parent:
+            sys.exit(1)
 
 
 def without_options(arguments: list[str]) -> list[str]:

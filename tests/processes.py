@@ -60,6 +60,8 @@ NO_JOB = "ffffffff"
 """As Ray numbers a worker that any job may have."""
 RAY_SETUP, RAY_WORKER = "setup_worker.py", "default_worker.py"
 """What a raylet starts; the former, for a `runtime_env`, would start an interpreter anew."""
+RAY_AGENT, RUNTIME_ENV_AGENT = "/dashboard/agent.py", "/runtime_env/agent/main.py"
+"""Two more, one of each for a node."""
 NOT_FORKED = {"env_vars": {"RLLIB_MINESTUDIO_NOT_FORKED": "1"}}
 """`runtime_env` of an actor or task whose worker starts as Ray starts it."""
 
@@ -344,6 +346,7 @@ def _import_everything() -> None:
     from rllib_minestudio.models.vpt.direct.compiled import CODE as DIRECT
     from rllib_minestudio.models.vpt.winograd.compiled import CODE as WINOGRAD
 
+    _import_agents()
     torch.set_num_threads(1)  # threads do not outlive a fork
     compiling = threading.Thread(target=kernel_cache.warmup, args=(print,))  # by a child
     compiling.start()
@@ -354,8 +357,42 @@ def _import_everything() -> None:
     engine = VoxelEngine(frame_size=(64, 36))
     engine.reset(0, "plains")
     engine.tick({})
+    _train_once()
     gc.collect()
     gc.freeze()  # or each child would copy much of the memory just to look through it for garbage
+
+
+_OF_AGENTS: dict[str, types.ModuleType] = {}
+"""Libraries that Ray brings along for one of its agents; for other processes they are not there."""
+
+
+def _import_agents() -> None:
+    """Import what Ray's agents do."""
+    import_module("ray.dashboard.agent")
+    from ray.dashboard.utils import DashboardAgentModule, get_all_modules
+
+    get_all_modules(DashboardAgentModule)
+    path, known = list(sys.path), set(sys.modules)
+    agent = import_module("ray._private.runtime_env.agent.main")
+    sys.path[:] = path
+    for name in sys.modules.keys() - known:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if Path(file).is_relative_to(Path(str(agent.__file__)).parent):
+            _OF_AGENTS[name] = sys.modules.pop(name)
+
+
+def _train_once() -> None:
+    """Have imported what env runners and learners import late, such as PyTorch's compiler."""
+    import torch
+
+    from tests.algorithms.conftest import quick_config
+    from tests.correctness.harness import Harness
+
+    harness = Harness(quick_config())
+    fragments = harness.play()
+    if not torch.cuda.is_available():  # with a device, gradients have threads
+        harness.update(fragments)
+    harness.close()
 
 
 class _Zygote:
@@ -495,6 +532,10 @@ def _become(request: Request, streams: list[int]) -> None:
         first, *others = _arguments_of_ray_worker(others)
     if first.endswith(RAY_WORKER):
         _note_of(os.getpid()).write_text(os.environ["RAY_RAYLET_PID"])
+    elif first.endswith((RAY_AGENT, RUNTIME_ENV_AGENT)):
+        os.environ["RAY_RAYLET_PID"] = str(os.getppid())  # an agent ends unless it is its parent's
+        if first.endswith(RUNTIME_ENV_AGENT):
+            sys.modules.update(_OF_AGENTS)
     if first == "-c":
         sys.path[0] = ""
         sys.argv = ["-c", *others[1:]]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.env.voxel.kernels import CACHE_VARIABLE
-from tests.env.voxel.warming import PROGRAM
+from tests.env.voxel.warming import COUNT, PROGRAM, WARM
 
 ROOT = Path(__file__).parents[2]
 INGREDIENTS = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE")
@@ -53,38 +54,55 @@ def distributions(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unpacked(distributions, tmp_path_factory):
-    """A folder that has the wheel's contents in `unpacked`, and an environment that finds them.
-
-    Nothing is compiled in it yet.
-    """
-    folder = tmp_path_factory.mktemp("outside")
-    zipfile.ZipFile(distributions[1]).extractall(folder / "unpacked")
-    changes = {"PYTHONPATH": str(folder / "unpacked"), CACHE_VARIABLE: str(folder / "compiled")}
-    return folder, {**os.environ, **changes}
+    """A folder that has the wheel's contents in `unpacked`, and an environment that finds them."""
+    return unpack(distributions[1], tmp_path_factory.mktemp("outside"))
 
 
-@pytest.mark.slow
-def test_processes_that_start_together_outside_the_checkout_compile_once(unpacked):
+def unpack(wheel, folder, **changes):
+    zipfile.ZipFile(wheel).extractall(folder / "unpacked")
+    return folder, {**os.environ, "PYTHONPATH": str(folder / "unpacked"), **changes}
+
+
+def outputs_of(program, unpacked, processes):
+    """The numbers that each of several processes prints which start together."""
     folder, environment = unpacked
-    processes = [
+    started = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", program],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(3)
+        for _ in range(processes)
     ]
-    outputs = [process.communicate(timeout=500) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], outputs
-    numbers = [[int(word) for word in output.split()] for output, _ in outputs]
+    outputs = [process.communicate(timeout=500) for process in started]
+    assert not any(process.returncode for process in started), outputs
+    return [[int(word) for word in output.split()] for output, _ in outputs]
+
+
+@pytest.mark.slow
+def test_processes_that_start_together_outside_the_checkout_compile_once(distributions, tmp_path):
+    """What makes land is all that they compile, and run, as it takes the fewest seconds."""
+    compiled_here = tmp_path / "compiled"
+    unpacked = unpack(distributions[1], tmp_path, **{CACHE_VARIABLE: str(compiled_here)})
+    game = tmp_path / "unpacked" / "rllib_minestudio" / "env" / "voxel" / "warmup_game.py"
+    before_main, main = game.read_text().split("\ndef main(")
+    game.write_text(f"{before_main}\nSTAGES = STAGES[:1]\n\ndef main({main}")
+    numbers = outputs_of(WARM + COUNT, unpacked, processes=3)
     compiled, told, compilers = zip(*numbers, strict=True)
     assert compiled == (0, 0, 0)  # all load the same code: they round alike
     assert sum(compilers) == 1
     assert all(lines > 0 for lines in told)
-    assert list((folder / "compiled").rglob("*.nbi"))
+    assert list(compiled_here.rglob("*.nbi"))
+
+
+@pytest.mark.slow
+def test_machine_code_is_found_by_what_the_sources_hold_wherever_they_lie(unpacked):
+    """That of the checkout, here; it has every kernel."""
+    kernel_cache.warmup()
+    assert outputs_of(PROGRAM, unpacked, processes=1) == [[0, 0, 0]]
 
 
 @pytest.mark.slow
