@@ -22,6 +22,7 @@ def test_all_public_names_can_be_had(package):
         package.MineStudioDQN  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_library_that_lacks_something_is_named():
     done = subprocess.run([sys.executable, "-c", OTHER_LIBRARY], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]

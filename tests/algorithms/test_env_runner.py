@@ -139,6 +139,7 @@ def test_a_slow_environment_does_not_hold_up_the_others(uneven_runner):
     assert before_last <= slow.weights_version_max <= last
 
 
+@pytest.mark.slow
 def test_aligned_fragments_are_of_one_version_and_one_of_each_environment(uneven_runner):
     for version in range(1, 4):
         set_version(uneven_runner, version)

@@ -78,6 +78,7 @@ def run(stages, folder, seconds=120.0):
     return {o.stage: o for o in run_all(stages, folder, ends_at=ends_at, short=False)}
 
 
+@pytest.mark.slow
 def test_whatever_becomes_of_a_stage_the_next_is_run(stages, tmp_path):
     names = ["finds_a_device", "fails", "dies", "hangs", "works"]
     limits = dict.fromkeys(names, 60.0) | {"hangs": 6.0}

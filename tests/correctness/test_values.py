@@ -79,7 +79,8 @@ def test_bootstrap_values_are_made_with_the_memory_of_their_step(make_harness):
     assert np.std(fresh.bootstrap_value_bt[~np.isnan(fresh.bootstrap_value_bt)]) > 1e-3
 
 
-@pytest.mark.parametrize("warmup", [0, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("warmup", [0, 40])
 def test_the_value_function_learns_the_true_value(make_harness, warmup):
     """Time limit after 20 steps, fragments of 16: one that counts them as the end learns 8."""
     harness = make_harness(

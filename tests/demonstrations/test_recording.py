@@ -86,6 +86,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_nobody_plays_on_when_recording_is_killed(tmp_path):
     program, out = tmp_path / "endless.py", tmp_path / "out"
     program.write_text(ENDLESS)
@@ -154,8 +155,9 @@ def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):
     assert "obs_size" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_path, capsys):
-    words = ["record", "cow", "--episodes", "2", "--out", str(tmp_path), "--workers", "2"]
+    words = ["record", "cow", "--episodes", "2", "--out", str(tmp_path), "--workers", "1"]
     words += ["--novice", "package:hunter_nano", "--novice-steps", "20"]
     words += ["--set", "env_config.callbacks.3={JudgeReset: {time_limit: 30}}"]
     assert main(words) == 0

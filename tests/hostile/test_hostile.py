@@ -63,7 +63,8 @@ def loop(_):
         pass
 
 
-ENDS = [(str, ACCEPTED), (int, TRACEBACK), (crash, CRASH), (allocate, "large"), (loop, SLOW)]
+ENDS = [(str, ACCEPTED), (int, TRACEBACK), (crash, CRASH), (allocate, "large")]
+ENDS.append(pytest.param(loop, SLOW, marks=pytest.mark.slow))
 
 
 @pytest.mark.parametrize("attack, expected", ENDS)

@@ -148,7 +148,7 @@ def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config)
     algorithm.stop()
 
 
-@pytest.mark.parametrize("carry_memory", [False, True])
+@pytest.mark.parametrize("carry_memory", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_null_actions_left_out_are_neither_read_nor_imitated(local_ray, make_config, carry_memory):
     """The demonstrator attacks, for one step each time, or does nothing."""
     order = {"carry_memory": True, "shuffle_among": 64} if carry_memory else {}
@@ -202,9 +202,8 @@ def test_a_batch_with_nothing_to_imitate_has_no_loss(local_ray, make_config):
     algorithm.stop()
 
 
-@pytest.mark.parametrize(
-    ("burn_in", "remembers"), [pytest.param(None, True, marks=pytest.mark.slow), (0, False)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("burn_in", "remembers"), [(None, True), (0, False)])
 def test_the_memory_reaches_back_before_the_window(local_ray, make_config, burn_in, remembers):
     """Windows of 2 steps rarely hold the colour that is acted by: it is shown every 6th step."""
     config = make_config(burn_in=burn_in, window_length=2, context_length=1)

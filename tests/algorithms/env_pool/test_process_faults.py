@@ -63,7 +63,7 @@ def wait_until(condition, seconds=60.0):
         ("exit", "start", "died"),
         ("kill", "reset", "died"),
         ("kill", "step", "died"),
-        ("hang", "start", "hung_start"),
+        pytest.param("hang", "start", "hung_start", marks=pytest.mark.slow),
         ("hang", "reset", "hung_reset"),
         ("hang", "step", "hung_step"),
         ("stop", "step", "hung_step"),

@@ -56,6 +56,7 @@ def play(parts: list[tuple[int, int]], ticks: int, timeout: float) -> list[list[
     return hashes
 
 
+@pytest.mark.slow
 def test_thousands_of_ticks_of_anything():
     one, other = play([(1000, 3)] * 2, ticks=1000, timeout=300)
     assert one == other

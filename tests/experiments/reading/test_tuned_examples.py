@@ -59,6 +59,7 @@ def foreign_callbacks(experiment):
     ]
 
 
+@pytest.mark.slow
 def test_an_experiment_is_checked_without_importing_pytorchs_compiler():
     check = """
 import sys

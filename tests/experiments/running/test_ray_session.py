@@ -10,6 +10,7 @@ import pytest
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.experiments.running.ray_session import ray_session
+from tests.processes import run_python
 
 PROCESSES = """
 import ray
@@ -24,9 +25,8 @@ with ray_session.ray_session(1, {verbose}):
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_processes_of_no_use_are_not_started(verbose):
-    program = PROCESSES.format(verbose=verbose)
-    run = [sys.executable, "-c", program]
-    output = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    status, output = run_python("-c", PROCESSES.format(verbose=verbose))
+    assert status == 0, output
     started = output.split()
     assert "raylet" in started
     assert [n in started for n in ("monitor", "dashboard", "log_monitor")] == 3 * [verbose]
