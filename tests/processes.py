@@ -53,6 +53,21 @@ IMPORTED = (
     "rllib_minestudio.algorithms.algorithm",
     "rllib_minestudio.algorithms.cloning",
     "rllib_minestudio.cli.main",
+    "rllib_minestudio.env.agents.toolmaker",
+    "rllib_minestudio.evaluation.report",
+    "rllib_minestudio.experiments.evaluate_checkpoint",
+    "rllib_minestudio.experiments.outputs.run_summary",
+    "rllib_minestudio.experiments.running.tune_run",
+    "rllib_minestudio.experiments.train",
+    # What Ray Tune and these import when they are used.
+    "matplotlib.backends.backend_agg",
+    "mpl_toolkits.mplot3d",
+    "ray.air.integrations.comet",
+    "ray.air.integrations.mlflow",
+    "ray.air.integrations.wandb",
+    "ray.dag.compiled_dag_node",
+    "scipy.stats",
+    "tensorboardX",
 )
 NOT_INHERITED = ("RAY_AUTH_MODE",)
 """`ray.init` leaves it in the process that called it; a command from a shell starts without it."""
@@ -357,6 +372,7 @@ def _import_everything() -> None:
     engine = VoxelEngine(frame_size=(64, 36))
     engine.reset(0, "plains")
     engine.tick({})
+    engine.render()
     _train_once()
     gc.collect()
     gc.freeze()  # or each child would copy much of the memory just to look through it for garbage
