@@ -1,6 +1,7 @@
 """Processes start sooner, and are as deterministic as RLlib makes them."""
 
 import importlib
+import inspect
 import json
 import subprocess
 import sys
@@ -54,6 +55,22 @@ def test_a_seeded_process_is_as_rllib_leaves_it_but_for_the_compiler():
     assert usual["compiler"] == quick["compiler"]
     assert not quick["loaded"]
     assert quick["threshold"] == max(usual["threshold"], quick_start.COLLECT_AFTER)
+
+
+def test_connectors_know_the_arguments_that_they_were_built_with(monkeypatch):
+    from ray.rllib.connectors import connector_v2
+
+    class Scaled(connector_v2.ConnectorV2):
+        def __init__(self, factor, offset=2):
+            super().__init__()
+
+        def __call__(self, **data):
+            return data
+
+    assert connector_v2.inspect is not inspect and connector_v2.inspect.isclass(Scaled)
+    quick = Scaled(3).get_ctor_args_and_kwargs()
+    monkeypatch.setattr(connector_v2, "inspect", inspect)
+    assert quick == Scaled(3).get_ctor_args_and_kwargs() == ((), {"factor": 3, "offset": 2})
 
 
 def test_what_the_user_has_chosen_for_garbage_stays(monkeypatch):
