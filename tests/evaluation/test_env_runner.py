@@ -167,7 +167,7 @@ def test_environments_with_other_options_replace_those_that_there_are(make_runne
 
 @pytest.mark.slow  # environments are tried anew, ever more rarely
 def test_options_that_build_no_environment_leave_none_that_passes_for_them(make_runner):
-    runner = make_runner(num_envs=2, max_restarts_per_hour=4)
+    runner = make_runner(num_envs=2, max_restarts_per_hour=2)
     refused = replace(SETTINGS, env_config={"seed": "none"})
     for _ in range(2):
         with pytest.raises(EnvPoolError, match="seed string"):
