@@ -239,7 +239,7 @@ def test_a_driver_killed_at_random_moments_repeats_no_more_than_it_must(tmp_path
     for kill in range(KILLS):
         if kill > 0:
             process = rllib(tmp_path, *TRAIN, "--resume")
-        time.sleep(choose.uniform(0.0, 12.0))
+        time.sleep(choose.uniform(0.0, 8.0))
         assert process.poll() is None, process.stdout.read()
         process.send_signal(signal.SIGKILL)
         process.communicate()
