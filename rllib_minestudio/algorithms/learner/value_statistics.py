@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from rllib_minestudio.algorithms.learner.distributed import AllReduce
 from rllib_minestudio.algorithms.learner.losses import moments
 from rllib_minestudio.algorithms.learner.targets import Targets
@@ -18,7 +20,7 @@ def enter_value_targets(
 
     MineStudio (`scaled_mse_head.py`) enters chunk after chunk, so that a chunk's normalised targets
     depend on which chunks were trained on before it. Here all enter at once, and count as often as
-    there are chunks.
+    there are chunks, whichever learner trains on them.
 
     Args:
         statistics: Of the value head.
@@ -29,7 +31,8 @@ def enter_value_targets(
     usable = targets.usable_bt
     count, mean, variance = moments(targets.value_target_bt, usable, total=total)
     if count:
-        num_sequences, num_steps = usable.shape
+        own_sequences, num_steps = usable.shape
+        num_sequences = int(total(torch.tensor(own_sequences)))
         minibatches = math.ceil(num_sequences / options.fragments_per_minibatch)
         chunks = math.ceil(num_steps / options.context_length)
         statistics.update(
