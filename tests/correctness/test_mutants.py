@@ -68,8 +68,9 @@ def bootstrap_without_memory(monkeypatch):
 def unweighted_remainder(monkeypatch):
     """Minibatches of a full group each, and what is left over in a step of its own."""
 
-    def plan_steps(order, counts, rank, *, per_minibatch, accumulation):
-        minibatches = [order[i : i + per_minibatch] for i in range(0, len(order), per_minibatch)]
+    def plan_steps(order, num_learners, rank, *, per_minibatch, accumulation):
+        own = [i for learner, i in order if learner == rank]
+        minibatches = [own[i : i + per_minibatch] for i in range(0, len(own), per_minibatch)]
         groups = [
             minibatches[i : i + accumulation] for i in range(0, len(minibatches), accumulation)
         ]

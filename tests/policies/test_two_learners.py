@@ -28,14 +28,14 @@ def weights(group):
 
 def test_they_end_with_the_weights_of_one(local_ray, policy):
     """Fresh and stale fragments. A large eps: Adam makes steps of what is but rounding."""
-    config = algorithm_config(policy, adam_eps=1e-4, fragments_per_minibatch=4, lr=2e-3)
+    sizes = {"fragments_per_minibatch": 1, "gradient_accumulation": 2}  # two steps an epoch
+    config = algorithm_config(policy, adam_eps=1e-4, lr=2e-3, **sizes)
     algorithm = config.build_algo()
-    half = config.copy(copy_frozen=False)
-    half.training(fragments_per_minibatch=2, gradient_accumulation=2)
-    half.learners(num_learners=2, num_cpus_per_learner=0.5).validate()
+    shared = config.copy(copy_frozen=False)
+    shared.learners(num_learners=2, num_cpus_per_learner=0.5).validate()
     module = algorithm.env_runner.module
     spaces = {"default_policy": (module.observation_space, module.action_space)}
-    two = half.build_learner_group(spaces=spaces)
+    two = shared.build_learner_group(spaces=spaces)
     try:
         one = algorithm.learner_group
         two.set_state(one.get_state())

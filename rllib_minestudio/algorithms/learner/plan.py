@@ -25,14 +25,9 @@ class PlannedStep(NamedTuple):
     num_sequences: int
 
 
-def num_minibatches(counts: Sequence[int], per_minibatch: int) -> int:
-    """Minibatches of all learners, given how many sequences each of them has."""
-    return sum(math.ceil(count / per_minibatch) for count in counts)
-
-
 def plan_steps(
-    order: Sequence[int],
-    counts: Sequence[int],
+    order: Sequence[tuple[int, int]],
+    num_learners: int,
     rank: int,
     *,
     per_minibatch: int,
@@ -40,29 +35,30 @@ def plan_steps(
 ) -> list[PlannedStep]:
     """Split the sequences that can be trained on into optimizer steps.
 
+    A step holds the sequences that it would hold if one learner had them all.
+
     Args:
-        order: This learner's, by index, in random order; `counts[rank]` of them.
-        counts: How many each learner has.
+        order: The sequences of all learners in random order, each as (learner, index there); the
+            same for every learner.
+        num_learners: How many there are.
         rank: Which of the learners this is.
-        per_minibatch: Sequences side by side in a forward pass, at most.
-        accumulation: Minibatches per step, of all learners together, at most.
+        per_minibatch: Sequences side by side in a learner's forward pass, at most.
+        accumulation: Minibatches per step, of all learners together, at most; of one that has more
+            of a step than its share there may be more.
 
     Returns:
         ceil(minibatches / accumulation) steps, whose sizes differ by one sequence at most. Step s
-        takes every n-th sequence of all learners, beginning with the s-th, for n steps.
+        takes every n-th sequence, beginning with the s-th, for n steps.
     """
-    num_steps = math.ceil(num_minibatches(counts, per_minibatch) / accumulation)
-    offsets = [sum(counts[:i]) for i in range(len(counts))]
+    num_steps = math.ceil(math.ceil(len(order) / per_minibatch) / accumulation)
     steps = []
     for s in range(num_steps):
-        firsts = [(s - offset) % num_steps for offset in offsets]
-        sizes = [
-            len(range(first, count, num_steps)) for first, count in zip(firsts, counts, strict=True)
-        ]
-        own = list(order[firsts[rank] :: num_steps])
-        minibatches = [
-            own[i * per_minibatch : (i + 1) * per_minibatch]
-            for i in range(math.ceil(max(sizes) / per_minibatch))
-        ]
-        steps.append(PlannedStep(minibatches, sum(sizes)))
+        members = order[s::num_steps]
+        shares: list[list[int]] = [[] for _ in range(num_learners)]
+        for learner, index in members:
+            shares[learner].append(index)
+        count = math.ceil(max(map(len, shares)) / per_minibatch)
+        own = shares[rank]
+        minibatches = [own[i * per_minibatch : (i + 1) * per_minibatch] for i in range(count)]
+        steps.append(PlannedStep(minibatches, len(members)))
     return steps

@@ -9,6 +9,7 @@ of all chunks before included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import forward
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
-from rllib_minestudio.algorithms.learner.plan import PlannedStep, num_minibatches, plan_steps
+from rllib_minestudio.algorithms.learner.plan import PlannedStep, plan_steps
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets
 from rllib_minestudio.algorithms.options.ppo import PPOOptions
@@ -100,31 +101,41 @@ class TrainingPass:
             collected: Takes the losses and what became of the steps.
         """
         options, targets = self._options, prepared.targets
-        mine = int(targets.usable_b.sum()), int(targets.nonfinite_b.sum())
-        counts, nonfinite = zip(*self._peers.gather(mine), strict=True)
-        if not any(counts):
+        mine = targets.usable_b.tolist(), int(targets.nonfinite_b.sum())
+        usable, nonfinite = zip(*self._peers.gather(mine), strict=True)
+        if not any(map(any, usable)):
             self._skip(len(prepared.sequences), any(nonfinite), collected)
             return
-        per_epoch = num_minibatches([max(counts)], options.fragments_per_minibatch)
-        self._minibatches = activity.Count("minibatch", options.num_epochs * per_epoch)
-        for _ in range(options.num_epochs):
-            order = torch.randperm(len(prepared.sequences), generator=self._generator).tolist()
-            steps = plan_steps(
-                [i for i in order if targets.usable_b[i]],
-                counts,
-                self._peers.rank,
-                per_minibatch=options.fragments_per_minibatch,
-                accumulation=options.gradient_accumulation,
-            )
+        epochs = [self._plan_epoch(usable) for _ in range(options.num_epochs)]
+        count = sum(len(step.minibatches) for steps in epochs for step in steps)
+        self._minibatches = activity.Count("minibatch", count)
+        for steps in epochs:
             planned = [(step, indices) for step in steps for indices in step.minibatches]
             minibatches = self._stream.stream(lambda key: self._minibatch(prepared, *key), planned)
             for step in steps:
                 self._step(step, minibatches, learn, collected)
 
+    def _plan_epoch(self, usable: Sequence[Sequence[bool]]) -> list[PlannedStep]:
+        """Draw an order of all learners' sequences, and split it into optimizer steps.
+
+        Args:
+            usable: Of each learner's sequences, in the order in which one learner would have them.
+        """
+        options, here = self._options, len(usable[0])
+        places = torch.randperm(len(usable) * here, generator=self._generator).tolist()
+        order = [divmod(place, here) for place in places]
+        return plan_steps(
+            [(learner, i) for learner, i in order if usable[learner][i]],
+            self._peers.count,
+            self._peers.rank,
+            per_minibatch=options.fragments_per_minibatch,
+            accumulation=options.gradient_accumulation,
+        )
+
     def _skip(self, num_sequences: int, nonfinite: bool, collected: IterationMetrics) -> None:
         """Count the minibatches of an iteration in which no sequence can be trained on."""
         options = self._options
-        minibatches = num_minibatches([num_sequences], options.fragments_per_minibatch)
+        minibatches = math.ceil(num_sequences / options.fragments_per_minibatch)
         minibatches *= options.num_epochs
         collected.counts["skipped_minibatches"] += minibatches
         if nonfinite:

@@ -18,26 +18,24 @@ FRAGMENTS = 8
 
 @pytest.fixture(scope="module")
 def pair(local_ray, make_config_for_module):
-    """One learner and two, with the same weights and the same share of data in each step.
+    """One learner and two with the same weights, in two steps an epoch; all else is the same.
 
     AdamW divides by the square root of a mean square: where a gradient is nothing but rounding
     noise, which differs with the order of sums, it would make a full step of it. The large eps
     keeps such steps as small as the noise.
     """
     config = make_config_for_module(
-        adam_eps=1e-4,
-        fragments_per_minibatch=FRAGMENTS,
+        adam_eps=1e-3,
+        fragments_per_minibatch=2,
+        gradient_accumulation=2,
         replay_buffer={"max_fragments": 64, "max_reuse": 2, "max_staleness": 3},
     )
     algorithm = config.build_algo()
-    half = config.copy(copy_frozen=False).training(
-        fragments_per_minibatch=FRAGMENTS // 2, gradient_accumulation=2
-    )
-    half.learners(num_learners=2, num_cpus_per_learner=1)
-    half.validate()
+    shared = config.copy(copy_frozen=False).learners(num_learners=2, num_cpus_per_learner=1)
+    shared.validate()
     runner = algorithm.env_runner
     spaces = {"default_policy": (runner.module.observation_space, runner.module.action_space)}
-    two = half.build_learner_group(spaces=spaces)
+    two = shared.build_learner_group(spaces=spaces)
     two.set_state(algorithm.learner_group.get_state())
     yield algorithm, two
     two.shutdown()
@@ -70,13 +68,14 @@ def numbers(group):
 def assert_equal(one, two):
     """Equal but for the rounding of float32 sums taken in another order, and what Adam makes of it.
 
-    Such sums differ by about 1e-7 of their largest terms, which is what the tolerances allow a
-    few steps to add up to; a step itself is about 2e-3.
+    Such sums differ by about 1e-7 of their largest terms, which is what the tolerances allow
+    sixteen steps to add up to; a step itself is about 2e-3.
     """
     expected, actual = numbers(one), numbers(two)
     assert expected.keys() == actual.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(actual[name], value, rtol=1e-3, atol=5e-6, err_msg=name)
+        of_moments = 1e-3 if "/" in name else 0.0
+        np.testing.assert_allclose(actual[name], value, rtol=of_moments, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.slow
@@ -91,10 +90,12 @@ def test_two_learners_end_with_the_weights_of_one(pair):
     second = play(algorithm)  # by the same weights: stale by one now
     swapped = second[FRAGMENTS // 2 :] + second[: FRAGMENTS // 2]
     update(one, swapped, 1)
-    results = update(two, swapped, 1)
+    update(two, swapped, 1)
     mixed = [*first[::2], *second[::2]]
-    (alone,) = update(one, mixed, 2)
-    results = update(two, mixed, 2)
+    update(one, mixed, 2)
+    update(two, mixed, 2)
+    (alone,) = update(one, first, 3)
+    results = update(two, first, 3)
 
     assert_equal(one, two)
     moved = numbers(one)
@@ -112,13 +113,14 @@ def test_two_learners_end_with_the_weights_of_one(pair):
 def test_a_bad_fragment_at_one_learner_is_left_out_by_both(pair):
     algorithm, two = pair
     one = algorithm.learner_group
+    two.set_state(one.get_state())  # or the rounding of the updates before would add up
     fragments = play(algorithm)
     version = algorithm.learner_group.get_state()["learner"]["weights_seq_no"]
     fragments = [replace(f, weights_version_min=version) for f in fragments]
     fragments[0].reward[3] = np.nan
     fragments[1] = replace(fragments[1], weights_version_min=version - 9)
-    (alone,) = update(one, fragments, 3)
-    results = update(two, fragments, 3)
+    (alone,) = update(one, fragments, 4)
+    results = update(two, fragments, 4)
     for name in ("dropped_nonfinite", "dropped_stale"):
         assert float(alone["default_policy"][name]) == 1
         assert sum(float(result["default_policy"][name]) for result in results) == 1
@@ -131,7 +133,7 @@ def test_two_learners_take_over_one_state_and_go_on_from_it(pair):
     algorithm, two = pair
     one = algorithm.learner_group
     two.set_state(one.get_state())
-    for iteration in (4, 5):
+    for iteration in (5, 6):
         fragments = play(algorithm)
         update(one, fragments, iteration)
         update(two, fragments, iteration)
