@@ -77,10 +77,8 @@ def test_names_and_texts_tell_tasks_apart(suite):
         assert task.success is None or task.because
 
 
-@pytest.mark.parametrize(
-    "suite",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "minestudio")) for name in SUITES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", SUITES)
 def test_no_task_is_solved_in_its_first_step(suite):
     """All playable tasks of a suite in one test: a world each takes but a moment."""
     solved = [

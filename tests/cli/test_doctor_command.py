@@ -25,6 +25,7 @@ def found(*names):
     return {d.check.name: d.health for d in diagnose(tuple(map(by_name, names)))}
 
 
+@pytest.mark.slow
 def test_what_training_needs_is_found_where_the_tests_run():
     kernel_cache.warmup()
     healths = found("Python", "PyTorch", "kernel cache", "embedded engine")

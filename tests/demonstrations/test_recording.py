@@ -40,6 +40,7 @@ def test_recorded_tokens_lead_through_the_recorded_frames(recordings):
     np.testing.assert_array_equal(recording.steps["reward"], np.float32(rewards))
 
 
+@pytest.mark.slow
 def test_recording_goes_on_and_keeps_what_there_is(order, recordings, tmp_path):
     list(record(order, tmp_path, 1))
     (first,) = tmp_path.rglob("video.mp4")

@@ -96,6 +96,7 @@ assert policy.module is not None and not sys.modules["ray"].is_initialized()
 """
 
 
+@pytest.mark.slow
 def test_a_policy_loads_without_a_word_and_without_starting_ray():
     done = subprocess.run(
         [sys.executable, "-c", LOAD_IN_A_NEW_PROCESS], capture_output=True, text=True

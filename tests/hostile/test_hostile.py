@@ -20,15 +20,11 @@ from judging import (
 )
 
 CATEGORIES = ("weights", "recordings", "experiments", "command_lines", "checkpoints", "policies")
-LONG = ("recordings", "weights", "experiments", "command_lines", "checkpoints")
-"""Those that take a third of a minute and more."""
 TRACE = Path("/tmp/rllib_minestudio_was_run")
 
 
-@pytest.mark.parametrize(
-    "category",
-    [pytest.param(c, marks=pytest.mark.slow if c in LONG else ()) for c in CATEGORIES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("category", CATEGORIES)
 def test_what_should_be_refused_is_refused(category, tmp_path):
     TRACE.unlink(missing_ok=True)
     assert not failures(import_module(f"hostile_{category}").cases(), tmp_path)

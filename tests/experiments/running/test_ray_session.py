@@ -23,7 +23,7 @@ with ray_session.ray_session(1, {verbose}):
 """
 
 
-@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("verbose", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_processes_of_no_use_are_not_started(verbose):
     status, output = run_python("-c", PROCESSES.format(verbose=verbose))
     assert status == 0, output
