@@ -1,7 +1,8 @@
 """Where numba's machine code is kept, and how processes take turns in making it.
 
 Code lies in a folder whose name depends on everything that it is made from, so it never has to be
-checked for staleness; wherever the same sources lie, they find it.
+checked for staleness. Paths are not among it: checkouts and installations of the same sources share
+it.
 """
 
 from __future__ import annotations
@@ -109,18 +110,18 @@ def _name_of(source: Path | str) -> str:
 
 
 class ByContents(UserProvidedCacheLocator):
-    """Tells numba what machine code was made from by what a source file holds.
+    """A numba cache locator that goes by the contents of source files.
 
-    Numba's own locators go by where the file lies and, up to 0.67, by its time.
+    Numba's own also depend on a file's path and, up to version 0.67, on its modification time.
     """
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """Tells apart the source files, several of which may have one name."""
+        """Returns a subfolder for each source folder: files in several may share a name."""
         return Path(_name_of(py_file)).parent.as_posix().replace("/", ".")
 
     def get_source_stamp(self) -> str:
-        """Of files besides those that the folder's name depends on, such as tests."""
+        """Returns a digest, also for sources that `fingerprint` was not given, such as tests."""
         return _digest(self._py_file)
 
 

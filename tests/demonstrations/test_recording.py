@@ -158,7 +158,7 @@ def test_the_command_names_what_is_wrong_with_the_task(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_an_agent_takes_over_from_a_novice_and_only_its_steps_are_imitated(tmp_path, capsys):
-    words = ["record", "cow", "--episodes", "2", "--out", str(tmp_path), "--workers", "1"]
+    words = ["record", "cow", "--episodes", "2", "--out", str(tmp_path), "--workers", "2"]
     words += ["--novice", "package:hunter_nano", "--novice-steps", "20"]
     words += ["--set", "env_config.callbacks.3={JudgeReset: {time_limit: 30}}"]
     assert main(words) == 0

@@ -43,8 +43,8 @@ def plan_steps(
         num_learners: How many there are.
         rank: Which of the learners this is.
         per_minibatch: Sequences side by side in a learner's forward pass, at most.
-        accumulation: Minibatches per step, of all learners together, at most; of one that has more
-            of a step than its share there may be more.
+        accumulation: Minibatches per step, of all learners together, at most, if each holds its
+            share of the step. Who holds more may need more minibatches; the others get empty ones.
 
     Returns:
         ceil(minibatches / accumulation) steps, whose sizes differ by one sequence at most. Step s

@@ -75,7 +75,7 @@ def assert_equal(one, two):
     assert expected.keys() == actual.keys()
     for name, value in expected.items():
         of_moments = 1e-3 if "/" in name else 0.0
-        np.testing.assert_allclose(actual[name], value, rtol=of_moments, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(actual[name], value, rtol=of_moments, atol=5e-6, err_msg=name)
 
 
 @pytest.mark.slow
