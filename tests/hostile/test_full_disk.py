@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def full(given):
     """A disk that takes 64 KB of any file."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+    sys.dont_write_bytecode = True  # CPython would keep the half of a .pyc that fits
     return run(given)
 
 

@@ -17,7 +17,12 @@ def test_a_compiler_that_fails_is_told_with_its_last_words(tmp_path):
     full_disk = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
     result = subprocess.run(
         [sys.executable, "-c", full_disk + PROGRAM],
-        env={**os.environ, kernels.CACHE_VARIABLE: str(tmp_path)},
+        env={
+            **os.environ,
+            kernels.CACHE_VARIABLE: str(tmp_path),
+            # CPython keeps the half of a .pyc that fits, and every later import fails on it.
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         capture_output=True,
         text=True,
     )
