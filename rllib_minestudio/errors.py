@@ -73,6 +73,10 @@ class NonFiniteLossError(MineStudioError):
     """The training loss was NaN or infinite too many times in a row."""
 
 
+class DependencyError(MineStudioError, ImportError):
+    """A package that this one needs is of a version that it does not work with."""
+
+
 class RecordingError(MineStudioError):
     """A recording cannot be written, or cannot be read."""
 

@@ -122,7 +122,7 @@ def turn(pytestconfig: pytest.Config) -> slice:
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The processor, and a CUDA device that computes in full float32."""
+    """The processor, and a CUDA device that multiplies float32 as learners of float32 let it."""
     import torch
 
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)

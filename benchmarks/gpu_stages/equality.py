@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gpu_stages.rows import Row, Setting
+from rllib_minestudio.models.arithmetic import DTYPES, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
@@ -56,13 +57,9 @@ def measure(setting: Setting) -> Iterator[Row]:
         expected = _run(network, inputs, "cpu")
         by_rounding = max(_by_rounding(network, inputs, expected) for _ in range(DRAWS))
         yield Row(f"{preset}, gradients on cpu, weights changed by {ROUNDING:g}", by_rounding)
-        for name, precision, tf32 in (
-            ("float32", "float32", False),
-            ("float32, TF32 convolutions", "float32", True),
-            ("bfloat16", "bfloat16", True),
-        ):
-            torch.backends.cudnn.allow_tf32 = tf32
-            found = _run(_with_precision(network, precision), inputs, setting.device)
+        for name in DTYPES:
+            set_arithmetic(name)  # also of the backward pass, as learners do
+            found = _run(_with_precision(network, name), inputs, setting.device)
             for part, limit in LIMITS.items():
                 difference = _difference(found[part], expected[part])
                 is_judged = name == "float32"

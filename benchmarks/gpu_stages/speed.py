@@ -1,8 +1,7 @@
 """VPT's speed on the device beside MineStudio's `VPTPolicy`: acting, and training.
 
-MineStudio's rollout workers allow TensorFloat-32 in products of matrices, and so do we for them;
-ours run with torch's default, full float32, but for the rows that say TF32. Convolutions use it in
-both, which is torch's default, too.
+MineStudio's rollout workers allow TensorFloat-32 in products of matrices, and torch allows it in
+convolutions, so that theirs run with both; ours as the option `precision` says.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,6 +29,7 @@ from vpt_calls import (
 )
 
 from gpu_stages.rows import Row, Setting
+from rllib_minestudio.models.arithmetic import TF32, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 
@@ -50,19 +49,17 @@ class Variant(NamedTuple):
     """A way to compute a network."""
 
     precision: str
-    tf32: bool = False
     graph: bool = True
     compiled: bool = False
 
     @property
     def name(self) -> str:
         """In a row."""
-        parts = [self.precision]
-        parts += ["TF32"] * self.tf32 + ["no CUDA graph"] * (not self.graph)
+        parts = [self.precision] + ["no CUDA graph"] * (not self.graph)
         return ", ".join(parts + ["compiled encoder"] * self.compiled)
 
 
-PRECISIONS = (Variant("float32"), Variant("float32", tf32=True), Variant("bfloat16"))
+PRECISIONS = (Variant("float32"), Variant("tf32"), Variant("bfloat16"))
 WITHOUT_GRAPH = (Variant("float32", graph=False), Variant("bfloat16", graph=False))
 COMPILED = Variant("bfloat16", compiled=True)
 
@@ -140,13 +137,12 @@ def _step_row(
     ours = _with_variant(network, variant)
     device = network.net.final_ln.weight.device.type
     image = images(network.config, batch, 1, device)
-    with _tf32(variant.tf32):  # a CUDA graph keeps the kernels that it was recorded with
-        make = our_step if variant.graph else _step_without_graph
-        step = make(ours, image[:, 0], batch)
-        step()
+    make = our_step if variant.graph else _step_without_graph
+    step = make(ours, image[:, 0], batch)
+    step()
     times = time_alternately(
-        theirs=policy and partial(_allowing, True, their_step(policy, image, batch)),
-        ours=partial(_allowing, variant.tf32, step),
+        theirs=policy and partial(_as_theirs, their_step(policy, image, batch)),
+        ours=step,
         repeats=repeats,
     )
     return _row(f"{preset} acting, batch {batch}, {variant.name}", times, preset, variant.graph)
@@ -157,13 +153,12 @@ def _update_row(
 ) -> Row:
     ours, prior = _with_variant(network, variant), _with_variant(network, variant)
     chunk = Chunk(network.config, network.net.final_ln.weight.device.type, envs)
-    with _tf32(variant.tf32):
-        kept = prior_latent(prior, chunk)
+    kept = prior_latent(prior, chunk)
     update = partial(our_update, ours, prior, chunk)
     times = time_alternately(
         theirs=policy and their_update(policy, chunk),
-        first=partial(_allowing, variant.tf32, partial(update, None)),
-        again=partial(_allowing, variant.tf32, partial(update, kept)),
+        first=partial(_in, variant.precision, partial(update, None)),
+        again=partial(_in, variant.precision, partial(update, kept)),
         repeats=repeats,
     )
     times["ours"] = (times["first"] + times["again"]) / 2
@@ -234,17 +229,16 @@ def _step_without_graph(network: VPTNetwork, image: Tensor, batch: int) -> Calla
     return step
 
 
-def _allowing(tf32: bool, call: Callable[[], None]) -> None:
-    with _tf32(tf32):
-        call()
+def _as_theirs(call: Callable[[], None]) -> None:
+    """Let torch round as MineStudio's workers do."""
+    _in(TF32, call)
 
 
-@contextmanager
-def _tf32(allowed: bool) -> Iterator[None]:
-    """Let products of matrices use TensorFloat-32, or not."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if allowed else "highest")
+def _in(precision: str, call: Callable[[], None]) -> None:
+    """Backward passes are outside of what the network decides about itself."""
+    set_arithmetic(precision)
     try:
-        yield
+        call()
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.backends.cudnn.allow_tf32 = True  # torch's defaults
+        torch.set_float32_matmul_precision("highest")

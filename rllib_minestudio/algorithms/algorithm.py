@@ -29,6 +29,7 @@ from ray.rllib.utils.metrics import (
 from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
 from rllib_minestudio.algorithms.config import MineStudioPPOConfig
+from rllib_minestudio.algorithms.envs import episodes_seed
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
@@ -47,10 +48,12 @@ from rllib_minestudio.algorithms.training_loop.loop_metrics import (
 from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteExperience
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts, trial_number
 from rllib_minestudio.errors import FragmentsLostError
 from rllib_minestudio.processor_threads import share_cores
 
 EPISODE_STATISTICS = "episode_statistics"
+ROLLOUT_PROGRESS = "rollout_progress"
 UNREADABLE_FRAGMENTS = (LEARNER_RESULTS, DEFAULT_MODULE_ID, "dropped_unreadable")
 
 
@@ -62,6 +65,7 @@ class MineStudioPPO(PolicyAccess):
 
     config: MineStudioPPOConfig
     learner_group: LearnerGroup
+    _restored_progress: dict[str, Any] | None = None
 
     @classmethod
     def get_default_config(cls) -> MineStudioPPOConfig:
@@ -102,7 +106,7 @@ class MineStudioPPO(PolicyAccess):
         while not samples:
             with metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
                 samples = self._next_samples or self.experience.sample(
-                    self.config.fragments_per_iteration
+                    self.config.fragments_per_iteration, self.iteration
                 )
                 self._next_samples = []
             with metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)), self.loop_times.learning():
@@ -145,7 +149,7 @@ class MineStudioPPO(PolicyAccess):
             return
         count = self.config.fragments_per_iteration
         lead = int(self._coefficients().publish)
-        self._next_samples = self.experience.sample_ahead(count, lead)
+        self._next_samples = self.experience.sample_ahead(count, self.iteration + 1, lead)
         if self._next_samples:
             self.learners.prefetch([sample.payload for sample in self._next_samples])
 
@@ -163,11 +167,14 @@ class MineStudioPPO(PolicyAccess):
     def _make_experience(self) -> Experience:
         config, group = self.config, self.env_runner_group
         seed = config.seed or 0
+        starts = RolloutStarts(episodes_seed(config), trial_number(self.trial_id))
         if group.num_remote_env_runners() == 0:
             return LocalExperience(
                 self.env_runner,
                 config.buffer_limits,
                 self._note_report,
+                capacity=config.buffer_capacity,
+                starts=starts,
                 has_local_learner=self.learner_group.is_local,
                 seed=seed,
             )
@@ -183,6 +190,8 @@ class MineStudioPPO(PolicyAccess):
             requests,
             config.buffer_limits,
             self._note_report,
+            capacity=config.buffer_capacity,
+            starts=starts,
             fragments_per_iteration=config.fragments_per_iteration,
             max_restarts_per_hour=config.max_restarts_per_hour,
             seed=seed,
@@ -246,9 +255,10 @@ class MineStudioPPO(PolicyAccess):
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """RLlib's state, and the episodes that the means are over."""
+        """RLlib's state, the episodes that the means are over, and how far runners have come."""
         state = super().get_state(components, not_components=not_components, **kwargs)
         state[EPISODE_STATISTICS] = self.episode_statistics.get_state()
+        state[ROLLOUT_PROGRESS] = self.experience.starts.get_state()
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -256,6 +266,7 @@ class MineStudioPPO(PolicyAccess):
         super().set_state(state)
         if EPISODE_STATISTICS in state:
             self.episode_statistics.set_state(state[EPISODE_STATISTICS])
+        self._restored_progress = state.get(ROLLOUT_PROGRESS)
 
     def save_to_path(self, path: Any = None, **kwargs: Any) -> str:
         """Save RLlib's checkpoint with its record (`record.yaml`), whole or not at all.
@@ -273,11 +284,15 @@ class MineStudioPPO(PolicyAccess):
         return save_with_record(self, path, **kwargs)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Restore; experience from before is of another policy and is forgotten."""
+        """Restore; experience from before is of another policy and is forgotten.
+
+        Env runners begin the episodes that would have come next. docs/checkpoints.md says what else
+        goes on exactly where it was, and what does not.
+        """
         check_if_local(path, kwargs.get("filesystem"))
         super().restore_from_path(path, *args, **kwargs)
         self.learners.remember()
-        self.experience.forget()
+        self.experience.go_on_from(self._restored_progress)
         self._next_samples = []
         self._publish_prior()
         self._publish_weights()

@@ -87,7 +87,7 @@ def _size_problems(config: MineStudioPPOConfig) -> list[str]:
         )
     num_envs *= max(1, config.num_env_runners)
     collected = num_envs * config.fragments_per_sequence
-    capacity = config.buffer_limits.max_fragments
+    capacity = config.buffer_capacity
     if capacity < config.fragments_per_iteration + collected:
         problems.append(
             f"replay_buffer.max_fragments is {capacity}, too few for fragments_per_iteration="

@@ -96,6 +96,20 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
         )
 
     @property
+    def buffer_capacity(self) -> int:
+        """Fragments that the replay buffer holds at most.
+
+        Unless the option says otherwise: those of as many iterations as a fragment may be trained
+        in, beside what the environments add meanwhile.
+        """
+        limits = self.buffer_limits
+        if limits.max_fragments is not None:
+            return limits.max_fragments
+        num_envs = self.num_envs_per_env_runner * max(1, self.num_env_runners)
+        usable = self.fragments_per_iteration * (limits.max_staleness + 1)
+        return usable + num_envs * (self.fragments_per_sequence + 1)
+
+    @property
     def env_steps_per_iteration(self) -> int:
         """Environment steps trained on in one iteration, reuses counted."""
         return self.fragments_per_iteration * self.rollout_fragment_length

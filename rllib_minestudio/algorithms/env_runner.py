@@ -18,8 +18,12 @@ from ray.rllib.utils.metrics import SAMPLE_TIMER, WEIGHTS_SEQ_NO
 
 from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, EpisodeSource
-from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
-from rllib_minestudio.algorithms.envs import env_makers, make_pool, was_reconstructed
+from rllib_minestudio.algorithms.envs import (
+    env_makers,
+    episodes_seed,
+    make_pool,
+    was_reconstructed,
+)
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.fragment_collector import FragmentCollector
 from rllib_minestudio.algorithms.prior_latents import (
@@ -27,9 +31,17 @@ from rllib_minestudio.algorithms.prior_latents import (
     PriorWeights,
     build_prior_latents,
 )
-from rllib_minestudio.algorithms.rollout_report import SAMPLING, Rollout, RolloutReport
+from rllib_minestudio.algorithms.rollout_report import (
+    SAMPLING,
+    Rollout,
+    RolloutReport,
+    RolloutStart,
+    RunnerProgress,
+)
 from rllib_minestudio.algorithms.runner_callbacks import RunnerCallbacks
+from rllib_minestudio.episode_seeds import EpisodeCounts, derived_seed
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.arithmetic import set_arithmetic
 
 if TYPE_CHECKING:
     from rllib_minestudio.algorithms.config import MineStudioPPOConfig
@@ -39,8 +51,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     """Collects as many fragments per call as it has environments.
 
     Attributes:
-        episode_source: Chooses seed and options of every reset; None leaves each environment its
-            own sequence of episodes. For subclasses.
+        episode_source: Chooses seed and options of every reset; None numbers the episodes of each
+            environment (`episode_seeds.py`). For subclasses.
     """
 
     config: MineStudioPPOConfig
@@ -48,6 +60,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     episode_source: EpisodeSource | None = None
 
     _collector: FragmentCollector | None = None
+    _start: RolloutStart | None = None
+    _rollouts = 0
     _instance_id = ""
     _weights_number = 0
     _weights_reachable = True
@@ -55,9 +69,11 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     _prior: PriorLatents | None = None
 
     def make_env(self) -> None:
-        """Build the environments; each derives its own episodes from its two indices."""
+        """Build the environments."""
         recreated = self.env is not None or was_reconstructed()
         if self.env is not None:
+            if self._collector is not None:  # the episodes go on
+                self._start = self._begun()._replace(progress=self._progress())
             self.env.close()
         if recreated:  # its fragments are not the continuation of those that were lost
             self._instance_id = f".{secrets.token_hex(4)}"
@@ -71,8 +87,6 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             self.env_makers(),
             options=options,
             gamma=self.config.gamma,
-            seed=derived_seed(self.config.seed or 0, self.worker_index or 0),
-            recreated=recreated,
             episode_source=self.episode_source,
             infos=self._hooks.infos,
             read=self._read,
@@ -80,6 +94,12 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         self.num_envs, self._min_ready = self.env.num_envs, options.inference_batch_size
         self._collector = None
         self._hooks.environment_created()
+
+    def make_module(self) -> None:
+        """Build the policy, and compute as its `precision` says."""
+        super().make_module()
+        if self.module.precision is not None:
+            set_arithmetic(self.module.precision)
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:
         """One constructor per environment; it is called in the environment's own process."""
@@ -100,25 +120,38 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
         refuse_arguments(others)
         if aligned is None:
             aligned = self.config.max_staleness == 0
+        rng = np.random.default_rng((self._begun().seed, self.worker_index or 0, self._rollouts))
         if self._collector is None:
-            self._collector = self._make_collector()
+            self._collector = self._make_collector(rng)
         collector = self._collector
         collector.weights_version, collector.prior = self._weights_seq_no, self._prior
         with self.metrics.log_time(SAMPLE_TIMER), collector.times.measure(SAMPLING):
-            fragments = collector.collect(aligned=aligned)
+            fragments = collector.collect(aligned=aligned, rng=rng)
+        self._rollouts += 1
         self._hooks.sample_end(fragments)
         return Rollout(self._report(collector, fragments), fragments)
 
-    def rollout(self, weights: Any, aligned: bool) -> tuple[RolloutReport | Fragment, ...]:
+    def begin_from(self, start: RolloutStart) -> None:
+        """Begin there with the next rollout, unless this env runner has begun there already."""
+        if self._start is None or self._start.restores != start.restores:
+            self._start = start
+            self._rollouts = start.progress.rollouts
+            self._collector = None
+
+    def rollout(
+        self, weights: Any, aligned: bool, start: RolloutStart
+    ) -> tuple[RolloutReport | Fragment, ...]:
         """Pull the newest weights, then `sample`; for calls with a return value per fragment.
 
         Args:
             weights: A `WeightsSource`.
             aligned: As in `sample`.
+            start: Where to begin.
 
         Returns:
             The report, and `num_envs` fragments.
         """
+        self.begin_from(start)
         publication = weights.pull(self._weights_number)
         if publication is not None:
             self.set_state(publication.state)
@@ -147,14 +180,22 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
 
     # ---------------------------------------------------------------- inside
 
-    def _make_collector(self) -> FragmentCollector:
-        """Begin first episodes; recording begins where `decorrelation_steps` end."""
-        config, worker = self.config, self.worker_index or 0
+    def _begun(self) -> RolloutStart:
+        """Where this env runner has begun, or is about to."""
+        return self._start or RolloutStart(0, episodes_seed(self.config), RunnerProgress())
+
+    def _progress(self) -> RunnerProgress:
+        return RunnerProgress(self._rollouts, tuple(self.env.unplayed))
+
+    def _make_collector(self, rng: np.random.Generator) -> FragmentCollector:
+        """Begin episodes; recording begins where `decorrelation_steps` end."""
+        config, worker, start = self.config, self.worker_index or 0, self._begun()
         activity.publish_as_actor()
         activity.detail("resetting environments")
         collector = FragmentCollector(
             self.env,
             self.module.make_rollout_session(self.num_envs),
+            counts=EpisodeCounts(derived_seed(start.seed, worker), start.progress.unplayed),
             parts=self.module.observation_parts,
             env_ids=[f"{worker}-{i}{self._instance_id}" for i in range(self.num_envs)],
             fragment_length=config.rollout_fragment_length,
@@ -164,7 +205,6 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             on_step=self._hooks.tell if self._hooks.follows_episodes else None,
         )
         if config.decorrelation_steps:
-            rng = np.random.default_rng((config.seed or 0, worker))
             collector.decorrelate(config.decorrelation_steps, rng)
         return collector
 
@@ -184,6 +224,9 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             weights_number=self._weights_number,
             weights_reachable=self._weights_reachable,
             instance_id=self._instance_id,
+            worker_index=self.worker_index or 0,
+            restores=self._begun().restores,
+            progress=self._progress(),
         )
 
 

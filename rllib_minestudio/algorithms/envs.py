@@ -95,6 +95,12 @@ def suited_env_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     return suited_env_config(env, options.get("env_config") or {}, defaults)
 
 
+def episodes_seed(config: AlgorithmConfig) -> int:
+    """What episodes derive from: the environment's own option `seed`, or else the algorithm's."""
+    own = config.env_config.get("seed")
+    return own if isinstance(own, int) and own >= 0 else config.seed or 0
+
+
 def env_makers(
     config: AlgorithmConfig, worker_index: int, num_workers: int
 ) -> list[Callable[[], gym.Env]]:

@@ -56,6 +56,8 @@ class Fragment:
         prior_latent: The frozen prior's features of `obs`, (T, E) float32, computed with a
             memory of its own; None if there is no prior.
         prior_version: Of the prior's weights that computed them.
+        episode: Number of the episode that its first step is in, of that environment's
+            (`episode_seeds.py`).
     """
 
     obs: Arrays
@@ -78,6 +80,7 @@ class Fragment:
     index: int
     prior_latent: NDArray[np.float32] | None = None
     prior_version: int = 0
+    episode: int = 0
 
     def __len__(self) -> int:
         """T."""
@@ -132,6 +135,7 @@ class FragmentBuilder:
         self._flags = {name: np.zeros(shape, np.bool_) for name in _FLAGS}
         self._final_obs: list[list[Arrays]] = [[] for _ in range(num_envs)]
         self._version = np.zeros((2, num_envs), np.int64)  # oldest and newest
+        self._episode = np.zeros(num_envs, np.int64)
 
     def write_decision(
         self,
@@ -143,6 +147,7 @@ class FragmentBuilder:
         logp: NDArray,
         value: NDArray,
         weights_version: int,
+        episode: NDArray[np.int64],
     ) -> None:
         """Write what the agents in k environments saw and decided.
 
@@ -154,6 +159,7 @@ class FragmentBuilder:
             logp: Of the action.
             value: Of `obs`.
             weights_version: Of the weights that decided.
+            episode: Number of the episode that they are in.
         """
         t = self._next[rows]
         places = list(zip(rows.tolist(), t.tolist(), strict=True))
@@ -166,6 +172,7 @@ class FragmentBuilder:
         self._flags["first"][rows, t] = first
         self._floats["logp"][rows, t] = logp
         self._floats["value"][rows, t] = value
+        self._episode[rows] = np.where(t == 0, episode, self._episode[rows])
         oldest, newest = self._version
         oldest[rows] = np.where(t == 0, weights_version, np.minimum(oldest[rows], weights_version))
         newest[rows] = np.where(t == 0, weights_version, np.maximum(newest[rows], weights_version))
@@ -246,6 +253,7 @@ class FragmentBuilder:
             weights_version_max=newest,
             env_id=env_id,
             index=index,
+            episode=int(self._episode[row]),
         )
         self._next[row] = 0
         self._obs[row] = self._new_obs()

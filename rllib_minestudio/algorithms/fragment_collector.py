@@ -27,6 +27,7 @@ from rllib_minestudio.algorithms.fragment import Fragment, FragmentBuilder
 from rllib_minestudio.algorithms.observed import Observed
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from rllib_minestudio.algorithms.rollout_report import INFERENCE, PRIOR, WAITING, StageTimes
+from rllib_minestudio.episode_seeds import EpisodeCounts
 from rllib_minestudio.models.rollout import RolloutSession
 from rllib_minestudio.observations import Part, nested
 
@@ -36,6 +37,7 @@ class FragmentCollector:
 
     Args:
         env: The environments; they are reset.
+        counts: Where they go on in their episodes.
         session: Of the policy, for all of them.
         parts: What the policy reads of observations; only these are recorded.
         env_ids: Name each of them, unique in a run.
@@ -58,6 +60,7 @@ class FragmentCollector:
         env: EnvPool,
         session: RolloutSession,
         *,
+        counts: EpisodeCounts,
         parts: Mapping[str, Part],
         env_ids: list[str],
         fragment_length: int,
@@ -82,12 +85,14 @@ class FragmentCollector:
         self._parts = parts
         self._fragment_length = fragment_length
         heads = list(env.single_action_space)
+        self._num_heads = len(heads)
         self._builder = FragmentBuilder(self._num_envs, fragment_length, parts, heads)
         self._indices = [0] * self._num_envs
         self._held: list[Observed] = []
         self._without_prior: dict[int, Fragment] = {}
         self._complete: deque[Fragment] = deque()
-        env.reset()
+        self._random: np.random.Generator | None = None
+        env.reset(counts)
         self._state_in = self._states(np.arange(self._num_envs))
 
     def decorrelate(self, max_steps: int, rng: np.random.Generator) -> None:
@@ -99,9 +104,10 @@ class FragmentCollector:
 
         Args:
             max_steps: How many an environment plays at most.
-            rng: Draws the number.
+            rng: Draws the number, and the actions.
         """
         left = rng.integers(max_steps + 1, size=self._num_envs)
+        self._random = rng
         steps = activity.Count("playing before recording: step", int(left.sum()))
         while sum(len(held.rows) for held in self._held) < self._num_envs:
             seen = self._see(self._env.recv(self._min_ready))
@@ -114,14 +120,16 @@ class FragmentCollector:
                 steps.add(len(seen.rows))
                 self._act(seen)
 
-    def collect(self, *, aligned: bool) -> list[Fragment]:
+    def collect(self, *, aligned: bool, rng: np.random.Generator) -> list[Fragment]:
         """Let the environments play until as many fragments are complete as there are of them.
 
         Episodes, and fragments that are not complete, run on from call to call.
 
         Args:
             aligned: As `MineStudioEnvRunner.sample` takes it.
+            rng: Draws the actions.
         """
+        self._random = rng
         if self._held:
             held, self._held = self._held, []
             self._act(Observed.join(held))
@@ -169,6 +177,7 @@ class FragmentCollector:
                 self._on_device(seen.first),
                 rows=self._which(seen.rows),
                 explore=self._explore,
+                uniform_bh=self._numbers(len(seen.rows)),
             )
             action = {name: tokens.cpu().numpy() for name, tokens in decision.actions.items()}
             logp, value = decision.log_prob_b.cpu().numpy(), decision.value_b.cpu().numpy()
@@ -181,6 +190,7 @@ class FragmentCollector:
             logp=logp,
             value=value,
             weights_version=self.weights_version,
+            episode=np.array(self._env.playing)[seen.rows],
         )
 
     def _record(self, step: PoolStep) -> NDArray[np.bool_]:
@@ -242,6 +252,13 @@ class FragmentCollector:
         self._complete += fragments
 
     # ---------------------------------------------------------------- the policy
+
+    def _numbers(self, count: int) -> Tensor | None:
+        """Numbers [count, heads] to draw actions with, if they are to be drawn."""
+        if not self._explore:
+            return None
+        assert self._random is not None
+        return self._on_device(self._random.random((count, self._num_heads)))
 
     def _final_values(self, final_obs: Mapping[int, Observations]) -> dict[int, float]:
         """Values of the observations that truncated episodes ended with."""

@@ -16,6 +16,33 @@ PRIOR = "prior"
 SAMPLING = "sampling"
 
 
+class RunnerProgress(NamedTuple):
+    """How far an env runner has come.
+
+    Attributes:
+        rollouts: How many it has played; the actions of each are drawn with numbers of its own.
+        unplayed: As in `EpisodeCounts`.
+    """
+
+    rollouts: int = 0
+    unplayed: tuple[int, ...] = ()
+
+
+class RolloutStart(NamedTuple):
+    """Where an env runner begins if it has played nothing yet, or nothing since a restore.
+
+    Attributes:
+        restores: How often training was restored; an env runner that began before the last time
+            begins once more.
+        seed: What its episodes and actions derive from, together with its index.
+        progress: What it goes on from.
+    """
+
+    restores: int
+    seed: int
+    progress: RunnerProgress
+
+
 class RolloutReport(NamedTuple):
     """All that is small: the driver reads it without touching a fragment.
 
@@ -31,6 +58,9 @@ class RolloutReport(NamedTuple):
             runner may have played on with older ones.
         instance_id: Tells the environments that a runner has from those it had before its
             process was lost.
+        worker_index: Of the runner.
+        restores: As in the `RolloutStart` that it began with.
+        progress: How far it has come with this rollout.
     """
 
     fragments: list[FragmentMetadata]
@@ -41,6 +71,9 @@ class RolloutReport(NamedTuple):
     weights_number: int
     weights_reachable: bool
     instance_id: str
+    worker_index: int
+    restores: int
+    progress: RunnerProgress
 
 
 class Rollout(NamedTuple):

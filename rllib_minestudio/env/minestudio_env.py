@@ -27,6 +27,7 @@ from rllib_minestudio.env.observation_space import (
     observation_space,
 )
 from rllib_minestudio.env.simulator import MinecraftSim
+from rllib_minestudio.episode_seeds import EPISODE_SEED, RESET_OPTIONS
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
 
 ENGINE_ERROR = "engine_error"
@@ -58,13 +59,16 @@ class MineStudioEnv(gym.Env[Obs, Any]):
     `info["engine_error"]`, and the next `reset` rebuilds everything.
 
     `reset(seed=s)` starts a new world and always the same episode for the same s, whatever
-    happened before. `reset()` goes on in the environment's own sequence of episodes, which derives
-    from the option `seed`, the worker index and the vector index.
+    happened before. `reset(options={"episode_seed": s})` starts the episode of s, too, but in the
+    world that there is if a callback such as `FastReset` keeps it. `reset()` goes on in the
+    environment's own sequence of episodes, which derives from the option `seed`, the worker index
+    and the vector index.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
         "render_modes": ["rgb_array"],
         "render_fps": TICKS_PER_SECOND,
+        RESET_OPTIONS: (EPISODE_SEED,),
     }
 
     def __init__(self, config: Mapping[str, Any] | None = None, **options: Any) -> None:
@@ -151,17 +155,18 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
         Args:
             seed: Start a new world, and this episode in particular; None goes on in the
-                environment's own sequence.
-            options: None are defined.
+                environment's own sequence, unless the options say otherwise.
+            options: `episode_seed`, as `seed`, but without a new world where callbacks veto it.
 
         Raises:
             EngineError: If the engine fails although it was rebuilt several times in a row.
         """
-        if seed is None and self._np_random is None:
+        wanted = (options or {}).get(EPISODE_SEED) if seed is None else seed
+        if wanted is None and self._np_random is None:
             entropy = (self.options.seed, self.options.worker_index, self.options.vector_index)
             self.np_random = np.random.default_rng(np.random.SeedSequence(entropy))
         while True:
-            super().reset(seed=seed)  # again in every attempt, which may have drawn numbers
+            super().reset(seed=wanted)  # again in every attempt, which may have drawn numbers
             try:
                 if self._needs_rebuild:
                     self._rebuild()

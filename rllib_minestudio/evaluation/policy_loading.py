@@ -24,7 +24,6 @@ from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.strict_loading import check_strictly
 from rllib_minestudio.models.vpt.checkpoint_files import CheckpointFiles, find_checkpoint
 
-ANY_NUMBER = 10**9
 """Fragments of a buffer that is never filled."""
 
 
@@ -137,7 +136,7 @@ def evaluation_config(
     # anywhere by now.
     chosen.training(model={"weights": None}, prior=None, kl_coeff=0.0)
     # Nothing is collected to be trained on, so any number of environments fits.
-    chosen.training(replay_buffer={"max_fragments": ANY_NUMBER})
+    chosen.training(replay_buffer={"max_fragments": None})
     chosen.validate()
     return chosen
 

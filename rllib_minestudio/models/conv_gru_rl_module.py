@@ -14,6 +14,7 @@ from typing_extensions import Self
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_spaces import heads_for
+from rllib_minestudio.models.arithmetic import FLOAT32
 from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
 from rllib_minestudio.models.recurrent_rl_module import MODULE_OPTIONS, RecurrentRLModule
 from rllib_minestudio.observations import IMAGE, parts_of
@@ -30,6 +31,7 @@ class ConvGRURLModule(RecurrentRLModule):
 
     network: ConvGRUNetwork
 
+    precision = FLOAT32
     memory_length = 64
 
     @override(RecurrentRLModule)

@@ -52,8 +52,9 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
     Raises:
         InvalidOptionsError: A pattern picks nothing, or nothing is left to learn.
     """
-    if isinstance(patterns, str):
-        raise InvalidOptionsError(broken_rule("freeze", patterns, "must be a list of patterns"))
+    if not isinstance(patterns, list | tuple) or not all(isinstance(p, str) for p in patterns):
+        rule = "must be a list of shell patterns, such as ['net.img_process.*']"
+        raise InvalidOptionsError(broken_rule("freeze", patterns, rule))
     frozen = {name for pattern in patterns for name in matching(network, pattern)}
     parameters = dict(network.named_parameters())
     if frozen and frozen == set(parameters):

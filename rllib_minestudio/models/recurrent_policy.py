@@ -37,6 +37,8 @@ class RecurrentPolicy(ABC):
             ``lr_factors`` know.
         observation_space: Of the environment.
         action_space: Of the environment, a ``Dict`` of ``Discrete`` or ``MultiDiscrete([n])``.
+        precision: How a GPU multiplies float32 numbers, a value of ``arithmetic.py``; None leaves
+            torch's settings alone.
         memory_length: Observations from which the memory can be rebuilt well enough: the burn-in
             of windows of demonstrations, unless the config says otherwise.
     """
@@ -44,6 +46,7 @@ class RecurrentPolicy(ABC):
     network: nn.Module
     observation_space: gym.Space
     action_space: gym.Space
+    precision: str | None = None
     memory_length: int = 64
 
     @abstractmethod

@@ -70,6 +70,11 @@ class VPTRLModule(RecurrentRLModule):
         return dataclasses.asdict(self.network.config)
 
     @property
+    def precision(self) -> str:  # type: ignore[override]
+        """That of the trunk."""
+        return self.network.config.precision
+
+    @property
     def memory_length(self) -> int:  # type: ignore[override]
         """Frames that a frame can attend to: the first layer remembers no more than these."""
         return self.network.config.memory_length

@@ -78,7 +78,7 @@ def test_decorrelated_environments_end_their_episodes_at_different_steps(make_co
     runner = MineStudioEnvRunner(config=config, worker_index=0, num_workers=0)
     fragments = runner.sample().fragments
     ends = [int(np.argmax(fragment.truncated)) for fragment in fragments]
-    played = np.random.default_rng((config.seed, 0)).integers(EPISODE + 1, size=NUM_ENVS)
+    played = np.random.default_rng((config.seed, 0, 0)).integers(EPISODE + 1, size=NUM_ENVS)
     assert len(set(played)) > 2
     np.testing.assert_array_equal(ends, (EPISODE - 1 - played) % EPISODE)
     # The episode is that of the steps that were not recorded; the memory begins with what was.

@@ -3,13 +3,16 @@
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from rllib_minestudio.algorithms.env_pool import InlineEnvs, ProcessEnvs
 from rllib_minestudio.buttons import INVENTORY_TOKEN
 from rllib_minestudio.env import MineStudioEnv, make_env
+from rllib_minestudio.episode_seeds import EpisodeCounts, derived_seed
 from rllib_minestudio.errors import InvalidActionError
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 3}
@@ -86,6 +89,48 @@ def test_a_seed_reproduces_an_episode_whatever_happened_before(cow_task):
     np.testing.assert_array_equal(first["image"], second["image"])
     assert first_info == second_info
     np.testing.assert_array_equal(fingerprint(fresh)[0], fingerprint(used)[0])
+
+
+def test_an_episode_seed_reproduces_an_episode_whatever_happened_before(cow_task):
+    cow_task["callbacks"] = [one for one in cow_task["callbacks"] if "FastReset" not in one]
+    fresh, used = (MineStudioEnv({**cow_task, **SMALL}) for _ in range(2))
+    used.reset()
+    used.step({"buttons": 0, "camera": 60})
+    for seed in (7, 8):
+        seen = []
+        for env in (fresh, used):
+            obs, info = env.reset(options={"episode_seed": seed})
+            seen.append((obs["image"].tobytes(), info["player_pos"]))
+        assert seen[0] == seen[1]
+    assert used.reset(options={"episode_seed": 7})[1]["player_pos"] != seen[1][1]
+
+
+def test_an_episode_seed_leaves_it_to_callbacks_whether_the_world_is_new(cow_task):
+    assert any("FastReset" in one for one in cow_task["callbacks"])
+    env = MineStudioEnv({**cow_task, **SMALL})
+    worlds = []
+    reset = env.backend.reset
+    env.backend.reset = lambda: worlds.append(1) or reset()
+    env.reset(options={"episode_seed": 1})
+    env.reset(options={"episode_seed": 2})
+    assert len(worlds) == 1
+    env.reset(seed=2)
+    assert len(worlds) == 2
+
+
+@pytest.mark.parametrize("kind", [InlineEnvs, ProcessEnvs])
+def test_a_pool_that_goes_on_plays_the_next_episodes(cow_task, kind):
+    makers = [partial(MineStudioEnv, {**cow_task, **SMALL})]
+    first = {}
+    for number in (0, 1):
+        pool = kind(makers, gamma=0.9)
+        pool.reset(EpisodeCounts(5, (number,)))
+        first[number] = pool.recv().obs["image"].copy()
+        pool.close()
+        env = MineStudioEnv({**cow_task, **SMALL})
+        obs, _ = env.reset(options={"episode_seed": derived_seed(5, 0, number)})
+        np.testing.assert_array_equal(obs["image"], first[number][0])
+    assert (first[0] != first[1]).any()
 
 
 def test_every_worker_and_vector_index_has_episodes_of_its_own(cow_task):

@@ -143,6 +143,10 @@ class MineStudioBC(BC):
         return save_with_record(self, path, **kwargs)
 
     def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
-        """Restore; without RLlib's sync of env runners, which it also asks of none."""
+        """Restore; without RLlib's sync of env runners, which it also asks of none.
+
+        Demonstrations are shuffled in another order than the run began with; those held out stay.
+        """
         check_if_local(path, kwargs.get("filesystem"))
         Checkpointable.restore_from_path(self, path, *args, **kwargs)
+        self.offline_data.begin_anew(self.iteration)

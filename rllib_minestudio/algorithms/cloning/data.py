@@ -79,13 +79,19 @@ class DemonstrationData(OfflineData):
         super().__init__(listed)
         self._options, self._readers = options, config.num_readers
         self._validation = validation
-        self._random = np.random.default_rng(config.seed or 0)
+        self._seed = config.seed or 0
+        self._random = np.random.default_rng((self._seed, 0))
         self._among = config.shuffle_among
         self._carries = config.carry_memory
         self._batches: Iterator[Batch] | None = None
 
+    def begin_anew(self, iteration: int) -> None:
+        """Shuffle in another order from now on, that of a run which goes on at an iteration."""
+        self._batches = None
+        self._random = np.random.default_rng((self._seed, iteration))
+
     def sample(self, num_samples: int, **_: Any) -> Iterator[Batch]:
-        """Return batches of `num_samples` windows, without end; always the same iterator."""
+        """Return batches of `num_samples` windows, without end; the same iterator each time."""
         if self._batches is None:
             self._batches = self._batches_of(num_samples)
         return self._batches

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.episode import Episode
+from rllib_minestudio.episode_seeds import EpisodeCounts
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
 
 Observations = dict[str, NDArray]
@@ -98,9 +99,24 @@ class EnvPool(ABC):
     single_action_space: gym.Space
     restarts: Counter[str]
 
+    @property
     @abstractmethod
-    def reset(self) -> None:
-        """Begin new episodes everywhere; their first observations come with `recv`."""
+    def unplayed(self) -> list[int]:
+        """Per environment, the number of the first episode of which nothing was played."""
+
+    @property
+    @abstractmethod
+    def playing(self) -> list[int]:
+        """Per environment, the number of the episode that it is in."""
+
+    @abstractmethod
+    def reset(self, counts: EpisodeCounts | None = None) -> None:
+        """Begin new episodes everywhere; their first observations come with `recv`.
+
+        Args:
+            counts: Where the environments go on in their episodes; None: after those that were
+                begun last.
+        """
 
     @abstractmethod
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:

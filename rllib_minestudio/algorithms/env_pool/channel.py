@@ -21,8 +21,10 @@ FAILED = "failed"
 """The environment raised. With the exception in a line, its traceback, and whether a new
 environment would only raise it again."""
 
+BEGIN = "begin"
+"""Begin the episode of a seed, in a new world only if the environment wants one."""
 RESET = "reset"
-"""Begin an episode. With seed and options."""
+"""Begin an episode. With seed and options of the reset."""
 STEP = "step"
 """Play a step. With the action, and whether its info is wanted though the episode goes on."""
 CLOSE = "close"

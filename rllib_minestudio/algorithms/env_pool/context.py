@@ -54,8 +54,7 @@ class PoolContext(NamedTuple):
     Attributes:
         options: Timeouts and limits.
         gamma: Discount per step.
-        seed: Of first episodes after a restart.
-        recreated: Whether the pool replaces one that was lost.
+        seed: As in `InlineEnvs`.
         episode_source: As in `InlineEnvs`.
         reaper: Kills processes that outlive this one.
         selector: Waits for their answers; the data of its keys are (`SupervisedEnv`, its process).
@@ -68,7 +67,6 @@ class PoolContext(NamedTuple):
     options: EnvPoolOptions
     gamma: float
     seed: int
-    recreated: bool
     episode_source: EpisodeSource | None
     reaper: Reaper
     selector: selectors.BaseSelector

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -29,8 +30,8 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     plain_info,
 )
 from rllib_minestudio.algorithms.env_pool.restarts import ERROR, EnvFailures
-from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
+from rllib_minestudio.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
 from rllib_minestudio.observations import parts_of, write_observation
 
 
@@ -43,11 +44,8 @@ class InlineEnvs(EnvPool):
         make_envs: One constructor per environment.
         gamma: Discount per step, for the episodes' discounted returns.
         options: Of these, `max_restarts_per_hour` matters here.
-        seed: Of an environment's first episode after it was replaced.
-        recreated: Whether this pool replaces one that was lost: then its first episodes are not
-            those that the lost one began with.
-        episode_source: Chooses seed and options of every reset; None leaves each environment its
-            own sequence of episodes.
+        seed: What episodes derive from, with the environment's index and the episode's number.
+        episode_source: Chooses seed and options of every reset instead.
         infos: Which infos every `PoolStep` tells.
         read: The outermost keys of observations that are carried; None: all.
     """
@@ -59,7 +57,6 @@ class InlineEnvs(EnvPool):
         gamma: float,
         options: EnvPoolOptions | None = None,
         seed: int = 0,
-        recreated: bool = False,
         episode_source: EpisodeSource | None = None,
         infos: Infos = Infos.NONE,
         read: Collection[str] | None = None,
@@ -73,9 +70,8 @@ class InlineEnvs(EnvPool):
         self.single_observation_space = self.envs[0].observation_space
         self.single_action_space = self.envs[0].action_space
         self._gamma = gamma
-        self._seed = seed
         self._episode_source = episode_source
-        self._needs_seed = [recreated] * self.num_envs
+        self._count_from(EpisodeCounts(seed))
         n, parts = self.num_envs, parts_of(self.single_observation_space, read)
         self._obs = {name: part.zeros(n) for name, part in parts.items()}
         # An array of one observation is a view, so that 0-d parts can be written, too.
@@ -93,8 +89,20 @@ class InlineEnvs(EnvPool):
         self._infos = infos
         self._told: dict[int, StepInfos] = {}
 
-    def reset(self) -> None:
+    @property
+    def unplayed(self) -> list[int]:
+        """See `EnvPool.unplayed`."""
+        return [episodes.unplayed for episodes in self._episodes]
+
+    @property
+    def playing(self) -> list[int]:
+        """See `EnvPool.playing`."""
+        return [episodes.playing for episodes in self._episodes]
+
+    def reset(self, counts: EpisodeCounts | None = None) -> None:
         """Begin new episodes everywhere; see `EnvPool.reset`."""
+        if counts is not None:
+            self._count_from(counts)
         self._actions = dict.fromkeys(range(self.num_envs))
 
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
@@ -138,6 +146,9 @@ class InlineEnvs(EnvPool):
 
     # ---------------------------------------------------------------- one environment
 
+    def _count_from(self, counts: EpisodeCounts) -> None:
+        self._episodes = [NumberedEpisodes(i, counts) for i in range(self.num_envs)]
+
     def _step(
         self,
         i: int,
@@ -147,6 +158,7 @@ class InlineEnvs(EnvPool):
     ) -> None:
         """Play one step, and begin the next episode if it ended this one."""
         failed, info = None, {}
+        self._episodes[i].note_step()
         try:
             obs, reward, terminated, truncated, info = self.envs[i].step(action)
             reward = float(reward)
@@ -177,20 +189,19 @@ class InlineEnvs(EnvPool):
     def _begin(self, i: int) -> None:
         """Begin an episode, with a new environment as long as this one cannot."""
         while True:
-            seed, options = None, None
-            if self._episode_source is not None:
+            if self._episode_source is None:
+                begin = partial(begin_episode, self.envs[i], self._episodes[i].begin())
+            else:
                 seed, options = self._episode_source(i)
-            elif self._needs_seed[i]:
-                seed = derived_seed(self._seed, i, sum(self.restarts.values()))
+                begin = partial(self.envs[i].reset, seed=seed, options=options)
             try:
-                obs, info = self.envs[i].reset(seed=seed, options=options)
+                obs, info = begin()
                 write_observation(self._slots[i], obs)
             except USER_ERRORS:
                 raise
             except Exception as error:
                 self._replace(i, error)
                 continue
-            self._needs_seed[i] = False
             first = plain_info(info)
             self._running[i] = RunningEpisode(i, first)
             if self._infos is not Infos.NONE:
@@ -199,7 +210,6 @@ class InlineEnvs(EnvPool):
 
     def _replace(self, i: int, error: Exception) -> None:
         """Build the environment anew, however many attempts that takes."""
-        self._needs_seed[i] = True
         while True:
             what = "".join(traceback.format_exception(error)).rstrip()
             time.sleep(self._failures[i].note(ERROR, what))

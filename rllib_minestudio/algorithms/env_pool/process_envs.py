@@ -26,6 +26,7 @@ from rllib_minestudio.algorithms.env_pool.env_process import Reaper
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.algorithms.env_pool.supervised_env import CLOSE_WITHIN_S, SupervisedEnv
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
+from rllib_minestudio.episode_seeds import EpisodeCounts
 from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.observations import parts_of
 
@@ -46,11 +47,8 @@ class ProcessEnvs(EnvPool):
             with cloudpickle.
         gamma: Discount per step, for the episodes' discounted returns.
         options: Timeouts and limits.
-        seed: Of an environment's first episode after it was replaced.
-        recreated: Whether this pool replaces one that was lost: then its first episodes are not
-            those that the lost one began with.
-        episode_source: Chooses seed and options of every reset; None leaves each environment its
-            own sequence of episodes.
+        seed: What episodes derive from, with the environment's index and the episode's number.
+        episode_source: Chooses seed and options of every reset instead.
         infos: Which infos every `PoolStep` tells.
         read: The outermost keys of observations that are carried; None: all.
 
@@ -65,7 +63,6 @@ class ProcessEnvs(EnvPool):
         gamma: float,
         options: EnvPoolOptions | None = None,
         seed: int = 0,
-        recreated: bool = False,
         episode_source: EpisodeSource | None = None,
         infos: Infos = Infos.NONE,
         read: Collection[str] | None = None,
@@ -83,7 +80,6 @@ class ProcessEnvs(EnvPool):
             options=options or EnvPoolOptions(),
             gamma=gamma,
             seed=seed,
-            recreated=recreated,
             episode_source=episode_source,
             reaper=self._reaper,
             selector=self._selector,
@@ -105,12 +101,22 @@ class ProcessEnvs(EnvPool):
         """The environments' process ids; None where there is no process at the moment."""
         return [env.pid for env in self._envs]
 
-    def reset(self) -> None:
+    @property
+    def unplayed(self) -> list[int]:
+        """See `EnvPool.unplayed`."""
+        return [env.episodes.unplayed for env in self._envs]
+
+    @property
+    def playing(self) -> list[int]:
+        """See `EnvPool.playing`."""
+        return [env.episodes.playing for env in self._envs]
+
+    def reset(self, counts: EpisodeCounts | None = None) -> None:
         """Begin new episodes everywhere; see `EnvPool.reset`."""
         self._episodes.clear()
         with self._closing_on_error():
             for env in self._envs:
-                env.reset()
+                env.reset(counts)
 
     def send(self, rows: NDArray[np.int64], action: Mapping[str, NDArray]) -> None:
         """Send actions; see `EnvPool.send`."""

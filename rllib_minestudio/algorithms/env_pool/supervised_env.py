@@ -22,8 +22,8 @@ from rllib_minestudio.algorithms.env_pool.channel import Disconnected
 from rllib_minestudio.algorithms.env_pool.context import Outcome, PoolContext, Spaces, State
 from rllib_minestudio.algorithms.env_pool.env_process import EnvProcess
 from rllib_minestudio.algorithms.env_pool.episode import RunningEpisode
-from rllib_minestudio.algorithms.env_pool.seeds import derived_seed
 from rllib_minestudio.algorithms.env_pool.worker import map_observation
+from rllib_minestudio.episode_seeds import EpisodeCounts, NumberedEpisodes
 from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.observations import parts_of
 
@@ -55,6 +55,7 @@ class SupervisedEnv:
         outcome: Of the step that was answered last; None if `obs` answers no action.
         final_obs: If that step truncated an episode, what it saw last.
         infos: What came with that step, and with the reset that followed.
+        episodes: Those of this environment.
     """
 
     def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
@@ -75,8 +76,7 @@ class SupervisedEnv:
         self._running = RunningEpisode(index, {})
         self._was_reset = False
         self._begins_anew = False
-        self._needs_seed = context.recreated
-        self._processes = 0
+        self.episodes = NumberedEpisodes(index, EpisodeCounts(context.seed))
         self._process: EnvProcess | None = None
         self._start()
 
@@ -87,9 +87,11 @@ class SupervisedEnv:
 
     # ---------------------------------------------------------------- what the pool wants
 
-    def reset(self) -> None:
-        """Begin a new episode as soon as the environment can."""
+    def reset(self, counts: EpisodeCounts | None) -> None:
+        """Begin a new episode as soon as the environment can; see `EnvPool.reset`."""
         self._was_reset = True
+        if counts is not None:
+            self.episodes = NumberedEpisodes(self._index, counts)
         self.outcome = self.final_obs = None
         self.infos = StepInfos()
         if self.state in (State.IDLE, State.READY, State.HELD):
@@ -101,6 +103,7 @@ class SupervisedEnv:
         """Send an action."""
         self.outcome = self.final_obs = None
         self.infos = StepInfos()
+        self.episodes.note_step()
         self._enter(State.STEPPING)
         self._send(channel.STEP, action, self._context.infos is Infos.STEPS)
 
@@ -216,7 +219,6 @@ class SupervisedEnv:
     # ---------------------------------------------------------------- from state to state
 
     def _start(self) -> None:
-        self._processes += 1
         self._started = time.monotonic()
         context = self._context
         self._process = EnvProcess(self._maker, self._obs_fd, context.reaper)
@@ -225,14 +227,12 @@ class SupervisedEnv:
 
     def _begin(self) -> None:
         """Begin an episode."""
-        seed, options = None, None
-        if self._context.episode_source is not None:
-            seed, options = self._context.episode_source(self._index)
-        elif self._needs_seed:
-            seed = derived_seed(self._context.seed, self._index, self._processes)
-        self._needs_seed = self._begins_anew = False
+        self._begins_anew = False
         self._enter(State.RESETTING)
-        self._send(channel.RESET, seed, options)
+        if self._context.episode_source is None:
+            self._send(channel.BEGIN, self.episodes.begin())
+        else:
+            self._send(channel.RESET, *self._context.episode_source(self._index))
 
     def _kill(self) -> None:
         """End the process, if there is one, and all it has started."""
@@ -249,7 +249,6 @@ class SupervisedEnv:
             self.infos = StepInfos({}, env_error=error)
             self._end_episode({}, env_error=error)
         self._kill()
-        self._needs_seed = True
         self._enter(State.BACKOFF, self._failures.note(cause, what))
 
     def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from rllib_minestudio.algorithms.env_pool.base import USER_ERRORS, Observations
 from rllib_minestudio.algorithms.env_pool.channel import (
     BEGAN,
+    BEGIN,
     FAILED,
     MAX_BYTES,
     OUTCOME,
@@ -31,6 +32,7 @@ from rllib_minestudio.algorithms.env_pool.channel import (
 )
 from rllib_minestudio.algorithms.env_pool.episode import SUCCESS, TASK, describe, plain_info
 from rllib_minestudio.child_process import die_with
+from rllib_minestudio.episode_seeds import begin_episode
 from rllib_minestudio.observations import Part, parts_of, write_observation
 
 _ALIGNMENT = 16
@@ -77,9 +79,12 @@ def _serve(env: gym.Env, channel: Channel, shared: Observations) -> None:
             ended = bool(terminated or truncated)
             last = _bounded(info) if ended or tells else None
             channel.send(OUTCOME, float(reward), bool(terminated), bool(truncated), last)
-        elif command == RESET:
-            seed, options = arguments
-            obs, info = env.reset(seed=seed, options=options)
+        elif command in (BEGIN, RESET):
+            if command == BEGIN:
+                obs, info = begin_episode(env, *arguments)
+            else:
+                seed, options = arguments
+                obs, info = env.reset(seed=seed, options=options)
             write_observation(shared, obs)
             channel.send(BEGAN, _bounded(info))
         else:

@@ -53,6 +53,8 @@ class SequenceBatch:
         weights_version_min: (B, J).
         weights_version_max: (B, J).
         prior_version: (B, J).
+        episode: (B, J).
+        env_id: B.
     """
 
     obs: list[ObservationPieces]
@@ -73,6 +75,8 @@ class SequenceBatch:
     weights_version_min: NDArray[np.int64]
     weights_version_max: NDArray[np.int64]
     prior_version: NDArray[np.int64]
+    episode: NDArray[np.int64]
+    env_id: list[str]
 
     def __len__(self) -> int:
         """B."""
@@ -92,6 +96,13 @@ class SequenceBatch:
     def prior_version_of_steps(self) -> NDArray[np.int64]:
         """(B, T) the version of the prior's weights that computed each step's latent."""
         return self.prior_version.repeat(self.num_steps // self.prior_version.shape[1], axis=1)
+
+    def episode_of(self, sequence: int, step: int) -> int:
+        """The number of the episode that a step is in, of its environment's."""
+        length = self.num_steps // self.episode.shape[1]
+        fragment, begin = step // length, step - step % length
+        begun = int(self.first[sequence, begin + 1 : step + 1].sum())
+        return int(self.episode[sequence, fragment]) + begun
 
     def select(self, which: Sequence[int]) -> SequenceBatch:
         """Some of the sequences, in this order."""
@@ -169,6 +180,8 @@ def sequences_of(fragments: Sequence[Fragment], join: int) -> SequenceBatch:
         weights_version_min=per_fragment("weights_version_min"),
         weights_version_max=per_fragment("weights_version_max"),
         prior_version=per_fragment("prior_version"),
+        episode=per_fragment("episode"),
+        env_id=[group[0].env_id for group in groups],
     )
 
 

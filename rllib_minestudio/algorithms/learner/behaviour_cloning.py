@@ -8,6 +8,7 @@ which sums over the steps of a window.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -21,11 +22,13 @@ from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.options.ppo import BehaviourCloningOptions, PPOOptions
 from rllib_minestudio.algorithms.policy_windows import unreadable_parts, window_options
 from rllib_minestudio.demonstrations import (
+    Window,
     find_episodes,
     open_episode,
     stack,
     stream,
 )
+from rllib_minestudio.episode_seeds import derived_seed
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, RecurrentRLModule
 
@@ -39,7 +42,9 @@ class BehaviourCloning:
         module: In training, without its distributed wrapper.
         options: With `recordings`.
         context_length: Steps per chunk.
-        seed: Of the order of demonstrations; each learner needs its own.
+        seed: Of the order of demonstrations, together with the learner's rank and the iteration at
+            which it begins.
+        rank: Of the learner.
 
     Raises:
         RecordingError: A recording lacks what the policy reads.
@@ -52,8 +57,9 @@ class BehaviourCloning:
         *,
         context_length: int,
         seed: int,
+        rank: int,
     ) -> None:
-        """Begin to draw."""
+        """Open the recordings."""
         self._module = module
         self._options = options
         self._context_length = context_length
@@ -62,14 +68,32 @@ class BehaviourCloning:
         paths, parts = find_episodes(options.recordings), module.observation_parts
         for problem in unreadable_parts(parts, paths):
             raise RecordingError(f"behaviour_cloning.recordings: {problem}")
-        self._windows = stream(
-            [open_episode(path) for path in paths],
-            window_options(parts, options.fragment_length, self._burn_in),
-            seed=seed,
-            shuffle_among=options.shuffle_among,
-        )
+        self._episodes = [open_episode(path) for path in paths]
+        self._window_options = window_options(parts, options.fragment_length, self._burn_in)
+        self._seed, self._rank = seed, rank
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="demonstrations")
-        self._next: Future[dict[str, NDArray]] = self._executor.submit(self._draw)
+        self._windows: Iterator[Window] | None = None
+        self._next: Future[dict[str, NDArray]]
+
+    def begin_anew(self) -> None:
+        """Draw from another order after the next `go_on_at`, as training goes on elsewhere."""
+        self._windows = None
+
+    def go_on_at(self, iteration: int) -> None:
+        """Begin to draw, if that has not begun.
+
+        Args:
+            iteration: Iterations finished so far; a resumed run does not begin with the windows
+                that the run began with.
+        """
+        if self._windows is None:
+            self._windows = stream(
+                self._episodes,
+                self._window_options,
+                seed=derived_seed(self._seed, self._rank, iteration),
+                shuffle_among=self._options.shuffle_among,
+            )
+            self._next = self._executor.submit(self._draw, self._windows)
 
     def accumulate(self, module: Any, share: float) -> Tensors:
         """Add the gradients of one minibatch of demonstrations to those accumulated so far.
@@ -81,7 +105,9 @@ class BehaviourCloning:
         Returns:
             The loss without `coeff`, a scalar without gradient, by its name.
         """
-        drawn, self._next = self._next.result(), self._executor.submit(self._draw)
+        assert self._windows is not None
+        drawn = self._next.result()
+        self._next = self._executor.submit(self._draw, self._windows)
         device = self._module.device
         windows = {name: torch.from_numpy(array).to(device) for name, array in drawn.items()}
         steps = windows["weight"].sum().clamp(min=1.0)
@@ -99,9 +125,8 @@ class BehaviourCloning:
         """Let the thread end."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _draw(self) -> dict[str, NDArray]:
-        count = self._options.fragments_per_minibatch
-        return stack([next(self._windows) for _ in range(count)])
+    def _draw(self, windows: Iterator[Window]) -> dict[str, NDArray]:
+        return stack([next(windows) for _ in range(self._options.fragments_per_minibatch)])
 
 
 def build_cloning(
@@ -122,5 +147,6 @@ def build_cloning(
         module,
         cloning,
         context_length=options.context_length,
-        seed=seed * peers.count + peers.rank,
+        seed=seed,
+        rank=peers.rank,
     )

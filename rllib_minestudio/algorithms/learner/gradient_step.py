@@ -49,6 +49,7 @@ class GradientStep:
 
     Attributes:
         only: The parameters that learn in the present iteration; None: all.
+        suspect: What was noticed before that may be the cause of numbers that are not finite.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class GradientStep:
         self._skipped_in_a_row = 0
         self.average = average
         self.only: frozenset[Tensor] | None = None
+        self.suspect = ""
 
     def step(
         self,
@@ -124,8 +126,13 @@ class GradientStep:
         if self._skipped_in_a_row >= self._max_nonfinite:
             raise NonFiniteLossError(
                 f"A number was NaN or infinite in {self._skipped_in_a_row} minibatches in a row "
-                f"(max_nonfinite_minibatches={self._max_nonfinite}). Look for rewards that are "
-                "not finite; else lower lr or raise kl_coeff."
+                f"(max_nonfinite_minibatches={self._max_nonfinite}). "
+                + (
+                    f"The likely cause is a reward: {self.suspect} Mend the reward, or set "
+                    "reward_clip."
+                    if self.suspect
+                    else "Look for rewards that are not finite; else lower lr or raise kl_coeff."
+                )
             )
 
 

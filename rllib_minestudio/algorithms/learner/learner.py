@@ -8,6 +8,7 @@ over) -> `compute_loss_for_module` -> one `GradientStep` per `gradient_accumulat
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFr
 from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
 from rllib_minestudio.algorithms.learner.objective import objective
 from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
+from rllib_minestudio.algorithms.learner.reward_scale import RewardScale
 from rllib_minestudio.algorithms.learner.schedule import (
     LossCoefficients,
     annealed,
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
 """Keys of the `timesteps` that come with an update."""
+IS_PUBLISHED = "is_published"
+"""Key of a learner's state: whether its weights are those that its version was published with."""
+REWARD_SCALE = "reward_scale"
+"""Key of a learner's state, for its `RewardScale`."""
 
 
 class MineStudioPPOLearner(PolicyLearner):
@@ -78,6 +84,7 @@ class MineStudioPPOLearner(PolicyLearner):
             average=averaged.average if averaged else None,
         )
         self._cloning = build_cloning(config, self.policy, self._peers, seed=config.seed or 0)
+        self._rewards = RewardScale(config.reward_clip, self._peers)
         self._passes = TrainingPass(
             self.module[DEFAULT_MODULE_ID],
             config,
@@ -143,7 +150,7 @@ class MineStudioPPOLearner(PolicyLearner):
         with collected.timed("targets"):
             prepared = self._prepare(loaded)
         with collected.timed("train"):
-            self._passes.run(prepared, self.learn_from_chunk, collected)
+            self._passes.run(prepared, self.learn_from_chunk, collected, iteration=iteration)
         self._is_published = self._coefficients.publish
         if self._is_published:
             self._weights_seq_no += 1
@@ -183,7 +190,12 @@ class MineStudioPPOLearner(PolicyLearner):
 
     def _prepare(self, loaded: LoadedFragments) -> Prepared:
         """Compute everything that needs no gradient, once."""
-        config, sequences = self.config, loaded.sequences
+        config = self.config
+        judged = self._rewards.judge(loaded.sequences)
+        sequences = replace(loaded.sequences, reward=judged.reward_bt)
+        self._collected.counts["extreme_rewards"] += judged.extreme
+        self._collected.counts["clipped_rewards"] += judged.clipped
+        self._gradient_step.suspect = self._rewards.told
         targets = compute_targets(
             sequences,
             excluded=self._exclude(loaded),
@@ -282,6 +294,8 @@ class MineStudioPPOLearner(PolicyLearner):
             self.policy.network, self.get_optimizer(DEFAULT_MODULE_ID), self._weights_seq_no
         )
         state = super().get_state(components, not_components=not_components, **kwargs)
+        state[IS_PUBLISHED] = self._is_published
+        state[REWARD_SCALE] = self._rewards.get_state()
         self._extra_state.add_to(
             state,
             partial(self._check_component, components=components, not_components=not_components),
@@ -297,6 +311,10 @@ class MineStudioPPOLearner(PolicyLearner):
         self._weights_seq_no = 0
         super().set_state(state)
         self._published_version = self._weights_seq_no
-        # The state may be from within a warmup: what env runners have is not known to be the same.
-        self._is_published = False
+        # Weights from within a warmup are not those that env runners have under the same version.
+        self._is_published = state.get(IS_PUBLISHED, False)
+        if REWARD_SCALE in state:
+            self._rewards.set_state(state[REWARD_SCALE])
+        if self._cloning is not None:
+            self._cloning.begin_anew()
         self._extra_state.restore(state)

@@ -54,7 +54,8 @@ class Targets(NamedTuple):
 
     Attributes:
         usable_b: (B,) bool, whether a sequence may be trained on. Where not, the numbers are 0.
-        nonfinite_b: (B,) bool, which of the others are left out for a NaN or infinite number.
+        nonfinite_b: (B,) bool, which of the others are left out for a NaN or infinite number, or
+            one whose square is.
         value_bt: (B, T) values that the advantages were made from.
         value_target_bt: (B, T) in units of return.
         advantage_bt: (B, T), normalised over the usable steps of all learners.
@@ -109,7 +110,9 @@ def compute_targets(
         "proximal_logp_bt": torch.from_numpy(evaluation.logp_bt),
         "weight_bt": _weights(sequences, evaluation, options),
     }
-    finite = torch.stack([number.isfinite().all(dim=1) for number in numbers.values()]).all(dim=0)
+    # The values' statistics keep squares: a target whose square overflows would stay in them.
+    fit = [*numbers.values(), numbers["value_target_bt"].square()]
+    finite = torch.stack([number.isfinite().all(dim=1) for number in fit]).all(dim=0)
     finite &= torch.from_numpy(sequences.are_finite())
     included = ~torch.tensor(excluded)
     usable = included & finite

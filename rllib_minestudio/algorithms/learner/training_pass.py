@@ -36,6 +36,7 @@ from rllib_minestudio.algorithms.learner.plan import PlannedStep, plan_steps
 from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Targets
 from rllib_minestudio.algorithms.options.ppo import PPOOptions
+from rllib_minestudio.episode_seeds import derived_seed
 
 LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
 """(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
@@ -66,7 +67,7 @@ class TrainingPass:
         stream: Brings minibatches to the module's device.
         gradient_step: Steps the optimizer.
         peers: The learners that train together.
-        seed: Of the order of sequences; the same for all learners.
+        seed: Of the order of sequences, together with the iteration; the same for all learners.
         cloning: Adds the loss of demonstrations to each minibatch's, or None.
     """
 
@@ -90,15 +91,24 @@ class TrainingPass:
         self._stream = stream
         self._gradient_step = gradient_step
         self._peers = peers
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
 
-    def run(self, prepared: Prepared, learn: LearnFromChunk, collected: IterationMetrics) -> None:
+    def run(
+        self,
+        prepared: Prepared,
+        learn: LearnFromChunk,
+        collected: IterationMetrics,
+        *,
+        iteration: int,
+    ) -> None:
         """All epochs of an iteration.
 
         Args:
             prepared: What to train on.
             learn: Called for each chunk.
             collected: Takes the losses and what became of the steps.
+            iteration: Iterations finished so far. Its orders depend on it and the seed alone, so
+                that a resumed run draws those that come next.
         """
         options, targets = self._options, prepared.targets
         mine = targets.usable_b.tolist(), int(targets.nonfinite_b.sum())
@@ -106,7 +116,10 @@ class TrainingPass:
         if not any(map(any, usable)):
             self._skip(len(prepared.sequences), any(nonfinite), collected)
             return
-        epochs = [self._plan_epoch(usable) for _ in range(options.num_epochs)]
+        if self._cloning is not None:
+            self._cloning.go_on_at(iteration)
+        generator = torch.Generator().manual_seed(derived_seed(self._seed, iteration))
+        epochs = [self._plan_epoch(usable, generator) for _ in range(options.num_epochs)]
         count = sum(len(step.minibatches) for steps in epochs for step in steps)
         self._minibatches = activity.Count("minibatch", count)
         for steps in epochs:
@@ -115,14 +128,17 @@ class TrainingPass:
             for step in steps:
                 self._step(step, minibatches, learn, collected)
 
-    def _plan_epoch(self, usable: Sequence[Sequence[bool]]) -> list[PlannedStep]:
+    def _plan_epoch(
+        self, usable: Sequence[Sequence[bool]], generator: torch.Generator
+    ) -> list[PlannedStep]:
         """Draw an order of all learners' sequences, and split it into optimizer steps.
 
         Args:
             usable: Of each learner's sequences, in the order in which one learner would have them.
+            generator: The same for all learners.
         """
         options, here = self._options, len(usable[0])
-        places = torch.randperm(len(usable) * here, generator=self._generator).tolist()
+        places = torch.randperm(len(usable) * here, generator=generator).tolist()
         order = [divmod(place, here) for place in places]
         return plan_steps(
             [(learner, i) for learner, i in order if usable[learner][i]],

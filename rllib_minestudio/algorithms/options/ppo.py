@@ -20,7 +20,12 @@ DECOUPLED, RECOMPUTE = "decoupled", "recompute"
 class ReplayBufferOptions:
     """Which fragments are kept, and for how long."""
 
-    max_fragments: int = option(4800, "The buffer holds this many fragments.", least=1)
+    max_fragments: int | None = option(
+        None,
+        "The buffer holds this many fragments at most; null: as many as can be trained on before "
+        "they are too stale. Remote env runners wait while it holds that many in any case.",
+        least=1,
+    )
     max_reuse: int = option(1, "A fragment is trained on this many times at most.", least=1)
     max_staleness: int = option(
         2, "A fragment is dropped when its weights are more than this many versions old."
@@ -91,6 +96,14 @@ class PPOOptions(SharedOptions):
     )
 
     # The other terms of the loss.
+    reward_clip: float | None = option(
+        None,
+        "Rewards are clipped beyond this many times their usual size, which is the root mean "
+        "square of those that are not 0; null: never. Rewards beyond 100 times that size are "
+        "counted, and the first is told, in any case.",
+        least=1,
+        most=1e9,
+    )
     clip_param: float = option(
         0.2, "PPO's probability ratio is clipped this far from 1.", least=1e-12
     )

@@ -44,9 +44,13 @@ class BucketQueue(Generic[Name]):
             del self._places[name]
         return removed
 
-    def count(self, oldest: int) -> int:
-        """How many names are of version `oldest` or later."""
-        return sum(len(names) for (_, version), names in self._buckets.items() if version >= oldest)
+    def count(self, oldest: int, *, unused: bool = False) -> int:
+        """How many names are of version `oldest` or later, or how many unused ones of these."""
+        return sum(
+            len(names)
+            for (uses, version), names in self._buckets.items()
+            if version >= oldest and not (unused and uses)
+        )
 
     def pop_least_used(self, count: int, *, oldest: int, rng: random.Random) -> list[Name]:
         """Remove, and return, names of version `oldest` or later, the least used first.

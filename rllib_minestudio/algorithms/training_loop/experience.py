@@ -13,6 +13,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayError
+from ray.experimental import get_object_locations
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
@@ -22,6 +23,7 @@ from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
+from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 
 OnReport = Callable[[RolloutReport], None]
 Metrics = dict[tuple[str, ...], float]
@@ -32,17 +34,29 @@ class Experience(ABC):
 
     Args:
         limits: Of the replay buffer.
+        capacity: Fragments that the buffer holds at most.
         on_report: Gets the report of every rollout.
+        starts: Where env runners begin.
         seed: Of the order in which fragments are sampled.
 
     Attributes:
         replay_buffer: Fragments, or references to fragments in Ray's object store.
+        starts: As given.
     """
 
-    def __init__(self, limits: ReplayBufferOptions, on_report: OnReport, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        limits: ReplayBufferOptions,
+        on_report: OnReport,
+        *,
+        capacity: int,
+        starts: RolloutStarts,
+        seed: int = 0,
+    ) -> None:
         """Begin without experience."""
+        self.starts = starts
         self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(
-            max_fragments=limits.max_fragments,
+            max_fragments=capacity,
             max_reuse=limits.max_reuse,
             max_staleness=limits.max_staleness,
             fragments_per_sequence=limits.fragments_per_chunk,
@@ -52,21 +66,30 @@ class Experience(ABC):
 
     # ---------------------------------------------------------------- batches
 
-    def sample(self, count: int) -> list[Sample[Any]]:
-        """A batch, as soon as there are enough fragments for it."""
+    def sample(self, count: int, iteration: int) -> list[Sample[Any]]:
+        """A batch for an iteration, as soon as there are enough fragments for it."""
         while (available := self.replay_buffer.available()) < count:
             activity.stage("collecting: fragment", available, count, self.players)
             self._play()
-        return self.replay_buffer.sample(count)
+        return self.replay_buffer.sample(count, iteration=iteration)
 
-    def sample_ahead(self, count: int, lead: int) -> list[Sample[Any]]:
-        """A batch that will be trained on `lead` versions later; empty if there are too few."""
+    def sample_ahead(self, count: int, iteration: int, lead: int) -> list[Sample[Any]]:
+        """A batch for a later iteration; empty if there are too few fragments.
+
+        Args:
+            count: Fragments.
+            iteration: The later one.
+            lead: How many versions later the weights will be then.
+        """
         enough = self.replay_buffer.available(lead) >= count
-        return self.replay_buffer.sample(count, lead) if enough else []
+        if not enough:
+            return []
+        return self.replay_buffer.sample(count, iteration=iteration, lead=lead)
 
     def discard_unreadable(self, samples: Sequence[Sample[Any]]) -> None:
         """Forget those samples whose data were lost with the node that held them."""
-        self.replay_buffer.discard({s.sequence for s in samples if not _is_readable(s.payload)})
+        lost = _unreadable([sample.payload for sample in samples])
+        self.replay_buffer.discard({s.sequence for s in samples if s.payload in lost})
 
     @abstractmethod
     def _play(self) -> None:
@@ -102,9 +125,16 @@ class Experience(ABC):
 
     # ---------------------------------------------------------------- the run
 
-    def forget(self) -> None:
-        """Discard everything that was played: training goes on from another state."""
+    def go_on_from(self, progress: dict[str, Any] | None) -> None:
+        """Discard everything that was played: training goes on from another state.
+
+        Args:
+            progress: That of the env runners in this state, as `RolloutStarts.get_state` told it;
+                None if the checkpoint does not say: then they play on.
+        """
         self.replay_buffer.clear()
+        if progress is not None:
+            self.starts.set_state(progress)
 
     def take_restored(self) -> list[int]:
         """Indices of the env runners that are back since the last call."""
@@ -125,7 +155,9 @@ class LocalExperience(Experience):
     Args:
         runner: The env runner.
         limits: Of the replay buffer.
+        capacity: Fragments that the buffer holds at most.
         on_report: Gets the report of every rollout.
+        starts: Where the env runner begins.
         has_local_learner: Whether the learner is in this process as well; otherwise fragments go
             into the object store.
         seed: Of the order in which fragments are sampled.
@@ -137,16 +169,20 @@ class LocalExperience(Experience):
         limits: ReplayBufferOptions,
         on_report: OnReport,
         *,
+        capacity: int,
+        starts: RolloutStarts,
         has_local_learner: bool,
         seed: int = 0,
     ) -> None:
         """Begin without experience."""
-        super().__init__(limits, on_report, seed=seed)
+        super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)
         self._runner = runner
         self._has_local_learner = has_local_learner
 
     def _play(self) -> None:
+        self._runner.begin_from(self.starts.of(0))
         report, fragments = self._runner.sample()
+        self.starts.note(report)
         self._on_report(report)
         for fragment in fragments:
             payload = fragment if self._has_local_learner else ray.put(fragment)
@@ -179,9 +215,15 @@ def in_group(group: str, values: dict[str, Any]) -> Metrics:
     return {(group, name): value for name, value in values.items()}
 
 
-def _is_readable(reference: ray.ObjectRef) -> bool:
-    try:
-        ray.get(reference)
-    except RayError:
-        return False
-    return True
+def _unreadable(references: Sequence[ray.ObjectRef]) -> set[ray.ObjectRef]:
+    """Those whose data were lost, found without fetching what is large."""
+    located = get_object_locations(list(references))
+    lost = set()
+    for reference in references:
+        # An object that lies nowhere was lost, or is so small that this process holds it itself.
+        if not located.get(reference, {}).get("node_ids"):
+            try:
+                ray.get(reference)
+            except RayError:
+                lost.add(reference)
+    return lost

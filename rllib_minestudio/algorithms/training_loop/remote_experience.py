@@ -8,8 +8,10 @@ and dropping the reference frees its memory. Only the loss of its node loses it.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
@@ -24,22 +26,35 @@ from rllib_minestudio.algorithms.training_loop.experience import (
     in_group,
 )
 from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
+from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
+from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 from rllib_minestudio.algorithms.training_loop.weights import WeightsPublisher
+
+LOOK_EVERY = 500
+"""Fragments after which it is looked at how many were played in vain."""
+MUCH = 0.1
+"""A greater share of them is told."""
 
 HARVEST_WITHIN_S = 0.5
 """How long to wait at most for the next rollout before looking at everything else again."""
+
+_logger = logging.getLogger(__name__)
 
 
 class RemoteExperience(Experience):
     """Experience of remote env runners.
 
-    They wait only if the buffer is full, or if no staleness is allowed.
+    They wait if the buffer is full, if no staleness is allowed, or if they are ahead of the
+    learner: when a whole iteration's fragments lie ready beside those it trains on, more would
+    only become stale.
 
     Args:
         requests: The calls to them.
         limits: Of the replay buffer.
+        capacity: Fragments that the buffer holds at most.
         on_report: Gets the report of every rollout.
+        starts: Where env runners begin.
         fragments_per_iteration: As in the config.
         max_restarts_per_hour: As in the config.
         seed: Of the order in which fragments are sampled.
@@ -51,17 +66,20 @@ class RemoteExperience(Experience):
         limits: ReplayBufferOptions,
         on_report: OnReport,
         *,
+        capacity: int,
+        starts: RolloutStarts,
         fragments_per_iteration: int,
         max_restarts_per_hour: int,
         seed: int = 0,
     ) -> None:
         """Start the actor that hands out weights; playing begins with the first sample."""
-        super().__init__(limits, on_report, seed=seed)
+        super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)
         self.requests = requests
         self.weights = WeightsPublisher(max_restarts_per_hour)
         self._count = fragments_per_iteration
         self._num_envs = requests.num_envs
         self._version = self._number_here = self._unreachable = 0
+        self._waste = Waste()
         # If no staleness is allowed, runners wait for the weights: no fragment may be of two
         # versions.
         self._aligned = limits.max_staleness == 0
@@ -80,6 +98,7 @@ class RemoteExperience(Experience):
         """Announce the weights, from where runners pull them."""
         self._version = version
         self.replay_buffer.set_version(version)
+        self._waste.look_at(self.replay_buffer.counts)
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
@@ -98,10 +117,10 @@ class RemoteExperience(Experience):
         """Put the weights where the runners pull them from."""
         self.weights.set_prior(weights)
 
-    def forget(self) -> None:
-        """Empty the buffer, and discard what is being played."""
+    def go_on_from(self, progress: dict[str, Any] | None) -> None:
+        """Empty the buffer, and discard what is being played; see `Experience.go_on_from`."""
         self.requests.make_void()
-        super().forget()
+        super().go_on_from(progress)
 
     def take_restored(self) -> list[int]:
         """Indices of the runners that are back."""
@@ -140,6 +159,7 @@ class RemoteExperience(Experience):
         """
         self._send(learner_waits=learner_waits)
         for report, references in self.requests.harvest(seconds):
+            self.starts.note(report)
             self._on_report(report)
             self._unreachable += not report.weights_reachable
             for reference, (key, version) in zip(references, report.fragments, strict=True):
@@ -147,14 +167,46 @@ class RemoteExperience(Experience):
                 # rollback and held back until after it.
                 if version <= self._version:
                     self.replay_buffer.add(reference, key=key, weights_version=version)
-        self._send(learner_waits=False)
+        self._send(learner_waits=False if self._aligned else learner_waits)
 
     def _send(self, *, learner_waits: bool) -> None:
         held, coming = len(self.replay_buffer), self.requests.fragments_under_way
+        # One that waits for its batch is not to wait for the slowest runner while others idle.
+        ahead = self._count + learner_waits * self.requests.num_well * self._num_envs
+        missing = max(0, ahead - self.replay_buffer.unused - coming)
         room = self.replay_buffer.max_fragments - held - coming
+        room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
         if self._aligned:
             missing = self._count - held - coming if learner_waits else 0
             room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
         if learner_waits and not coming:
             room = max(room, self._num_envs)  # the buffer is full, but of what cannot be sampled
-        self.requests.send(self.weights.source(), room=room, aligned=self._aligned)
+        source = self.weights.source()
+        self.requests.send(source, self.starts, room=room, aligned=self._aligned)
+
+
+class Waste:
+    """Tells once if much of what is played is never trained on."""
+
+    def __init__(self) -> None:
+        """Have seen nothing."""
+        self._seen = BufferCounts()
+        self._told = False
+
+    def look_at(self, counts: BufferCounts) -> None:
+        """Compare the counts with those of some hundred fragments ago."""
+        added = counts.added - self._seen.added
+        in_vain = counts.in_vain - self._seen.in_vain
+        if self._told or added < LOOK_EVERY:
+            return
+        self._seen = replace(counts)
+        if in_vain > MUCH * added:
+            self._told = True
+            _logger.warning(
+                "Of the last %d fragments that env runners handed in, %d were dropped without "
+                "being trained on, as they had become too stale (max_staleness) before their turn "
+                "or found no room (max_fragments). Fewer environments would train as much, or "
+                "shorter fragments, or more fragments_per_iteration or max_staleness.",
+                added,
+                in_vain,
+            )

@@ -41,6 +41,8 @@ class BufferCounts:
         dropped_stale: Removed because the weights had moved on too far.
         dropped_unreadable: Removed because their data were lost.
         dropped_incomplete: Removed because the rest of their sequence never came.
+        in_vain: Those of all removed ones that nothing was ever trained on, but for those that were
+            lost or cleared.
     """
 
     added: int = 0
@@ -50,6 +52,7 @@ class BufferCounts:
     dropped_stale: int = 0
     dropped_unreadable: int = 0
     dropped_incomplete: int = 0
+    in_vain: int = 0
 
 
 class Sample(NamedTuple, Generic[Payload]):
@@ -105,7 +108,7 @@ class ReplayBuffer(Generic[Payload]):
         max_reuse: How many times a fragment may be sampled, at least 1.
         max_staleness: The greatest staleness a sampled fragment may have, at least 0.
         fragments_per_sequence: Contiguous fragments that are sampled together.
-        seed: Of the order in which equally used fragments are sampled.
+        seed: Of the choice among equally used fragments, together with the iteration.
 
     Raises:
         ReplayBufferError: If a limit is out of its range.
@@ -143,7 +146,7 @@ class ReplayBuffer(Generic[Payload]):
         self._growing: OrderedDict[str, list[_Held[Payload]]] = OrderedDict()
         self._num_growing = 0
         self._version = 0
-        self._random = random.Random(seed)
+        self._seed = seed
 
     def __len__(self) -> int:
         """The number of fragments held, those of incomplete sequences included."""
@@ -152,6 +155,12 @@ class ReplayBuffer(Generic[Payload]):
     def available(self, lead: int = 0) -> int:
         """The number of fragments that `sample` could hand out now."""
         return self._queue.count(self._oldest_version(lead)) * self.fragments_per_sequence
+
+    @property
+    def unused(self) -> int:
+        """The number of fragments that `sample` could hand out for the first time."""
+        oldest = self._oldest_version()
+        return self._queue.count(oldest, unused=True) * self.fragments_per_sequence
 
     # ---------------------------------------------------------------- in
 
@@ -175,9 +184,11 @@ class ReplayBuffer(Generic[Payload]):
         if fragments and (is_stale or fragments[-1].key[1] + 1 != key[1]):
             self._num_growing -= len(fragments)
             self.counts.dropped_incomplete += len(fragments)
+            self.counts.in_vain += len(fragments)
             fragments = []
         if is_stale:
             self.counts.dropped_stale += 1
+            self.counts.in_vain += 1
             return
         if len(self) >= self.max_fragments:
             self._evict()
@@ -196,7 +207,9 @@ class ReplayBuffer(Generic[Payload]):
         self._version = version
         oldest = self._oldest_version()
         for name in self._queue.pop_older(oldest):
-            self.counts.dropped_stale += len(self._sequences.pop(name).fragments)
+            sequence = self._sequences.pop(name)
+            self.counts.dropped_stale += len(sequence.fragments)
+            self._note_unless_used(sequence)
         for env_id, fragments in list(self._growing.items()):
             stale = [i for i, held in enumerate(fragments) if held.weights_version < oldest]
             if stale:
@@ -205,14 +218,17 @@ class ReplayBuffer(Generic[Payload]):
                 self._growing[env_id] = fragments[dropped:]
                 self.counts.dropped_stale += len(stale)
                 self.counts.dropped_incomplete += dropped - len(stale)
+                self.counts.in_vain += dropped
 
     # ---------------------------------------------------------------- out
 
-    def sample(self, count: int, lead: int = 0) -> list[Sample[Payload]]:
+    def sample(self, count: int, *, iteration: int = 0, lead: int = 0) -> list[Sample[Payload]]:
         """Take `count` different fragments, least used first, at random among equals.
 
         Args:
             count: Fragments, a multiple of `fragments_per_sequence`.
+            iteration: That they are for. The choice depends on it and the seed alone, so that a
+                run that is resumed does not choose as in its first iterations.
             lead: How many weight versions further on the weights will be when the fragments are
                 trained on; staleness counts from there.
 
@@ -234,7 +250,8 @@ class ReplayBuffer(Generic[Payload]):
                 f"{count} fragments were asked of a replay buffer that holds {self.available(lead)}"
             )
         oldest = self._oldest_version(lead)
-        names = self._queue.pop_least_used(count // size, oldest=oldest, rng=self._random)
+        rng = random.Random(f"{self._seed} {iteration}")
+        names = self._queue.pop_least_used(count // size, oldest=oldest, rng=rng)
         self.counts.sampled += count
         return self._use(names, trained_at=self._version + lead)
 
@@ -281,11 +298,18 @@ class ReplayBuffer(Generic[Payload]):
     def _evict(self) -> None:
         """Make room by the oldest sequence, or else the oldest incomplete one."""
         if self._sequences:
-            self.counts.evicted += self._remove(next(iter(self._sequences)))
+            name, sequence = next(iter(self._sequences.items()))
+            self._note_unless_used(sequence)
+            self.counts.evicted += self._remove(name)
         elif self._growing:
             _, fragments = self._growing.popitem(last=False)
             self._num_growing -= len(fragments)
             self.counts.evicted += len(fragments)
+            self.counts.in_vain += len(fragments)
+
+    def _note_unless_used(self, sequence: _Sequence[Payload]) -> None:
+        if not sequence.uses:
+            self.counts.in_vain += len(sequence.fragments)
 
     def _remove(self, name: FragmentKey) -> int:
         """Remove a sequence, and return how many fragments it had."""

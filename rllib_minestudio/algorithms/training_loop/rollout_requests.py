@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from rllib_minestudio.algorithms.rollout_report import RolloutReport
+from rllib_minestudio.algorithms.rollout_report import RolloutReport, RolloutStart
 from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
 from rllib_minestudio.algorithms.training_loop.remote_runner import RemoteRunner, RolloutCall
+from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
 
@@ -94,11 +95,14 @@ class RolloutRequests:
 
     # ---------------------------------------------------------------- calls
 
-    def send(self, weights: WeightsSource, *, room: int, aligned: bool) -> None:
+    def send(
+        self, weights: WeightsSource, starts: RolloutStarts, *, room: int, aligned: bool
+    ) -> None:
         """Send calls, to runners with the fewest first, while there is room for their fragments.
 
         Args:
             weights: Where the runners pull their weights from.
+            starts: Where runners begin that have not begun yet.
             room: Fragments that may yet be asked for.
             aligned: As `MineStudioEnvRunner.rollout` takes it.
         """
@@ -108,7 +112,7 @@ class RolloutRequests:
                     if room < self.num_envs:
                         return
                     room -= self.num_envs
-                    self._send(runner, weights, aligned)
+                    self._send(runner, weights, aligned, starts.of(runner.index))
 
     def harvest(self, timeout_s: float) -> list[Harvest]:
         """What has come back; waits up to `timeout_s` if that is nothing yet.
@@ -146,9 +150,11 @@ class RolloutRequests:
 
     # ---------------------------------------------------------------- inside
 
-    def _send(self, runner: RemoteRunner, weights: WeightsSource, aligned: bool) -> None:
+    def _send(
+        self, runner: RemoteRunner, weights: WeightsSource, aligned: bool, start: RolloutStart
+    ) -> None:
         rollout = runner.actor.rollout.options(num_returns=self.num_envs + 1)
-        report, *fragments = rollout.remote(weights, aligned)
+        report, *fragments = rollout.remote(weights, aligned, start)
         runner.note_call(RolloutCall(report, fragments))
 
     def _harvest(self, runner: RemoteRunner, ready: set[ray.ObjectRef]) -> Iterator[Harvest]:

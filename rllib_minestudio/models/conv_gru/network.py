@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_minestudio.models.arithmetic import FLOAT32, arithmetic
 from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
 from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder, TextEncoder
 from rllib_minestudio.models.value_head import ValueHead
@@ -79,8 +80,9 @@ class ConvGRUNetwork(nn.Module):
         Returns:
             The latent [B, T, hidden_size], and the state after the chunk.
         """
-        x_bte = F.relu(self.features_norm(self._features(flattened(obs))))
-        memory_bte, hidden_be = self._remember(x_bte, first_bt, state[MEMORY])
+        with arithmetic(FLOAT32, first_bt.device):
+            x_bte = F.relu(self.features_norm(self._features(flattened(obs))))
+            memory_bte, hidden_be = self._remember(x_bte, first_bt, state[MEMORY])
         # What is seen now reaches the heads beside what is remembered, not through it alone.
         return self.norm(x_bte + memory_bte), {MEMORY: hidden_be}
 

@@ -13,7 +13,8 @@ from rllib_minestudio.option_checks import broken_rule, not_a_choice
 from rllib_minestudio.option_fields import bounds_of, option, types_of
 
 ACTION_HEADS = ("joint", "factored")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "tf32", "bfloat16")
+"""The keys of `arithmetic.DTYPES`, without importing torch."""
 COMPUTE_FIELDS = ("precision", "compile")
 """Fields that say how a network is computed, not which network it is."""
 
@@ -88,9 +89,10 @@ class VPTConfig:
     )
     precision: str = option(
         "float32",
-        "The trunk computes in this precision. `bfloat16` (autocast; weights, memory, heads and "
-        "statistics stay float32) is 2 to 3 times faster where the processor has it, and close "
-        "rather than equal.",
+        "The trunk computes in this precision. `tf32` lets a GPU round what convolutions and "
+        "products multiply to 10 bits, as MineStudio and torch's default do; without a GPU it is "
+        "float32. `bfloat16` (autocast; weights, memory, heads and statistics stay float32) is 2 "
+        "to 3 times faster where the processor has it. Both are close rather than equal.",
         choices=PRECISIONS,
     )
     compile: bool = option(

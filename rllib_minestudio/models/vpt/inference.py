@@ -37,6 +37,7 @@ class InferenceStack:
     def __init__(self, stack: DownStack, layout: Layout, input_scale: float) -> None:
         """Copies the weights."""
         first = stack.firstconv
+        self._dtype = layout.dtype
         self._first = InferenceConv(
             first.layer, first.norm, layout, relu=False, input_scale=input_scale
         )
@@ -49,8 +50,8 @@ class InferenceStack:
         ]
 
     def __call__(self, x_nchw: Tensor) -> Tensor:
-        """[N, C_in, H, W] -> [N, C, H/2, W/2]."""
-        x_nchw = self._norm(self._pooled(self._first(x_nchw)))
+        """[N, C_in, H, W] of any type -> [N, C, H/2, W/2] of the layout's."""
+        x_nchw = self._norm(self._pooled(self._first(x_nchw.to(self._dtype))))
         for conv0, conv1 in self._blocks:
             x_nchw = conv1(conv0(x_nchw), skip_nchw=x_nchw)
         return x_nchw
@@ -70,7 +71,7 @@ class DirectStack:
         self._packed = direct_stack.pack(stack.kernel_parameters(), stack.n.eps)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """[N, C_in, H, W], or bytes [N, H, W, 3] -> [N, C, H/2, W/2] float32."""
+        """[N, C_in, H, W] of any type, or bytes [N, H, W, 3] -> [N, C, H/2, W/2] float32."""
         return direct_stack.compute_packed(x, self._packed)
 
 
@@ -81,11 +82,12 @@ class CudaStack:
         """Copies the weights."""
         parameters, epsilon = stack.kernel_parameters(), stack.n.eps
         copies = [None if each is None else each.detach().clone() for each in parameters]
+        self._dtype = layout.dtype
         self._packed = cuda_stack.pack(copies, epsilon, layout.dtype, input_scale)
 
     def __call__(self, x_nchw: Tensor) -> Tensor:
-        """[N, C_in, H, W] -> [N, C, H/2, W/2] of the layout's dtype."""
-        return cuda_stack.compute_packed(x_nchw, self._packed)
+        """[N, C_in, H, W] of any type -> [N, C, H/2, W/2] of the layout's."""
+        return cuda_stack.compute_packed(x_nchw.to(self._dtype), self._packed)
 
 
 class InferenceEncoder:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rllib_minestudio.models.arithmetic import DTYPES, arithmetic
 from rllib_minestudio.models.vpt.cuda_graph import GraphedStep, Outputs
 from rllib_minestudio.models.vpt.inference import InferenceNetwork
 from rllib_minestudio.models.vpt.network import VPTNetwork
@@ -14,9 +15,6 @@ from rllib_minestudio.models.vpt.recurrent_state import VPTState
 from rllib_minestudio.models.vpt.ring import RingMemory
 from rllib_minestudio.models.vpt.sampling import sample
 from rllib_minestudio.models.vpt.weight_watch import WeightWatch
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-"""Of the trunk, by the name of the option ``precision``; heads and memory are float32 anyway."""
 
 
 class Decision(NamedTuple):
@@ -113,7 +111,8 @@ class RolloutSession:
         self._memory.load_state(state)
 
     def _step(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Outputs:
-        return self._inference(image_bhwc, self._memory.advance(first_b, rows))
+        with arithmetic(self._network.config.precision, first_b.device):
+            return self._inference(image_bhwc, self._memory.advance(first_b, rows))
 
     def _refresh(self) -> None:
         """Copies the weights again if they have changed."""

@@ -10,6 +10,7 @@ import pytest
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, ProcessEnvs
 from rllib_minestudio.algorithms.env_pool.episode import plain_info
+from rllib_minestudio.episode_seeds import EpisodeCounts
 from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
 from tests.algorithms.env_pool.faulty_envs import ChattyEnv, CountingEnv, FaultyEnv, ModulesEnv
 from tests.algorithms.env_pool.playing import play
@@ -101,18 +102,36 @@ def test_an_episode_source_decides_every_episode(make_pool):
         assert [episode.length for episode in own] == (lengths * len(own))[: len(own)]
 
 
-def test_a_pool_in_place_of_a_lost_one_begins_other_episodes(make_pool):
-    first = []
-    for recreated in (False, True):
-        pool = make_pool(MAKERS, recreated=recreated)
-        pool.reset()
-        first.append([[episode.length for episode in own[:3]] for own in trace(pool)[1]])
-    assert first[0] != first[1]
+def test_an_episode_depends_on_its_number_alone(make_pool):
+    """Environments go on where another pool's were, also those that it did not have."""
+    whole = make_pool(MAKERS)
+    whole.reset()
+    assert whole.unplayed == [0] * NUM_ENVS
+    lengths = [[episode.length for episode in own] for own in trace(whole)[1]]
+    assert all(number > len(own) for number, own in zip(whole.unplayed, lengths, strict=True))
+    resumed = make_pool(MAKERS, seed=0)
+    resumed.reset(EpisodeCounts(3, (2, 1)))
+    assert resumed.unplayed == [2, 1, 0]
+    for skipped, own, again in zip((2, 1, 0), lengths, trace(resumed)[1], strict=True):
+        found = [episode.length for episode in again]
+        assert own[skipped:][: len(found)] == found[: len(own) - skipped]
+
+
+def test_a_replaced_environment_begins_the_episode_that_comes_next(make_pool, tmp_path):
+    faulty = partial(FaultyEnv, "raise", "step", tmp_path / "once")
+    pool = make_pool([faulty])
+    pool.reset()
+    lengths = [episode.length for episode in trace(pool)[1][0]]
+    sound = make_pool([CountingEnv])
+    sound.reset()
+    expected = [episode.length for episode in trace(sound)[1][0]]
+    assert lengths[0] == 8
+    assert lengths[1:4] == expected[1:4]
 
 
 def test_an_exception_replaces_its_environment_alone(make_pool, tmp_path):
     faulty = partial(FaultyEnv, "raise", "step", tmp_path / "once")
-    pool = make_pool([*MAKERS[1:], faulty])
+    pool = make_pool([*MAKERS[1:], faulty], seed=4)
     pool.reset()
     rows, episodes = (found[-1] for found in trace(pool))
     # The eighth step is the one that raises: it counts for nothing and truncates.

@@ -32,6 +32,7 @@ def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
             logp=logp,
             value=value,
             weights_version=version,
+            episode=only,
         )
         rows.write_outcome(
             only,

@@ -8,10 +8,12 @@ import pytest
 import ray
 
 from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
+from rllib_minestudio.algorithms.rollout_report import RunnerProgress
 from rllib_minestudio.algorithms.training_loop.experience import LocalExperience
+from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 from tests.algorithms.learner.test_loading import Owner, make_fragment, wait_until_lost
 
-LIMITS = ReplayBufferOptions(max_fragments=8, max_reuse=1, max_staleness=0)
+LIMITS = ReplayBufferOptions(max_reuse=1, max_staleness=0)
 
 
 class Runner:
@@ -20,10 +22,15 @@ class Runner:
     def __init__(self):
         self.played = 0
 
+    def begin_from(self, start):
+        """Plays on wherever it is."""
+
     def sample(self):
         numbers = range(self.played, self.played + 2)
         self.played += 2
-        return "report", [SimpleNamespace(key=("a", i), weights_version_min=0) for i in numbers]
+        return SimpleNamespace(restores=0, worker_index=0, progress=RunnerProgress()), [
+            SimpleNamespace(key=("a", i), weights_version_min=0) for i in numbers
+        ]
 
     def set_state(self, state):
         """Takes any weights."""
@@ -31,7 +38,14 @@ class Runner:
 
 @pytest.fixture
 def experience(local_ray):
-    return LocalExperience(Runner(), LIMITS, lambda report: None, has_local_learner=False)
+    return LocalExperience(
+        Runner(),
+        LIMITS,
+        lambda report: None,
+        capacity=8,
+        starts=RolloutStarts(0),
+        has_local_learner=False,
+    )
 
 
 def num_references():
@@ -41,7 +55,7 @@ def num_references():
 
 def test_an_object_is_let_go_with_its_fragment(experience):
     before = num_references()
-    samples = experience.sample(3)
+    samples = experience.sample(3, iteration=0)
     assert num_references() == before + 4
     assert [ray.get(sample.payload).key[0] for sample in samples] == ["a"] * 3
     del samples
@@ -61,6 +75,6 @@ def test_what_was_lost_is_forgotten_and_the_rest_kept(experience):
         buffer.add(reference, key=(env_id, 0), weights_version=0)
     ray.kill(owner)
     wait_until_lost(lost)
-    experience.discard_unreadable(experience.sample(2))
+    experience.discard_unreadable(experience.sample(2, iteration=0))
     assert buffer.counts.dropped_unreadable == 1
-    assert [sample.payload for sample in experience.sample(1)] == [kept]
+    assert [sample.payload for sample in experience.sample(1, iteration=1)] == [kept]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
+from rllib_minestudio.algorithms.training_loop.remote_experience import LOOK_EVERY, MUCH, Waste
+from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from tests.algorithms.actors import kill, process_of
 
 
@@ -35,6 +38,34 @@ def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config
     )
     assert sorted(versions) == [("1-0", 2), ("2-0", 2)]  # the third awaits their next rollout
     algorithm.stop()
+
+
+@pytest.mark.slow
+def test_quick_runners_wait_instead_of_playing_in_vain(local_ray, make_config):
+    """The buffer is as large as it is by default, and the learner slow."""
+    config = make_config(fragments_per_iteration=32, num_epochs=4)
+    config.training(replay_buffer={"max_fragments": None})
+    config = config.env_runners(
+        num_env_runners=1, num_envs_per_env_runner=8, rollout_fragment_length=16
+    )
+    algorithm = config.build_algo()
+    for _ in range(12):
+        counts = algorithm.train()["replay_buffer"]
+        assert accounted_for(counts)
+    algorithm.stop()
+    assert counts["added"] >= 12 * 32
+    assert counts["in_vain"] <= 0.1 * counts["added"]
+
+
+def test_waste_is_told_once(caplog):
+    waste, counts = Waste(), BufferCounts()
+    for step in range(4):
+        counts.added += LOOK_EVERY
+        counts.in_vain += int((MUCH if step < 2 else 2 * MUCH) * LOOK_EVERY)
+        with caplog.at_level(logging.WARNING):
+            waste.look_at(counts)
+        assert len(caplog.records) == (step >= 2)
+    assert f"Of the last {LOOK_EVERY} fragments" in caplog.text
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ class BufferMachine(RuleBasedStateMachine):
     def sample(self, data: st.DataObject, lead: int) -> None:
         size = self.fragments_per_sequence
         chunks = data.draw(st.integers(0, self.buffer.available(lead) // size))
-        samples = self.buffer.sample(chunks * size, lead)
+        samples = self.buffer.sample(chunks * size, lead=lead)
         fragments = [sample.payload for sample in samples]
         assert self.alive.issuperset(fragments)
         assert len(set(fragments)) == len(samples) == chunks * size
@@ -101,7 +101,8 @@ class BufferMachine(RuleBasedStateMachine):
         assert len(self.buffer) <= MAX_FRAGMENTS
         assert counts.added == self.added
         assert counts.sampled == sum(self.uses.values())
-        gone = sum(vars(counts).values()) - counts.added - counts.sampled
+        assert counts.in_vain <= counts.added
+        gone = sum(vars(counts).values()) - counts.added - counts.sampled - counts.in_vain
         assert counts.added == len(self.buffer) + gone
         assert len(self.alive) == len(self.buffer), "it keeps what it has let go of"
 
@@ -140,13 +141,32 @@ def test_least_used_fragments_come_first():
 
 @given(seed=st.integers(0, 100))
 @settings(max_examples=10, deadline=None)
-def test_the_order_follows_from_the_seed(seed):
-    def order():
+def test_the_order_follows_from_the_seed_and_the_iteration(seed):
+    def order(iteration, sampled_before=False):
         buffer = ReplayBuffer(max_fragments=20, max_reuse=1, max_staleness=0, seed=seed)
+        if sampled_before:
+            add(buffer, "another")
+            buffer.sample(1)
         add(buffer, *map(str, range(20)))
-        return [s.payload for s in buffer.sample(20)]
+        return [s.payload for s in buffer.sample(20, iteration=iteration)]
 
-    assert order() == order()
+    assert order(3) == order(3, sampled_before=True)
+    assert order(3) != order(4)
+
+
+def test_what_nothing_was_ever_trained_on_counts_as_played_in_vain():
+    buffer = ReplayBuffer(max_fragments=3, max_reuse=2, max_staleness=0)
+    add(buffer, "a", "b")
+    buffer.sample(2)
+    add(buffer, "c")
+    assert (buffer.available(), buffer.unused) == (3, 1)
+    add(buffer, "d")  # "a" makes room, which was used
+    assert (buffer.counts.evicted, buffer.counts.in_vain) == (1, 0)
+    buffer.set_version(1)
+    assert (buffer.counts.dropped_stale, buffer.counts.in_vain) == (3, 2)
+    add(buffer, "e", version=0)
+    assert (buffer.counts.dropped_stale, buffer.counts.in_vain) == (4, 3)
+    assert (buffer.available(), buffer.unused) == (0, 0)
 
 
 def test_asking_for_more_than_there_is_says_so():

@@ -59,6 +59,10 @@ def test_mistakes_are_explained(network):
         freeze(network, ["net.finalln.weight"])
     with pytest.raises(InvalidOptionsError, match="must be a list"):
         freeze(network, "net.*")
+    with pytest.raises(
+        InvalidOptionsError, match=r"freeze must be a list of shell patterns.*\[3\]"
+    ):
+        freeze(network, [3])
     with pytest.raises(InvalidOptionsError, match="leaves nothing"):
         freeze(network, ["*"])
     with pytest.raises(InvalidOptionsError, match="positive"):

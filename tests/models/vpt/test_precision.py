@@ -1,0 +1,108 @@
+"""Any sizes in any precision on any path: layers agree about types, and numbers stay close."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rllib_minestudio.models.arithmetic import DTYPES, arithmetic, set_arithmetic
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt.config import PRECISIONS
+from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+
+CLOSE = {"float32": 1e-4, "tf32": 1e-4, "bfloat16": 0.1}
+"""Largest difference relative to the numbers' norm; without a GPU, tf32 is float32."""
+
+SIDE = 32
+NUM_ENVS, STEPS = 2, 3
+
+
+def _network(precision, width, channels):
+    options = {"preset": "nano", "img_shape": [SIDE, SIDE, 3], "hidsize": 32}
+    options |= {"attention_heads": 2, "n_recurrence_layers": 1}
+    options |= {"attention_memory_size": 8, "timesteps": 4, "precision": precision}
+    options |= {"impala_width": width, "impala_chans": channels}
+    torch.manual_seed(0)
+    return VPTNetwork(VPTConfig.from_options(options))
+
+
+def _difference(found, expected):
+    return float((found - expected).norm() / expected.norm())
+
+
+@settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    precision=st.sampled_from(PRECISIONS),
+    width=st.sampled_from([0.5, 1, 1.5, 2]),
+    channels=st.lists(st.sampled_from([8, 16, 32, 64]), min_size=1, max_size=3),
+)
+def test_acting_and_training_agree_with_float32(pretended, precision, width, channels):
+    network, exact = (_network(p, width, channels) for p in (precision, "float32"))
+    image = torch.randint(0, 256, (NUM_ENVS, STEPS, SIDE, SIDE, 3), dtype=torch.uint8)
+    first = torch.zeros(NUM_ENVS, STEPS, dtype=torch.bool)
+    outputs, expected = (
+        each(image, first, each.initial_state(NUM_ENVS)) for each in (network, exact)
+    )
+    limit = CLOSE[precision]
+    assert _difference(outputs.value_bt, expected.value_bt) < limit
+    outputs.value_bt.square().sum().backward()
+    for name, parameter in network.net.named_parameters():
+        assert parameter.grad.dtype == torch.float32, name
+        assert parameter.grad.isfinite().all(), name
+    session = RolloutSession(network, NUM_ENVS)
+    values = torch.stack([session.act(image[:, t], first[:, t]).value_b for t in range(STEPS)], 1)
+    assert values.dtype == torch.float32
+    assert _difference(values, network.value_head.denormalize(expected.value_bt)) < limit
+
+
+@pytest.mark.parametrize("width", [1, 1.5])
+@pytest.mark.parametrize("channels", [[16, 32, 32], [32, 16, 8]])
+def test_stacks_by_kernels_and_by_torch_follow_each_other_in_bfloat16(width, channels):
+    """MineStudio's own default is a width of 1."""
+    session = RolloutSession(_network("bfloat16", width, channels), NUM_ENVS)
+    image = torch.zeros(NUM_ENVS, SIDE, SIDE, 3, dtype=torch.uint8)
+    decision = session.act(image, torch.ones(NUM_ENVS, dtype=torch.bool))
+    assert decision.value_b.isfinite().all()
+
+
+# ---------------------------------------------------------------- TensorFloat-32
+
+
+@pytest.fixture
+def flags():
+    """What torch may round on a GPU; put back afterwards."""
+    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    yield lambda: (torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision())
+    torch.backends.cudnn.allow_tf32 = before[0]
+    torch.set_float32_matmul_precision(before[1])
+
+
+EXPECTED = {
+    "float32": (False, "highest"),
+    "tf32": (True, "high"),
+    "bfloat16": (False, "highest"),
+}
+
+
+def test_precisions_are_those_of_the_arithmetic():
+    assert tuple(DTYPES) == PRECISIONS == tuple(EXPECTED)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_convolutions_and_products_follow_the_precision(flags, precision):
+    torch.backends.cudnn.allow_tf32 = precision != "tf32"
+    before = flags()
+    with arithmetic(precision, torch.device("cuda")):
+        assert flags() == EXPECTED[precision]
+    assert flags() == before
+    with arithmetic(precision, torch.device("cpu")):
+        assert flags() == before
+    set_arithmetic(precision)
+    assert flags() == EXPECTED[precision]
