@@ -174,13 +174,17 @@ def test_an_iteration_trains_on_as_many_batches_as_it_takes(local_ray, make_conf
 
 @pytest.mark.slow
 def test_without_a_runner_in_the_driver_there_is_still_the_policy(local_ray, make_config):
-    config = make_config(num_epochs=1, replay_buffer={"max_fragments": 400})
+    config = make_config(
+        num_epochs=1, fragments_per_iteration=32, replay_buffer={"max_fragments": 400}
+    )
     config.env_runners(
         num_env_runners=1, create_local_env_runner=False, max_requests_in_flight_per_env_runner=3
     )
     algorithm = config.build_algo()
     assert algorithm.env_runner is None
     algorithm.train()
+    algorithm.replay_buffer.clear()  # so that there is something to play for
+    algorithm.experience.meanwhile(0.0)
     assert 16 < algorithm.experience.requests.fragments_under_way <= 24
     module = algorithm.get_module().get_state()
     for name, tensor in algorithm.learner_group._learner.vpt.get_state().items():

@@ -92,6 +92,11 @@ class MineStudioBCLearner(PolicyLearner):
         self.after_gradient_based_update(timesteps=timesteps)
         return self.metrics.reduce()
 
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore; other windows follow than those that the memory is of."""
+        super().set_state(state)
+        self._memory = None
+
     @torch.no_grad()
     def validate(self, batches: Iterable[Batch]) -> dict[str, float]:
         """Return the mean losses over held-out windows, in nats per step.

@@ -50,6 +50,28 @@ def test_an_epoch_holds_every_step_of_the_training_episodes_once(local_ray, make
     algorithm.stop()
 
 
+def test_a_resumed_clone_does_not_begin_with_the_runs_first_windows(
+    local_ray, make_config, tmp_path
+):
+    config = make_config(num_readers=1)
+    algorithm = config.build_algo()
+
+    def first_windows(data):
+        return [w.tobytes() for batch in islice(data.sample(10), 4) for w in batch["image"]]
+
+    first, held_out = first_windows(algorithm.offline_data), algorithm.offline_data._validation
+    algorithm.train()
+    checkpoint = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.restore_from_path(checkpoint)
+    again = first_windows(algorithm.offline_data)
+    assert algorithm.offline_data._validation == held_out
+    algorithm.stop()
+    fresh = config.copy(copy_frozen=False).build_algo()
+    assert first_windows(fresh.offline_data) == first, "only the iteration makes the difference"
+    fresh.stop()
+    assert again != first
+
+
 def test_episodes_are_held_out_whole_and_by_the_seed(demonstrations):
     training, validation = split(str(demonstrations), 0.2, seed=0)
     assert len(validation) == 2 and len({*training, *validation}) == EPISODES

@@ -86,7 +86,8 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
         assert sum(counts["reuse"].values()) == pytest.approx(1)
         prefetched += result["learners"]["default_policy"]["prefetched"]
     assert prefetched > 0
-    # The newest weights reach the runners though nobody trains any more.
+    # Runners that waited play with the newest weights as soon as there is something to play.
+    algorithm.replay_buffer.clear()
     for _ in range(4):
         algorithm.experience.meanwhile(0.1)
     assert 10 in acting_versions(algorithm)

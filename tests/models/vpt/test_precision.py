@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.models.arithmetic import DTYPES, arithmetic, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from rllib_minestudio.models.vpt import network as network_module
 from rllib_minestudio.models.vpt.config import PRECISIONS
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from tests.algorithms.toy_envs import AttackOnRed, tiny_model
+from tests.correctness.harness import config_of
 
 CLOSE = {"float32": 1e-4, "tf32": 1e-4, "bfloat16": 0.1}
 """Largest difference relative to the numbers' norm; without a GPU, tf32 is float32."""
@@ -106,3 +112,33 @@ def test_convolutions_and_products_follow_the_precision(flags, precision):
         assert flags() == before
     set_arithmetic(precision)
     assert flags() == EXPECTED[precision]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_learners_and_env_runners_compute_in_their_policys_precision(flags, precision):
+    """Both set what holds for their process, whatever it was."""
+    model = tiny_model(precision=precision)
+    config = config_of(AttackOnRed, model=model, num_envs=1, fragment_length=8)
+    _set_otherwise(precision)
+    module = MineStudioEnvRunner(config=config, worker_index=0, num_workers=0).module
+    assert flags() == EXPECTED[precision]
+    spaces = {"default_policy": (module.observation_space, module.action_space)}
+    learner = config.build_learner(spaces=spaces)
+    _set_otherwise(precision)
+    learner.build()
+    assert flags() == EXPECTED[precision]
+
+
+def _set_otherwise(precision):
+    torch.backends.cudnn.allow_tf32 = precision != "tf32"
+    torch.set_float32_matmul_precision("medium")
+
+
+def test_torch_compile_is_advised_against_without_a_gpu(caplog):
+    network_module._note_if_slower.cache_clear()
+    options = {"preset": "nano", "img_shape": [32, 32, 3], "compile": True}
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            VPTNetwork(VPTConfig.from_options(options))
+    warned = [record for record in caplog.records if "model.compile is true" in record.message]
+    assert len(warned) == (not torch.cuda.is_available())
