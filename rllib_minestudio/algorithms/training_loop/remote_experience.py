@@ -167,12 +167,14 @@ class RemoteExperience(Experience):
                 # rollback and held back until after it.
                 if version <= self._version:
                     self.replay_buffer.add(reference, key=key, weights_version=version)
-        self._send(learner_waits=False if self._aligned else learner_waits)
+        lacks = not self._aligned and self.replay_buffer.available() < self._count
+        self._send(learner_waits=learner_waits and lacks)
 
     def _send(self, *, learner_waits: bool) -> None:
         held, coming = len(self.replay_buffer), self.requests.fragments_under_way
-        # One that waits for its batch is not to wait for the slowest runner while others idle.
-        ahead = self._count + learner_waits * self.requests.num_well * self._num_envs
+        # A learner that waits for its batch is not to wait for the slowest runner, or for one that
+        # hangs, while others idle.
+        ahead = self._count + learner_waits * self.requests.most_under_way
         missing = max(0, ahead - self.replay_buffer.unused - coming)
         room = self.replay_buffer.max_fragments - held - coming
         room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
