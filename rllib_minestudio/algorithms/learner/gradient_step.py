@@ -124,15 +124,15 @@ class GradientStep:
         """
         self._skipped_in_a_row += minibatches
         if self._skipped_in_a_row >= self._max_nonfinite:
+            advice = "Look for rewards that are not finite; else lower lr or raise kl_coeff."
+            if self.suspect:
+                advice = (
+                    f"{self.suspect} If that is the cause, mend the reward or set reward_clip; "
+                    "else lower lr or raise kl_coeff."
+                )
             raise NonFiniteLossError(
                 f"A number was NaN or infinite in {self._skipped_in_a_row} minibatches in a row "
-                f"(max_nonfinite_minibatches={self._max_nonfinite}). "
-                + (
-                    f"The likely cause is a reward: {self.suspect} Mend the reward, or set "
-                    "reward_clip."
-                    if self.suspect
-                    else "Look for rewards that are not finite; else lower lr or raise kl_coeff."
-                )
+                f"(max_nonfinite_minibatches={self._max_nonfinite}). {advice}"
             )
 
 

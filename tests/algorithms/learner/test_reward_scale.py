@@ -90,7 +90,7 @@ def test_what_cannot_be_squared_costs_its_fragment_only(make, absurd):
 
 def test_an_end_by_such_rewards_names_them(make):
     harness = make(1e30, absurd_in=-1, max_nonfinite_minibatches=2)
-    with pytest.raises(NonFiniteLossError, match=r"The likely cause is a reward: Environment 0-"):
+    with pytest.raises(NonFiniteLossError, match=r"Environment 0-\d .* paid a reward of 1e\+30"):
         harness.iterate()
         harness.iterate()
 

@@ -87,10 +87,13 @@ def test_runners_play_on_while_the_learner_in_this_process_trains(local_ray, mak
         prefetched += result["learners"]["default_policy"]["prefetched"]
     assert prefetched > 0
     # Runners that waited play with the newest weights as soon as there is something to play.
-    algorithm.replay_buffer.clear()
-    for _ in range(4):
+    for _ in range(100):
+        algorithm.replay_buffer.clear()
         algorithm.experience.meanwhile(0.1)
-    assert 10 in acting_versions(algorithm)
+        if 10 in acting_versions(algorithm):
+            break
+    else:
+        pytest.fail("no runner has the newest weights")
 
     # After a rollback, the runners get older weights, and what they played before is not used.
     while algorithm.experience.requests.fragments_under_way == 0:  # the buffer was full
