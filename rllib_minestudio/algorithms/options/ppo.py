@@ -23,7 +23,7 @@ class ReplayBufferOptions:
     max_fragments: int | None = option(
         None,
         "The buffer holds this many fragments at most; null: as many as can be trained on before "
-        "they are too stale. Remote env runners wait while it holds that many in any case.",
+        "they are too stale. Remote env runners never get more than about an iteration ahead.",
         least=1,
     )
     max_reuse: int = option(1, "A fragment is trained on this many times at most.", least=1)
@@ -100,7 +100,7 @@ class PPOOptions(SharedOptions):
         None,
         "Rewards are clipped beyond this many times their usual size, which is the root mean "
         "square of those that are not 0; null: never. Rewards beyond 100 times that size are "
-        "counted, and the first is told, in any case.",
+        "counted, and the first is logged, in any case.",
         least=1,
         most=1e9,
     )

@@ -198,11 +198,11 @@ class Waste:
     def look_at(self, counts: BufferCounts) -> None:
         """Compare the counts with those of some hundred fragments ago."""
         added = counts.added - self._seen.added
-        in_vain = counts.in_vain - self._seen.in_vain
+        never_sampled = counts.never_sampled - self._seen.never_sampled
         if self._told or added < LOOK_EVERY:
             return
         self._seen = replace(counts)
-        if in_vain > MUCH * added:
+        if never_sampled > MUCH * added:
             self._told = True
             _logger.warning(
                 "Of the last %d fragments that env runners handed in, %d were dropped without "
@@ -210,5 +210,5 @@ class Waste:
                 "or found no room (max_fragments). Fewer environments would train as much, or "
                 "shorter fragments, or more fragments_per_iteration or max_staleness.",
                 added,
-                in_vain,
+                never_sampled,
             )

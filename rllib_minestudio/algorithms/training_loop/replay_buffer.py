@@ -41,8 +41,7 @@ class BufferCounts:
         dropped_stale: Removed because the weights had moved on too far.
         dropped_unreadable: Removed because their data were lost.
         dropped_incomplete: Removed because the rest of their sequence never came.
-        in_vain: Those of all removed ones that nothing was ever trained on, but for those that were
-            lost or cleared.
+        never_sampled: Of those evicted, stale or incomplete, how many had never been sampled.
     """
 
     added: int = 0
@@ -52,7 +51,7 @@ class BufferCounts:
     dropped_stale: int = 0
     dropped_unreadable: int = 0
     dropped_incomplete: int = 0
-    in_vain: int = 0
+    never_sampled: int = 0
 
 
 class Sample(NamedTuple, Generic[Payload]):
@@ -184,11 +183,11 @@ class ReplayBuffer(Generic[Payload]):
         if fragments and (is_stale or fragments[-1].key[1] + 1 != key[1]):
             self._num_growing -= len(fragments)
             self.counts.dropped_incomplete += len(fragments)
-            self.counts.in_vain += len(fragments)
+            self.counts.never_sampled += len(fragments)
             fragments = []
         if is_stale:
             self.counts.dropped_stale += 1
-            self.counts.in_vain += 1
+            self.counts.never_sampled += 1
             return
         if len(self) >= self.max_fragments:
             self._evict()
@@ -218,7 +217,7 @@ class ReplayBuffer(Generic[Payload]):
                 self._growing[env_id] = fragments[dropped:]
                 self.counts.dropped_stale += len(stale)
                 self.counts.dropped_incomplete += dropped - len(stale)
-                self.counts.in_vain += dropped
+                self.counts.never_sampled += dropped
 
     # ---------------------------------------------------------------- out
 
@@ -305,11 +304,11 @@ class ReplayBuffer(Generic[Payload]):
             _, fragments = self._growing.popitem(last=False)
             self._num_growing -= len(fragments)
             self.counts.evicted += len(fragments)
-            self.counts.in_vain += len(fragments)
+            self.counts.never_sampled += len(fragments)
 
     def _note_unless_used(self, sequence: _Sequence[Payload]) -> None:
         if not sequence.uses:
-            self.counts.in_vain += len(sequence.fragments)
+            self.counts.never_sampled += len(sequence.fragments)
 
     def _remove(self, name: FragmentKey) -> int:
         """Remove a sequence, and return how many fragments it had."""

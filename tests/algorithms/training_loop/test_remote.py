@@ -41,7 +41,7 @@ def test_without_staleness_runners_and_learner_take_turns(local_ray, make_config
 
 
 @pytest.mark.slow
-def test_quick_runners_wait_instead_of_playing_in_vain(local_ray, make_config):
+def test_quick_runners_wait_instead_of_playing_never_sampled(local_ray, make_config):
     """The buffer is as large as it is by default, and the learner slow."""
     config = make_config(fragments_per_iteration=32, num_epochs=4)
     config.training(replay_buffer={"max_fragments": None})
@@ -54,14 +54,14 @@ def test_quick_runners_wait_instead_of_playing_in_vain(local_ray, make_config):
         assert accounted_for(counts)
     algorithm.stop()
     assert counts["added"] >= 12 * 32
-    assert counts["in_vain"] <= 0.1 * counts["added"]
+    assert counts["never_sampled"] <= 0.1 * counts["added"]
 
 
 def test_waste_is_told_once(caplog):
     waste, counts = Waste(), BufferCounts()
     for step in range(4):
         counts.added += LOOK_EVERY
-        counts.in_vain += int((MUCH if step < 2 else 2 * MUCH) * LOOK_EVERY)
+        counts.never_sampled += int((MUCH if step < 2 else 2 * MUCH) * LOOK_EVERY)
         with caplog.at_level(logging.WARNING):
             waste.look_at(counts)
         assert len(caplog.records) == (step >= 2)

@@ -101,8 +101,8 @@ class BufferMachine(RuleBasedStateMachine):
         assert len(self.buffer) <= MAX_FRAGMENTS
         assert counts.added == self.added
         assert counts.sampled == sum(self.uses.values())
-        assert counts.in_vain <= counts.added
-        gone = sum(vars(counts).values()) - counts.added - counts.sampled - counts.in_vain
+        assert counts.never_sampled <= counts.added
+        gone = sum(vars(counts).values()) - counts.added - counts.sampled - counts.never_sampled
         assert counts.added == len(self.buffer) + gone
         assert len(self.alive) == len(self.buffer), "it keeps what it has let go of"
 
@@ -154,18 +154,18 @@ def test_the_order_follows_from_the_seed_and_the_iteration(seed):
     assert order(3) != order(4)
 
 
-def test_what_nothing_was_ever_trained_on_counts_as_played_in_vain():
+def test_what_nothing_was_ever_trained_on_counts_as_played_never_sampled():
     buffer = ReplayBuffer(max_fragments=3, max_reuse=2, max_staleness=0)
     add(buffer, "a", "b")
     buffer.sample(2)
     add(buffer, "c")
     assert (buffer.available(), buffer.unused) == (3, 1)
     add(buffer, "d")  # "a" makes room, which was used
-    assert (buffer.counts.evicted, buffer.counts.in_vain) == (1, 0)
+    assert (buffer.counts.evicted, buffer.counts.never_sampled) == (1, 0)
     buffer.set_version(1)
-    assert (buffer.counts.dropped_stale, buffer.counts.in_vain) == (3, 2)
+    assert (buffer.counts.dropped_stale, buffer.counts.never_sampled) == (3, 2)
     add(buffer, "e", version=0)
-    assert (buffer.counts.dropped_stale, buffer.counts.in_vain) == (4, 3)
+    assert (buffer.counts.dropped_stale, buffer.counts.never_sampled) == (4, 3)
     assert (buffer.available(), buffer.unused) == (0, 0)
 
 
