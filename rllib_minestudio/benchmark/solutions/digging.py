@@ -47,7 +47,7 @@ class Mine(Family):
     def play(self, player: Player) -> Skill:
         """Break blocks until there are enough of them, or of what they drop."""
         held, broken = player.count_of(self.collect), 0
-        never_sampled: set[Cell] = set()
+        in_vain: set[Cell] = set()
         for _ in range(_MOST_BLOCKS):
             gained = player.count_of(self.collect) - held if self.collect else broken
             if gained >= self.count:
@@ -55,7 +55,7 @@ class Mine(Family):
             if self.collect and gained + self._lying(player) >= self.count:
                 yield from collect(player, self.collect, player.cell)
                 continue
-            found = [cell for cell in player.memory.find(self.blocks) if cell not in never_sampled]
+            found = [cell for cell in player.memory.find(self.blocks) if cell not in in_vain]
             if not found:
                 return False
             cell = min(found, key=lambda cell: math.dist(player.eye, middle(cell)))
@@ -63,7 +63,7 @@ class Mine(Family):
                 broken += 1
                 yield from player.wait(1)  # what drops shows in the next tick
             else:
-                never_sampled.add(cell)
+                in_vain.add(cell)
         return False
 
     def _lying(self, player: Player) -> int:

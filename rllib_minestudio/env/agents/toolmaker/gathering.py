@@ -70,9 +70,9 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
 
     start, enough = held(), held() + count
     mined_so_far, last = 0, body.cell
-    never_sampled: set[Cell] = set()
+    in_vain: set[Cell] = set()
     while held() < enough:
-        found = [cell for cell in body.memory.find(mined.blocks) if cell not in never_sampled]
+        found = [cell for cell in body.memory.find(mined.blocks) if cell not in in_vain]
         cell = min(found, key=lambda cell: (_cost(body, cell), cell), default=None)
         lying = mined_so_far - (held() - start)
         stays = cell is not None and can_mine_from(body, cell)(body.cell)
@@ -81,8 +81,8 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
             mined_so_far = held() - start  # what has not been found is lost
             continue
         if cell is None:
-            if never_sampled:
-                never_sampled.clear()
+            if in_vain:
+                in_vain.clear()
             if (yield from look_around(body, mined.blocks)):
                 continue
             if mined.underground:
@@ -95,8 +95,8 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
             mined_so_far += 1
             yield from _look_above(body, cell)
         else:
-            never_sampled.add(cell)
-            if len(never_sampled) > _MOST_IN_VAIN:
+            in_vain.add(cell)
+            if len(in_vain) > _MOST_IN_VAIN:
                 return False
     return True
 
