@@ -6,7 +6,9 @@
 Two env runners with four toy environments each, and a learner, all in processes of their own.
 Environments sleep in every step, or the learner sleeps in every update, so that the other side is
 by far the faster one. The slow side should be busy all the time: a fast learner only waits for
-data, fast runners only for room in a buffer that is full. Without that, both sides work on.
+data, fast runners only for room in a buffer that is full. Without that, both sides work on. In the
+last row both sleep: four runners bring two iterations' fragments in the time of two updates, and
+neither should wait for long.
 
 With `--file`, a real experiment is trained instead, and what each of its processes does is counted
 by the system's scheduler: how long it was on a processor, and how long it had work but no processor
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -44,7 +46,23 @@ MODEL = {
     "timesteps": 16,
 }
 SAMPLED = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
-STEPS, FRAGMENTS, CAPACITY = 16, 16, 48
+STEPS, CAPACITY, STALENESS = 16, 48, 2
+
+
+class Case(NamedTuple):
+    """Who sleeps for how long.
+
+    Attributes:
+        env_seconds: In every step of an environment.
+        learner_seconds: In every iteration.
+        runners: Env runners, of four environments each.
+        fragments: Of an iteration.
+    """
+
+    env_seconds: float = 0.0
+    learner_seconds: float = 0.0
+    runners: int = 2
+    fragments: int = 16
 
 
 class SleepyEnv(gym.Env):
@@ -90,7 +108,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ray.init(
         address="local",
-        num_cpus=4,
+        num_cpus=8,
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
@@ -101,21 +119,23 @@ def main() -> None:
             busy_processes(arguments.file, arguments.set, arguments.iterations)
         )
         return
-    table = Table("", "s per iteration", "learner busy", "env runners busy", "buffer", "staleness")
-    for name, env_seconds, learner_seconds in (
-        ("slow environments", 0.02, 0.0),
-        ("slow learner", 0.0, 2.0),
+    names = "s per iteration", "learner busy", "env runners busy", "buffer", "staleness"
+    table = Table("", *names, "never sampled")
+    for name, case in (
+        ("slow environments", Case(env_seconds=0.02)),
+        ("slow learner", Case(learner_seconds=2.0)),
+        ("equally slow", Case(env_seconds=0.02, learner_seconds=0.6, runners=4, fragments=8)),
     ):
-        table.add_row(name, *measure(env_seconds, learner_seconds, arguments.iterations))
+        table.add_row(name, *measure(case, arguments.iterations))
     Console(width=100).print(table)
     ray.shutdown()
 
 
-def measure(env_seconds: float, learner_seconds: float, iterations: int) -> list[str]:
+def measure(case: Case, iterations: int) -> list[str]:
     """Means over the iterations after a few that fill the buffer."""
-    algorithm = make_algorithm(env_seconds, learner_seconds)
+    algorithm = make_algorithm(case)
     for _ in range(5):
-        algorithm.train()
+        warm = algorithm.train()
     results = [algorithm.train() for _ in range(iterations)]
     algorithm.stop()
 
@@ -128,12 +148,17 @@ def measure(env_seconds: float, learner_seconds: float, iterations: int) -> list
             values.append(float(node))
         return sum(values) / len(values)
 
+    added, never_sampled = (
+        results[-1]["replay_buffer"][name] - warm["replay_buffer"][name]
+        for name in ("added", "never_sampled")
+    )
     return [
         f"{mean('time_this_iter_s'):.2f}",
         f"{mean('busy_fraction', 'learner'):.0%}",
         f"{mean('busy_fraction', 'env_runners'):.0%}",
         f"{mean('replay_buffer', 'occupancy'):.0f} of {CAPACITY}",
         f"{mean('replay_buffer', 'staleness_mean'):.1f}",
+        f"{never_sampled / added:.0%}",
     ]
 
 
@@ -180,14 +205,19 @@ def _time_on_processor() -> tuple[float, float]:
     return float(on_processor), float(waiting)
 
 
-def make_algorithm(env_seconds: float, learner_seconds: float) -> MineStudioPPO:
-    """Two env runners and a learner."""
+def make_algorithm(case: Case) -> MineStudioPPO:
+    """Env runners and a learner."""
     config = (
         MineStudioPPOConfig()
         .environment(
-            SleepyEnv, env_config={"seconds": env_seconds, "learner_seconds": learner_seconds}
+            SleepyEnv,
+            env_config={"seconds": case.env_seconds, "learner_seconds": case.learner_seconds},
         )
-        .env_runners(num_env_runners=2, num_envs_per_env_runner=4, rollout_fragment_length=STEPS)
+        .env_runners(
+            num_env_runners=case.runners,
+            num_envs_per_env_runner=4,
+            rollout_fragment_length=STEPS,
+        )
         .learners(num_learners=1, num_cpus_per_learner=1)
         .training(
             model=MODEL,
@@ -196,10 +226,10 @@ def make_algorithm(env_seconds: float, learner_seconds: float) -> MineStudioPPO:
             prior=None,
             kl_coeff=0.0,
             context_length=STEPS,
-            fragments_per_iteration=FRAGMENTS,
-            fragments_per_minibatch=FRAGMENTS,
+            fragments_per_iteration=case.fragments,
+            fragments_per_minibatch=case.fragments,
             gradient_accumulation=1,
-            replay_buffer={"max_fragments": CAPACITY, "max_staleness": 4},
+            replay_buffer={"max_fragments": CAPACITY, "max_staleness": STALENESS},
         )
     )
     return config.build_algo()

@@ -44,7 +44,7 @@ STAGES = (
     Stage("training", "gpu_stages.speed:training", 95),
     Stage("memory", "gpu_stages.memory:measure", 15),
     Stage("two_learners", "gpu_stages.two_learners:measure", 30),
-    Stage("equality", "gpu_stages.equality:measure", 20),
+    Stage("equality", "gpu_stages.equality:measure", 60),
     Stage("gpu_tests", "gpu_stages.gpu_tests:measure", 85),
     Stage("cow_nano", "gpu_stages.cow:nano", 90),
     Stage(
@@ -53,7 +53,7 @@ STAGES = (
         25,
         environment={"CUDA_VISIBLE_DEVICES": ""},
     ),
-    Stage("cow_1x", "gpu_stages.cow:large", 100, needs_device=True),
+    Stage("cow_1x", "gpu_stages.cow:large", 60, needs_device=True),
 )
 """In the order of running; their limits together are less than the budget."""
 

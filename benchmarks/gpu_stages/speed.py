@@ -1,7 +1,8 @@
 """VPT's speed on the device beside MineStudio's `VPTPolicy`: acting, and training.
 
 MineStudio's rollout workers allow TensorFloat-32 in products of matrices, and torch allows it in
-convolutions, so that theirs run with both; ours as the option `precision` says.
+convolutions, so that theirs run with both, except beside ours in `float32`: what is compared has
+the same precision or is the way either is used.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from vpt_calls import (
 )
 
 from gpu_stages.rows import Row, Setting
-from rllib_minestudio.models.arithmetic import TF32, set_arithmetic
+from rllib_minestudio.models.arithmetic import FLOAT32, TF32, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 
@@ -53,6 +54,11 @@ class Variant(NamedTuple):
     compiled: bool = False
 
     @property
+    def theirs(self) -> str:
+        """The precision in which `VPTPolicy` is timed beside it."""
+        return FLOAT32 if self.precision == FLOAT32 else TF32
+
+    @property
     def name(self) -> str:
         """In a row."""
         parts = [self.precision] + ["no CUDA graph"] * (not self.graph)
@@ -60,7 +66,7 @@ class Variant(NamedTuple):
 
 
 PRECISIONS = (Variant("float32"), Variant("tf32"), Variant("bfloat16"))
-WITHOUT_GRAPH = (Variant("float32", graph=False), Variant("bfloat16", graph=False))
+WITHOUT_GRAPH = (Variant("tf32", graph=False), Variant("bfloat16", graph=False))
 COMPILED = Variant("bfloat16", compiled=True)
 
 
@@ -141,11 +147,13 @@ def _step_row(
     step = make(ours, image[:, 0], batch)
     step()
     times = time_alternately(
-        theirs=policy and partial(_as_theirs, their_step(policy, image, batch)),
+        theirs=policy and partial(_in, variant.theirs, their_step(policy, image, batch)),
         ours=step,
         repeats=repeats,
     )
-    return _row(f"{preset} acting, batch {batch}, {variant.name}", times, preset, variant.graph)
+    return _row(
+        f"{preset} acting, batch {batch}, {variant.name}", times, preset, variant, variant.graph
+    )
 
 
 def _update_row(
@@ -156,14 +164,14 @@ def _update_row(
     kept = prior_latent(prior, chunk)
     update = partial(our_update, ours, prior, chunk)
     times = time_alternately(
-        theirs=policy and their_update(policy, chunk),
+        theirs=policy and partial(_in, variant.theirs, their_update(policy, chunk)),
         first=partial(_in, variant.precision, partial(update, None)),
         again=partial(_in, variant.precision, partial(update, kept)),
         repeats=repeats,
     )
     times["ours"] = (times["first"] + times["again"]) / 2
     frames = f"{envs} x {CHUNK} frames" if envs > 1 else f"{CHUNK} frames"
-    return _row(f"{preset} training, {frames}, {variant.name}", times, preset, judged=True)
+    return _row(f"{preset} training, {frames}, {variant.name}", times, preset, variant, judged=True)
 
 
 def _new_weights_row(preset: str, network: VPTNetwork, batch: int) -> Row:
@@ -183,7 +191,7 @@ def _new_weights_row(preset: str, network: VPTNetwork, batch: int) -> Row:
     return Row(f"{preset} acting, batch {batch}, after new weights", 1e3 * min(seconds), "ms")
 
 
-def _row(what: str, times: dict[str, float], preset: str, judged: bool) -> Row:
+def _row(what: str, times: dict[str, float], preset: str, variant: Variant, judged: bool) -> Row:
     milliseconds = {name: 1e3 * seconds for name, seconds in times.items()}
     ours, theirs = milliseconds["ours"], milliseconds.get("theirs")
     if theirs is None:
@@ -194,7 +202,7 @@ def _row(what: str, times: dict[str, float], preset: str, judged: bool) -> Row:
         ours,
         "ms",
         beside=theirs,
-        whose="VPTPolicy",
+        whose=f"VPTPolicy, {variant.theirs}",
         goal=f"{GOAL:g} times as fast" if is_judged else "",
         met=theirs >= GOAL * ours if is_judged else None,
     )
@@ -227,11 +235,6 @@ def _step_without_graph(network: VPTNetwork, image: Tensor, batch: int) -> Calla
         session.act(image, first, rows=rows).value_b.cpu()
 
     return step
-
-
-def _as_theirs(call: Callable[[], None]) -> None:
-    """Let torch round as MineStudio's workers do."""
-    _in(TF32, call)
 
 
 def _in(precision: str, call: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor
 from rllib_minestudio.algorithms.gradients import Gradients, total_norm
 from rllib_minestudio.algorithms.moments import restore_moments
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
-from rllib_minestudio.models.arithmetic import set_arithmetic
+from rllib_minestudio.models.arithmetic import advise, set_arithmetic
 from rllib_minestudio.models.fine_tuning import parameter_groups
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 
@@ -52,6 +52,7 @@ class PolicyLearner(TorchLearner):
         super().build()
         if self.policy.precision is not None:
             set_arithmetic(self.policy.precision)  # backward is outside of the network's own blocks
+            advise(self.policy.precision, self.policy.device.type)
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """AdamW (MineStudio's choice) over all that is not frozen; rates follow `config.lr`."""

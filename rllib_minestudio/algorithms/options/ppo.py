@@ -23,7 +23,8 @@ class ReplayBufferOptions:
     max_fragments: int | None = option(
         None,
         "The buffer holds this many fragments at most; null: as many as can be trained on before "
-        "they are too stale. Remote env runners never get more than about an iteration ahead.",
+        "they are too stale. Remote env runners get about an iteration ahead, "
+        "and further only while the learner has to wait for them.",
         least=1,
     )
     max_reuse: int = option(1, "A fragment is trained on this many times at most.", least=1)

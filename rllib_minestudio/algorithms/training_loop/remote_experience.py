@@ -46,8 +46,7 @@ class RemoteExperience(Experience):
     """Experience of remote env runners.
 
     They wait if the buffer is full, if no staleness is allowed, or if they are ahead of the
-    learner: when a whole iteration's fragments lie ready beside those it trains on, more would
-    only become stale.
+    learner: see `Lead`.
 
     Args:
         requests: The calls to them.
@@ -78,6 +77,7 @@ class RemoteExperience(Experience):
         self.weights = WeightsPublisher(max_restarts_per_hour)
         self._count = fragments_per_iteration
         self._num_envs = requests.num_envs
+        self._lead = Lead(fragments_per_iteration, limits.max_staleness, step=requests.num_envs)
         self._version = self._number_here = self._unreachable = 0
         self._waste = Waste()
         # If no staleness is allowed, runners wait for the weights: no fragment may be of two
@@ -99,6 +99,7 @@ class RemoteExperience(Experience):
         self._version = version
         self.replay_buffer.set_version(version)
         self._waste.look_at(self.replay_buffer.counts)
+        self._lead.follow()
         self.weights.publish(version, {COMPONENT_RL_MODULE: module_state, WEIGHTS_SEQ_NO: version})
 
     def bring_up_to_date(self, runner: Any) -> None:
@@ -172,19 +173,51 @@ class RemoteExperience(Experience):
 
     def _send(self, *, learner_waits: bool) -> None:
         held, coming = len(self.replay_buffer), self.requests.fragments_under_way
-        # A learner that waits for its batch is not to wait for the slowest runner, or for one that
-        # hangs, while others idle.
-        ahead = self._count + learner_waits * self.requests.most_under_way
-        missing = max(0, ahead - self.replay_buffer.unused - coming)
-        room = self.replay_buffer.max_fragments - held - coming
-        room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
         if self._aligned:
             missing = self._count - held - coming if learner_waits else 0
-            room = min(room, math.ceil(missing / self._num_envs) * self._num_envs)
+        else:
+            missing = self._lead.allowed(learner_waits) - self.replay_buffer.unused - coming
+        room = self.replay_buffer.max_fragments - held - coming
+        room = min(room, math.ceil(max(0, missing) / self._num_envs) * self._num_envs)
         if learner_waits and not coming:
             room = max(room, self._num_envs)  # the buffer is full, but of what cannot be sampled
         source = self.weights.source()
         self.requests.send(source, self.starts, room=room, aligned=self._aligned)
+
+
+class Lead:
+    """How many fragments may lie ready, never sampled, or be on their way.
+
+    While the learner trains on an iteration's fragments, an iteration more is enough, if it does
+    not have to wait afterwards: what is played later is played with newer weights. If it waits,
+    runners get further ahead, up to where fragments would be too stale before their turn: those
+    that begin now behind `max_staleness` iterations' others.
+
+    Args:
+        count: Fragments of an iteration.
+        max_staleness: As in the config.
+        step: Fragments by which the lead changes from iteration to iteration.
+    """
+
+    def __init__(self, count: int, max_staleness: int, *, step: int) -> None:
+        """Begin with an iteration's."""
+        self._least, self._most = count, count * max(1, max_staleness)
+        self._step = step
+        self._fragments = count
+        self._waited = False
+
+    def allowed(self, learner_waits: bool) -> int:
+        """Fragments; noticed is whether the learner waits, after having found too few."""
+        self._waited |= learner_waits
+        # It trains at once on what it waits for, so an iteration more is not too stale. It is not
+        # to wait for the slowest runner, or for one that hangs, while others idle: a rollout more.
+        return self._most + self._least + self._step if learner_waits else self._fragments
+
+    def follow(self) -> None:
+        """Follow what the last iteration showed; it is over."""
+        change = self._step if self._waited else -self._step
+        self._fragments = min(max(self._fragments + change, self._least), self._most)
+        self._waited = False
 
 
 class Waste:

@@ -93,11 +93,6 @@ class RolloutRequests:
         """Fragments that the calls under way will bring."""
         return self.num_envs * sum(len(runner.calls) for runner in self._runners)
 
-    @property
-    def most_under_way(self) -> int:
-        """Fragments that calls would bring if as many were under way as may be."""
-        return self.num_envs * self.num_well * self._max_in_flight
-
     # ---------------------------------------------------------------- calls
 
     def send(

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rllib_minestudio.algorithms.training_loop.remote_experience import LOOK_EVERY, MUCH, Waste
+from rllib_minestudio.algorithms.training_loop.remote_experience import (
+    LOOK_EVERY,
+    MUCH,
+    Lead,
+    Waste,
+)
 from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from tests.algorithms.actors import kill, process_of
 
@@ -55,6 +60,19 @@ def test_quick_runners_wait_instead_of_playing_never_sampled(local_ray, make_con
     algorithm.stop()
     assert counts["added"] >= 12 * 32
     assert counts["never_sampled"] <= 0.1 * counts["added"]
+
+
+@pytest.mark.parametrize(("max_staleness", "most"), [(0, 8), (1, 8), (2, 16), (3, 24)])
+def test_runners_get_ahead_of_a_learner_that_has_to_wait(max_staleness, most):
+    lead = Lead(8, max_staleness, step=4)
+    assert lead.allowed(learner_waits=False) == 8
+    for iteration in range(1, 8):
+        assert lead.allowed(learner_waits=True) == most + 8 + 4  # an iteration, and a rollout more
+        lead.follow()
+        assert lead.allowed(learner_waits=False) == min(8 + 4 * iteration, most)
+    for iteration in range(1, 8):
+        lead.follow()  # it did not wait
+        assert lead.allowed(learner_waits=False) == max(most - 4 * iteration, 8)
 
 
 def test_waste_is_told_once(caplog):

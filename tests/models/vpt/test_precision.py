@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
-from rllib_minestudio.models.arithmetic import DTYPES, arithmetic, set_arithmetic
+from rllib_minestudio.models.arithmetic import DTYPES, advise, arithmetic, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt import network as network_module
 from rllib_minestudio.models.vpt.config import PRECISIONS
@@ -132,6 +132,18 @@ def test_learners_and_env_runners_compute_in_their_policys_precision(flags, prec
 def _set_otherwise(precision):
     torch.backends.cudnn.allow_tf32 = precision != "tf32"
     torch.set_float32_matmul_precision("medium")
+
+
+def test_exact_products_are_advised_against_on_a_gpu_once(caplog):
+    advise.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        for precision, device in (("float32", "cpu"), ("tf32", "cuda"), ("bfloat16", "cuda")):
+            advise(precision, device)
+        assert not caplog.records
+        advise("float32", "cuda")
+        advise("float32", "cuda")
+    assert ["tf32" in record.message for record in caplog.records] == [True]
+    advise.cache_clear()
 
 
 def test_torch_compile_is_advised_against_without_a_gpu(caplog):
