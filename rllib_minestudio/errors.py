@@ -103,3 +103,7 @@ class PartLostError(MineStudioError, RuntimeError):
 
 class PolicyContractError(MineStudioError):
     """A policy does not do what env runners and learners rely on."""
+
+
+class AgentError(MineStudioError, RuntimeError):
+    """An agent of somebody's own raised, did not answer in time, or returned no action."""

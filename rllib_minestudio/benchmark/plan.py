@@ -82,6 +82,7 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
         gpus=request.gpus,
         deterministic=request.deterministic,
         overrides=request.overrides,
+        agent_timeout_s=request.agent_timeout_s,
     )
     player.env_config = overridden(player.env_config, request.overrides)
     engine = str(player.env_config.get("engine", EMBEDDED))

@@ -1,4 +1,4 @@
-"""Who plays a benchmark: a policy, a scripted agent, or each task's scripted solution.
+"""Who plays a benchmark: a policy, anybody's agent, a script, or each task's scripted solution.
 
 All of them meet the same worlds: what an episode is like follows from the benchmark's seed and the
 episode's index, and the random numbers of policy and agent do, too.
@@ -7,25 +7,30 @@ episode's index, and the random numbers of policy and agent do, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
-import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.agent_names import AGENTS
-from rllib_minestudio.benchmark.scripted_runner import SOLUTION, AgentOrder, ScriptedRunner
+from rllib_minestudio.agent_names import AGENTS, RANDOM
 from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.benchmark.task_env import check_environment
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path, shipped
+from rllib_minestudio.env.agents.scripted import make_agent
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
+from rllib_minestudio.evaluation.agent_runner import TIMEOUT_S, AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.policy_loading import LoadedPolicy, evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
-from rllib_minestudio.evaluation.workers import play_episodes, play_on_actors
+from rllib_minestudio.evaluation.workers import play_episodes
 from rllib_minestudio.experiments.evaluate_checkpoint import load_policy_of
 from rllib_minestudio.models.policies import find_policy
 from rllib_minestudio.plain_values import plain
+
+SOLUTION = "solution"
+"""The player that plays each task's own scripted solution."""
 
 SCRIPTED = (*AGENTS, SOLUTION)
 """Players that are no policies."""
@@ -41,10 +46,12 @@ class Player(Protocol):
         identity: What results say about it, plain.
         env_config: Options of the environment by which it sees the game; a task changes the world
             and the judge in them.
+        least_workers: Processes that it needs.
     """
 
     identity: dict[str, Any]
     env_config: dict[str, Any]
+    least_workers: int
 
     def unfit(self, task: BenchmarkTask) -> str | None:
         """Return why the player has nothing to play a task by; None if it has."""
@@ -73,16 +80,19 @@ def make_player(
     gpus: float | None = None,
     deterministic: bool = False,
     overrides: Sequence[str] = (),
+    agent_timeout_s: float = TIMEOUT_S,
 ) -> Player:
     """Make the player of a name.
 
     Args:
-        name: One of `SCRIPTED`, or what `load_policy` takes, or an experiment file.
+        name: One of `SCRIPTED`, what `load_policy` takes, an experiment file, or the
+            `module:function` that makes an agent, which always plays in processes of its own.
         workers: Processes that play; 0 plays in this one.
         envs: Environments per process; a scripted agent plays one at a time.
         gpus: GPUs per process; None as in the policy's training.
         deterministic: Whether a policy takes its most probable actions.
         overrides: `env_config.KEY=VALUE`, changes of the environment's options.
+        agent_timeout_s: Seconds that an agent of somebody's own may take over an action.
 
     Raises:
         MineStudioError: There is no such player, or it cannot be loaded.
@@ -92,7 +102,11 @@ def make_player(
             raise InvalidOptionsError(
                 f"--deterministic is for policies; {name!r} has no probabilities."
             )
-        return ScriptedPlayer(name, workers)
+        pickled = shipped(partial(make_agent, name), name)
+        script = None if name == SOLUTION else AgentMaker(name, {}, pickled=pickled)
+        return AgentPlayer(name, script, {"name": name}, AgentGroup(workers), {})
+    if is_agent_path(name):
+        return _own_player(name, workers, envs, gpus or 0.0, deterministic, agent_timeout_s)
     try:
         policy = load_policy_of(name, overrides)
     except CheckpointMismatchError as error:
@@ -103,8 +117,21 @@ def make_player(
     return PolicyPlayer(policy, workers, envs, gpus, deterministic)
 
 
+def _own_player(
+    path: str, workers: int, envs: int, gpus: float, deterministic: bool, timeout_s: float
+) -> AgentPlayer:
+    """Make the player that plays with somebody's agent; it is imported, and plays elsewhere."""
+    agent = AgentMaker.named(path)
+    identity = {**agent.identity, "name": path, "deterministic": deterministic}
+    order = {"timeout_s": timeout_s, "num_envs": envs, "gpu": gpus > 0}
+    group = AgentGroup(max(1, workers), gpus=gpus, restarts=RESTARTS)
+    return AgentPlayer(path, agent, identity, group, order)
+
+
 class PolicyPlayer:
     """A policy on the env runners of evaluations: one group of them for all tasks."""
+
+    least_workers = 0
 
     def __init__(
         self,
@@ -199,20 +226,35 @@ class PolicyPlayer:
         )
 
 
-class ScriptedPlayer:
-    """A scripted agent, or each task's scripted solution."""
+class AgentPlayer:
+    """An agent with an interface of its own: a script, a task's solution, or somebody's program."""
 
-    def __init__(self, name: str, workers: int) -> None:
-        """Start nothing yet."""
-        self._name, self._workers = name, workers
-        self._local: ScriptedRunner | None = None
-        self._actors: dict[int, Any] = {}
-        self.identity = {"name": name}
+    def __init__(
+        self,
+        name: str,
+        agent: AgentMaker | None,
+        identity: Mapping[str, Any],
+        group: AgentGroup,
+        order: Mapping[str, Any],
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            name: Of the player.
+            agent: Makes the agent; None: each task's solution.
+            identity: What results say about it.
+            group: Who plays.
+            order: Other fields of `AgentOrder`.
+        """
+        self._name, self._agent = name, agent
+        self._group, self._order = group, dict(order)
+        self.identity = dict(identity)
         self.env_config: dict[str, Any] = {}
+        self.least_workers = int(name not in SCRIPTED)  # where it can be ended
 
     def unfit(self, task: BenchmarkTask) -> str | None:
-        """Say if a task has no scripted solution; agents by name can try everything."""
-        if self._name == SOLUTION and task.solution is None:
+        """Say if a task has no scripted solution; anybody else can try everything."""
+        if self._agent is None and task.solution is None:
             return "No scripted solution is shipped for it."
         return None
 
@@ -223,33 +265,28 @@ class ScriptedPlayer:
             InvalidOptionsError: It is another one.
         """
         engine = env_config.get("engine", "voxel")
-        if engine != "voxel" and self._name != "random":
+        if engine != "voxel" and self._name in SCRIPTED and self._name != RANDOM:
             raise InvalidOptionsError(
                 f"{self._name!r} looks at the embedded engine's state; with env_config.engine "
-                f"{engine!r}, only policies and 'random' play."
+                f"{engine!r}, only policies, agents of your own and {RANDOM!r} play."
             )
 
     def play(
         self, task: BenchmarkTask, episodes: int, settings: PlaySettings
     ) -> Iterator[EvaluatedEpisode]:
         """See `Player.play`."""
-        order = AgentOrder(self._name, task.solution if self._name == SOLUTION else None)
-        specs = [EpisodeSpec(index) for index in range(episodes)]
-        if self._workers:
-            if not self._actors:
-                kind = ray.remote(ScriptedRunner).options(num_cpus=1, max_restarts=RESTARTS)
-                self._actors = {i + 1: kind.remote() for i in range(self._workers)}
-            yield from play_on_actors(self._actors, specs, settings, order)
-            return
-        if self._local is None:
-            self._local = ScriptedRunner()
-        yield from self._local.play(specs, settings, order)
+        agent = self._agent
+        if agent is None:
+            pickled = shipped(partial(_solution, task.solution), SOLUTION)
+            agent = AgentMaker(SOLUTION, {}, pickled=pickled)
+        yield from self._group.play(episodes, settings, AgentOrder(agent, **self._order))
 
     def close(self) -> None:
         """See `Player.close`."""
-        actors, self._actors = self._actors, {}
-        local, self._local = self._local, None
-        for actor in actors.values():
-            ray.kill(actor)
-        if local is not None:
-            local.close()
+        self._group.stop()
+
+
+def _solution(solution: Any, seed: int) -> Any:
+    from rllib_minestudio.benchmark.solutions import SolutionAgent
+
+    return SolutionAgent(solution, seed)

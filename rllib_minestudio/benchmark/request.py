@@ -39,7 +39,8 @@ class BenchmarkRequest:
     """What is to be played, how, and where the results go.
 
     Attributes:
-        player: A checkpoint, an experiment file, or one of `players.SCRIPTED`.
+        player: A checkpoint, an experiment file, one of `players.SCRIPTED`, or the
+            `module:function` that makes an agent.
         suite: The name of a suite, or a folder of task files.
         out: Folder of the results.
         episodes: Per task.
@@ -54,6 +55,7 @@ class BenchmarkRequest:
         envs: Environments per process; a fixed number, as another one changes a policy's numbers
             in the last digit.
         gpus: GPUs per process; None as in the policy's training.
+        agent_timeout_s: Seconds that an agent of somebody's own may take over an action.
         verbose: Show what Ray and its workers print.
     """
 
@@ -71,6 +73,7 @@ class BenchmarkRequest:
     workers: int = 0
     envs: int = 10
     gpus: float | None = None
+    agent_timeout_s: float = 60.0
     verbose: bool = False
 
     def checked(self) -> BenchmarkRequest:

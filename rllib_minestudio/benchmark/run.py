@@ -77,7 +77,7 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
 
 def _session(plan: BenchmarkPlan, is_needed: bool) -> AbstractContextManager[Any]:
     """Run Ray if processes of it are going to play."""
-    workers = plan.request.workers
+    workers = max(plan.request.workers, plan.player.least_workers)
     if not workers or not is_needed:
         return nullcontext()
     return ray_session.ray_session(workers, plan.request.verbose)

@@ -23,3 +23,24 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
         return number
 
     return read
+
+
+def add_agent_timeout(parser: argparse.ArgumentParser) -> None:
+    """Declare how long an agent of somebody's own may take over an action."""
+    parser.add_argument(
+        "--agent-timeout",
+        metavar="S",
+        type=_seconds,
+        default=60.0,
+        help="seconds that MODULE:FUNCTION's agent may take over an action (default: 60)",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text[:40]!r}")
+    return seconds

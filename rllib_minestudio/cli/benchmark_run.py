@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 from rllib_minestudio.agent_names import agents_help
 from rllib_minestudio.checkpoints.lookup import HELP
-from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
+from rllib_minestudio.cli.argument_types import (
+    LARGEST_SEED,
+    MOST_EPISODES,
+    add_agent_timeout,
+    whole_number,
+)
 from rllib_minestudio.cli.deterministic import add_deterministic, warn_if_deterministic
 from rllib_minestudio.console import counted, stderr, stdout
 
@@ -34,6 +39,8 @@ PLAYER is a CHECKPOINT, or the name of a script, which needs no network:
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such
                               as those of MineStudio
+  MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
+                              module is imported, and so is run
 """
 
 EXAMPLES = """\
@@ -42,6 +49,7 @@ examples:
   rllib benchmark run random --suite minestudio --smoke
   rllib benchmark run solution --suite minestudio --tasks "collect_*" --episodes 3
   rllib benchmark run tuned_examples/inference_vpt.yaml --suite tech-tree --workers 2
+  rllib benchmark run my_module:make_agent --suite minestudio-simple --workers 2
 """
 
 
@@ -108,6 +116,7 @@ def _add_machinery(parser: argparse.ArgumentParser) -> None:
         "policy's actions in ten thousand",
     )
     parser.add_argument("--gpus", metavar="X", type=float, help="GPUs per process")
+    add_agent_timeout(parser)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -150,6 +159,7 @@ def _run(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             envs=arguments.envs,
             gpus=arguments.gpus,
+            agent_timeout_s=arguments.agent_timeout,
             verbose=arguments.verbose,
         )
     )

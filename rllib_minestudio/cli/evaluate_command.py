@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rllib_minestudio.checkpoints.lookup import HELP
+from rllib_minestudio.cli.argument_types import add_agent_timeout
 from rllib_minestudio.cli.deterministic import add_deterministic, warn_if_deterministic
 
 DESCRIPTION = f"""\
@@ -22,6 +23,8 @@ are unpickled, which can run arbitrary code: evaluate only those that you trust.
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such
                               as those of MineStudio or OpenAI
+  MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
+                              module is imported, and so is run; it plays in processes of its own
 """
 
 EXAMPLES = """\
@@ -30,6 +33,7 @@ examples:
   rllib evaluate package:hunter_nano --episodes 20 --record out/ --overlay --only success
   rllib evaluate CHECKPOINT --workers 4 --compare OLD_CHECKPOINT
   rllib evaluate tuned_examples/inference_vpt.yaml --episodes 20
+  rllib evaluate my_module:make_agent --env tuned_examples/cow.yaml --workers 2
 
 filters: kill_entity:cow>=3, mine_block:*_ore>=1, return>5, length<100, y<12, held:*_sword,
 task:hunt_*, success, function:package.module.name; combined with and, or, not and brackets
@@ -69,6 +73,13 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--envs", metavar="N", type=int, help="environments per env runner")
     parser.add_argument("--gpus", metavar="X", type=float, help="GPUs per env runner")
+    parser.add_argument(
+        "--env",
+        metavar="SOURCE",
+        help="for MODULE:FUNCTION: the experiment file or checkpoint whose environment it plays in "
+        "(default: ours, with --set alone)",
+    )
+    add_agent_timeout(parser)
     parser.add_argument(
         "--compare", metavar="OLD", help="another checkpoint, or the folder of its evaluation"
     )
@@ -130,6 +141,8 @@ def _run(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             envs=arguments.envs,
             gpus=arguments.gpus,
+            env=arguments.env,
+            agent_timeout_s=arguments.agent_timeout,
             verbose=arguments.verbose,
         )
     )

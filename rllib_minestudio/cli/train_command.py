@@ -34,8 +34,11 @@ median_stopping_rule; with Tune's arguments, steps and return unless they say ot
 A Python file defines `config` (an AlgorithmConfig), optionally the other keys, or a complete
 `tuner` (a ray.tune.Tuner).
 
-Trust what you run: a Python file is executed, a YAML file imports the classes that it names, and
---resume unpickles the checkpoints of the run, which can run arbitrary code.
+The name of one of MineStudio's configs, such as gate_kl, is a file, too: it is looked for in
+config/ here and in the installed MineStudio, and converted as by `rllib convert`.
+
+Trust what you run: a Python file or config is executed, a YAML file imports the classes that it
+names, and --resume unpickles the checkpoints of the run, which can run arbitrary code.
 """
 
 EXAMPLES = """\
@@ -47,6 +50,7 @@ examples:
   rllib train file tuned_examples/cow.yaml --stop training_iteration=50
   rllib train file tuned_examples/cow.yaml --resume
   rllib train file tuned_examples/cow.yaml --resume --stop time_total_s=1440 --set lr=1e-4
+  rllib train file gate_kl --set model.weights=2x.weights
 """
 
 
@@ -68,7 +72,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="a .yaml, .yml or .py file, or the name of an example in the package, such as cow",
+        help="a .yaml, .yml or .py file, or the name of an example in the package, such as cow, or "
+        "of one of MineStudio's configs, such as gate_kl",
     )
     parser.add_argument(
         "--set",
@@ -127,19 +132,22 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from rllib_minestudio.cli.convert.named import experiment_file
     from rllib_minestudio.experiments.train import TrainingRequest, train
 
-    return train(
-        TrainingRequest(
-            file=Path(arguments.file),
-            out=Path(arguments.out),
-            overrides=arguments.set,
-            stop=arguments.stop,
-            num_samples=arguments.num_samples,
-            seeds=arguments.seeds,
-            save_interval=arguments.save_interval,
-            resume=arguments.resume,
-            address=arguments.address,
-            verbose=arguments.verbose,
+    with experiment_file(Path(arguments.file)) as (file, kept):
+        return train(
+            TrainingRequest(
+                file=file,
+                out=Path(arguments.out),
+                overrides=arguments.set,
+                stop=arguments.stop,
+                num_samples=arguments.num_samples,
+                seeds=arguments.seeds,
+                save_interval=arguments.save_interval,
+                resume=arguments.resume,
+                address=arguments.address,
+                verbose=arguments.verbose,
+                kept=kept,
+            )
         )
-    )

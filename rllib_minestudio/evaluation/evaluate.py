@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -11,6 +13,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from rllib_minestudio.algorithms.envs import EMBEDDED_ENGINE, resolve_env
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.voxel import RULES
+from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import Summary, digest
@@ -28,9 +31,11 @@ _OUR_ENV = f"{MineStudioEnv.__module__}.{MineStudioEnv.__qualname__}"
 
 
 def evaluate(
-    group: EnvRunnerGroup,
+    group: EnvRunnerGroup | AgentGroup,
     options: EvaluationOptions,
     *,
+    agent: AgentOrder | None = None,
+    env_config: Mapping[str, Any] | None = None,
     weights: Any = None,
     prior: Any = None,
     policy: Mapping[str, Any] | None = None,
@@ -40,8 +45,10 @@ def evaluate(
     """Play all episodes and sum them up.
 
     Args:
-        group: Of `EvaluationEnvRunner`s.
+        group: Of `EvaluationEnvRunner`s, or of processes that play with `agent`.
         options: What is evaluated, and how.
+        agent: Who plays, if it is no policy of ours.
+        env_config: Options of the environment that it plays in, if that is ours.
         weights: The module's state; None keeps what the env runners have.
         prior: The state of the frozen policy that `options.kl_to` means.
         policy: What the summary is to say about the policy.
@@ -54,7 +61,12 @@ def evaluate(
     """
     started = time.perf_counter()
     identity = {**(policy or {}), "deterministic": options.deterministic}
-    episodes = play_episodes(group, options.episodes, options.settings(identity), weights, prior)
+    settings = options.settings(identity)
+    if isinstance(group, AgentGroup):
+        assert agent is not None
+        episodes = group.play(options.episodes, replace(settings, env_config=env_config), agent)
+    else:
+        episodes = play_episodes(group, options.episodes, settings, weights, prior)
     condition = options.condition
     if condition is not None:
         episodes = condition.filter(episodes)
@@ -88,6 +100,34 @@ def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) ->
     }
     engine = config.env_config.get("engine", EMBEDDED_ENGINE)
     if engine == EMBEDDED_ENGINE and is_ours:
+        facts["rules"] = RULES
+    return {**facts, "digest": digest(facts)}
+
+
+def generated_identity(
+    shipped: bytes | None,
+    env_generator: Callable[[], Any] | None,
+    env_config: Mapping[str, Any] | None,
+    options: EvaluationOptions,
+) -> dict[str, Any]:
+    """The same for environments that a function makes, or of ours with options.
+
+    Args:
+        shipped: The function, by value: it decides which worlds there are.
+        env_generator: The function; None: ours.
+        env_config: Their options.
+        options: Of the evaluation.
+    """
+    function = getattr(env_generator, "func", env_generator)  # of a partial
+    given = getattr(env_generator, "keywords", env_config) or {}
+    facts = {
+        "env": _OUR_ENV if env_generator is None else _name_of(function),
+        "env_config": plain(dict(given), lambda value: type(value).__qualname__),
+        "max_steps": options.max_steps,
+    }
+    if shipped is not None:
+        facts["made_by"] = hashlib.sha256(shipped).hexdigest()[:16]
+    if env_generator is None and given.get("engine", EMBEDDED_ENGINE) == EMBEDDED_ENGINE:
         facts["rules"] = RULES
     return {**facts, "digest": digest(facts)}
 

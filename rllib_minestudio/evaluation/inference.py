@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class Policy:
     @classmethod
     def load(
         cls,
-        source: str | Path,
+        source: str | Path | Sequence[str],
         env: gym.Env | gym.vector.VectorEnv | None = None,
         *,
         deterministic: bool = False,
@@ -71,7 +71,7 @@ class Policy:
             source: A checkpoint, or the folder of a trial, a run or an experiment; `latest` or
                 `best` behind such a folder; `package:hunter_nano`; a folder with `config.json` and
                 `model.safetensors` (MineStudio's on Hugging Face) or its id; what `rllib model
-                export` wrote; or any other form of docs/vpt.md.
+                export` wrote; or any other form of docs/vpt.md, OpenAI's two files among them.
             env: What it is to act in. Only policies other than VPT may need it, for its spaces, if
                 their checkpoint does not tell them; it is otherwise checked to fit VPT.
             deterministic: Take the most probable action instead of sampling (see `__init__`).
@@ -86,17 +86,20 @@ class Policy:
         module = load_module(source, env).to(device)
         return cls(module, deterministic=deterministic, seed=seed)
 
-    def reset(self, begins: ArrayLike | None = None) -> None:
+    def reset(self, begins: ArrayLike | None = None, *, seed: int | None = None) -> None:
         """Forget everything: the next observation begins an episode.
 
         Args:
             begins: (N,) bool, in which of N environments one does; None: in all. In vector
                 environments, the observation that `begins` is about is the one that a reset
                 returned: make them with `autoreset_mode=AutoresetMode.SAME_STEP`.
+            seed: Of the actions that are sampled from here on; None goes on with those there are.
 
         Raises:
             InvalidBatchError: It is not of the environments that the policy acts in.
         """
+        if seed is not None:
+            self._random = np.random.default_rng(seed)
         if begins is None:
             self._begins = None
         elif self._begins is not None:
@@ -108,12 +111,15 @@ class Policy:
                 )
             self._begins |= given
 
-    def act(self, observation: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
+    def act(
+        self, observation: Mapping[str, Any], *, deterministic: bool | None = None
+    ) -> dict[str, NDArray[np.int64]]:
         """Return the action for an observation, or those for N environments' observations.
 
         Args:
             observation: Nested as the environment gives it; what the policy does not read is
                 ignored. Every part may have a leading axis of N environments.
+            deterministic: Take the most probable action; None: as the policy was loaded.
 
         Returns:
             Per head the tokens, in the shape of the action space: (1,) for `MultiDiscrete([n])`,
@@ -127,12 +133,13 @@ class Policy:
         num_envs = len(next(iter(batch.values())))
         begins = self._begins_of(num_envs)
         uniform_bh = None
-        if not self._deterministic:
+        greedy = self._deterministic if deterministic is None else deterministic
+        if not greedy:
             uniform_bh = self._on_device(self._random.random((num_envs, len(self._shapes))))
         decision = self._session_of(num_envs).act(
             nested({name: self._on_device(part) for name, part in batch.items()}),
             self._on_device(begins),
-            explore=not self._deterministic,
+            explore=not greedy,
             uniform_bh=uniform_bh,
         )
         self._begins = np.zeros(num_envs, np.bool_)

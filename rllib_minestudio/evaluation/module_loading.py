@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.played_config import MODULE_PATH, played_spaces
 from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.recurrent_rl_module import MODULE_OPTIONS, RecurrentRLModule
-from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
+from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
 from rllib_minestudio.models.vpt.weight_loading import (
     config_from_checkpoint,
     load_weights,
@@ -24,14 +24,16 @@ from rllib_minestudio.models.vpt.weight_loading import (
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 
 
-def load_module(source: str | Path, env: gym.Env | None = None) -> RecurrentRLModule:
+def load_module(
+    source: str | Path | Sequence[str], env: gym.Env | None = None
+) -> RecurrentRLModule:
     """Load a policy's module from a checkpoint, without running anything in it.
 
     The class of a policy that is not VPT is imported by its name.
 
     Args:
         source: What `checkpoints.lookup.locate` finds, or weights in a form of
-            `models/vpt/checkpoint_files.py`.
+            `models/vpt/checkpoint_files.py`, which may be two files.
         env: What it plays in, or several of it side by side. None takes the spaces from the
             checkpoint, as far as it tells them.
 
@@ -41,12 +43,14 @@ def load_module(source: str | Path, env: gym.Env | None = None) -> RecurrentRLMo
         CheckpointError: It is damaged.
         InvalidOptionsError: VPT does not fit the environment.
     """
-    path = locate(source)
-    check_if_recorded(path)
     spaces = None if env is None else _spaces_of_env(env)
-    other = find_checkpoint(path).other_policy
-    if other is not None:
-        return _load_other(path, *other, spaces)
+    path: WeightsSource = source
+    if isinstance(source, str | Path):
+        path = locate(source)
+        check_if_recorded(path)
+        other = find_checkpoint(path).other_policy
+        if other is not None:
+            return _load_other(path, *other, spaces)
     config = config_from_checkpoint(path)
     for problem in weights_problems(config, path):
         raise CheckpointMismatchError(problem)

@@ -1,33 +1,49 @@
 """MineStudio's `EpisodePipeline`, with its arguments, on this package's machinery.
 
     pipeline = EpisodePipeline(
-        MineGenerator(env_config={...}, checkpoint="...", num_workers=4, num_episodes=25),
+        MineGenerator(
+            num_workers=4,
+            env_generator=partial(MinecraftSim, obs_size=(128, 128)),
+            agent_generator=lambda: MyAgent(),
+            num_max_steps=1200,
+            num_episodes=25,
+        ),
         InfoBaseFilter(key="mine_block", regex=".*diamond_ore.*", num=1),
     )
     summary = pipeline.run()
 
-In place of functions that build an environment and an agent, which MineStudio ships to its
-workers, it takes the options of `MineStudioEnv` and a checkpoint. An episode ends when its task
-does; MineStudio's goes on to `num_max_steps` through any number of deaths.
+Instead of a function that makes an agent it takes a checkpoint, which is played by the env runners
+of evaluations. An episode ends when its task does; MineStudio's goes on to `num_max_steps` through
+any number of deaths.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
+from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path, shipped
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.agent_runner import (
+    TIMEOUT_S,
+    AgentGroup,
+    AgentOrder,
+    require_gpu,
+)
 from rllib_minestudio.evaluation.episode import STATUS, EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluate import environment_identity
+from rllib_minestudio.evaluation.evaluate import environment_identity, generated_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.filters import EpisodeFilter
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
 from rllib_minestudio.evaluation.workers import play_episodes
+from rllib_minestudio.option_checks import Problems, is_integer, is_number
 
 MINESTUDIO = "minestudio"
 
@@ -37,12 +53,14 @@ class MineGenerator:
 
     def __init__(
         self,
-        checkpoint: str,
-        *,
-        env_config: Mapping[str, Any] | None = None,
         num_workers: int = 1,
         num_gpus: float = 0.0,
         max_restarts: int = 3,
+        *,
+        env_generator: Callable[[], Any] | None = None,
+        agent_generator: Callable[..., Any] | str | None = None,
+        checkpoint: str | None = None,
+        env_config: Mapping[str, Any] | None = None,
         num_max_steps: int | None = None,
         num_episodes: int = 1,
         tmpdir: str | None = None,
@@ -50,30 +68,40 @@ class MineGenerator:
         format: str = MINESTUDIO,
         seed: int = 0,
         deterministic: bool = False,
+        agent_timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Check the arguments; nothing is started before `generate`.
 
         Args:
-            checkpoint: Of the policy, as `rllib train` saves it.
-            env_config: Options of the environment that replace those it was trained with.
-            num_workers: Env runners, each in a process of its own.
-            num_gpus: Share of a GPU per worker.
-            max_restarts: How often an episode is begun again after its environment has failed.
+            num_workers: Processes that play.
+            num_gpus: Share of a GPU per worker; MineStudio's own default is 0.5.
+            max_restarts: How often an episode is begun again after its environment or agent has
+                failed, and how often a process that died is started anew.
+            env_generator: Makes an environment whose frames are `obs["image"]` or `info["pov"]`.
+                It is shipped to the workers, and called there.
+            agent_generator: Makes an agent of any interface in `env/agents/foreign.py`; likewise.
+                A string is `module:function`, or a checkpoint's name.
+            checkpoint: Instead: of a policy, as `rllib train` saves it.
+            env_config: Instead of `env_generator`: options of `MineStudioEnv`; with a checkpoint,
+                those that replace what it was trained with.
             num_max_steps: Steps after which an episode is truncated.
             num_episodes: Episodes per worker, as in MineStudio.
             tmpdir: Where they are recorded; None records nothing.
             image_media: `h264` or `jpeg`.
             format: `minestudio` for the files of MineStudio's worker, or `episodes`.
             seed: What the episodes derive from; the same seed gives the same episodes.
-            deterministic: Take the most probable actions.
+            deterministic: Take the most probable actions, if the agent can be told to.
+            agent_timeout_s: Seconds that an agent may take over an action.
 
         Raises:
             InvalidOptionsError: An argument is wrong; lists all problems.
             CheckpointMismatchError: The checkpoint holds no such policy.
         """
+        _check_numbers(num_workers, num_gpus, num_episodes, max_restarts, agent_timeout_s)
         record = None
         if tmpdir is not None:
-            record = {"folder": tmpdir, "format": format, "media": image_media}
+            folder = str(Path(tmpdir).resolve())
+            record = {"folder": folder, "format": format, "media": image_media}
         self.options = EvaluationOptions.from_mapping(
             {
                 "episodes": num_workers * num_episodes,
@@ -84,11 +112,32 @@ class MineGenerator:
                 "record": record,
             }
         )
-        self._policy = load_policy(checkpoint)
-        if env_config is not None:
-            self._policy.config.environment(env_config=dict(env_config))
-        self._config = evaluation_config(
-            self._policy.config, num_env_runners=num_workers, num_gpus=num_gpus
+        self._num_gpus = num_gpus
+        self._played: _Policy | _Agent
+        if agent_generator is None and env_generator is None:
+            if checkpoint is None:
+                raise InvalidOptionsError(
+                    "MineGenerator needs somebody who plays: agent_generator or checkpoint."
+                )
+            self._played = _Policy(checkpoint, env_config, num_workers, num_gpus)
+            return
+        if env_generator is not None and env_config is not None:
+            raise InvalidOptionsError(
+                "MineGenerator takes either env_generator or env_config: both make environments."
+            )
+        agent = checkpoint if agent_generator is None else agent_generator
+        if agent is None or (agent_generator is not None and checkpoint is not None):
+            raise InvalidOptionsError(
+                "MineGenerator takes either agent_generator or checkpoint; got "
+                f"{'neither' if agent is None else 'both'}."
+            )
+        self._played = _Agent(
+            agent=maker_of(agent),
+            env_generator=env_generator,
+            env_config=env_config,
+            timeout_s=agent_timeout_s,
+            gpu=num_gpus > 0,
+            group=AgentGroup(num_workers, gpus=num_gpus, restarts=max_restarts),
         )
 
     @property
@@ -96,20 +145,117 @@ class MineGenerator:
         """What a summary says about the episodes' origin."""
         return {
             "seed": self.options.seed,
-            "policy": {**self._policy.identity, "deterministic": self.options.deterministic},
-            "config": environment_identity(self._config, self.options),
+            "policy": {**self._played.identity, "deterministic": self.options.deterministic},
+            "config": self._played.environment(self.options),
         }
 
     def generate(self) -> Iterator[EvaluatedEpisode]:
-        """Play all episodes and yield each as it ends; starts Ray if it does not run."""
+        """Play all episodes and yield each as it ends; starts Ray if it does not run.
+
+        Raises:
+            InvalidOptionsError: There is no such GPU, or what a function makes is no environment,
+                or no agent.
+            EnvRunnersLostError: No worker is left.
+        """
         if not ray.is_initialized():
             ray.init(include_dashboard=False)
+        require_gpu(self._num_gpus)
+        yield from self._played.play(self.options, self.facts["policy"])
+
+
+class _Policy:
+    """The policy of a checkpoint, on the env runners of evaluations."""
+
+    def __init__(
+        self, checkpoint: str, env_config: Mapping[str, Any] | None, workers: int, gpus: float
+    ) -> None:
+        self._policy = load_policy(checkpoint)
+        if env_config is not None:
+            self._policy.config.environment(env_config=dict(env_config))
+        self._config = evaluation_config(
+            self._policy.config, num_env_runners=workers, num_gpus=gpus
+        )
+        self.identity = self._policy.identity
+
+    def environment(self, options: EvaluationOptions) -> dict[str, Any]:
+        """Describe it for summaries."""
+        return environment_identity(self._config, options)
+
+    def play(
+        self, options: EvaluationOptions, policy: Mapping[str, Any]
+    ) -> Iterator[EvaluatedEpisode]:
+        """Play all episodes."""
         group = EnvRunnerGroup(config=self._config, local_env_runner=False)
         try:
-            settings = self.options.settings(self.facts["policy"])
-            yield from play_episodes(group, self.options.episodes, settings, self._policy.weights)
+            settings = options.settings(policy)
+            yield from play_episodes(group, options.episodes, settings, self._policy.weights)
         finally:
             group.stop()
+
+
+class _Agent:
+    """Anybody's agent, in anybody's environment."""
+
+    def __init__(
+        self,
+        *,
+        agent: AgentMaker,
+        env_generator: Callable[[], Any] | None,
+        env_config: Mapping[str, Any] | None,
+        timeout_s: float,
+        gpu: bool,
+        group: AgentGroup,
+    ) -> None:
+        self.identity = dict(agent.identity)
+        self._env_generator, self._env_config = env_generator, env_config
+        pickled = None if env_generator is None else shipped(env_generator, "env_generator")
+        self._order = AgentOrder(agent, pickled, timeout_s=timeout_s, gpu=gpu)
+        self._group = group
+
+    def environment(self, options: EvaluationOptions) -> dict[str, Any]:
+        """Describe it for summaries."""
+        return generated_identity(self._order.env, self._env_generator, self._env_config, options)
+
+    def play(
+        self, options: EvaluationOptions, policy: Mapping[str, Any]
+    ) -> Iterator[EvaluatedEpisode]:
+        """Play all episodes."""
+        settings = replace(options.settings(policy), env_config=self._env_config)
+        try:
+            yield from self._group.play(options.episodes, settings, self._order)
+        finally:
+            self._group.stop()
+
+
+def maker_of(agent: Callable[..., Any] | str) -> AgentMaker:
+    """Return what makes an agent of a function, of `module:function`, or of a checkpoint's name.
+
+    Raises:
+        InvalidOptionsError: It is none of them, or cannot be imported.
+    """
+    if not isinstance(agent, str):
+        return AgentMaker.of(agent)
+    if is_agent_path(agent):
+        return AgentMaker.named(agent)
+    return replace(AgentMaker.of(lambda: agent), name=agent, identity={"checkpoint": agent})
+
+
+def _check_numbers(
+    workers: Any, gpus: Any, episodes: Any, restarts: Any, agent_timeout_s: Any
+) -> None:
+    problems = Problems()
+    for name, value, least in (
+        ("num_workers", workers, 1),
+        ("num_episodes", episodes, 1),
+        ("max_restarts", restarts, 0),
+    ):
+        if not is_integer(value) or value < least:
+            problems.add(name, value, f"must be an integer of at least {least}")
+    if not is_number(gpus) or gpus < 0:
+        problems.add("num_gpus", gpus, "must be a number of at least 0")
+    if not is_number(agent_timeout_s) or agent_timeout_s <= 0:
+        problems.add("agent_timeout_s", agent_timeout_s, "must be a positive number of seconds")
+    problems.raise_if_any()
 
 
 class EpisodeRecorder:

@@ -1,10 +1,11 @@
-"""`rllib evaluate`: plays a checkpoint, or two to compare, and writes summary and recordings."""
+"""`rllib evaluate`: plays a checkpoint or an agent, or two, and writes summary and recordings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+    from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
+    from rllib_minestudio.algorithms import MineStudioPPOConfig
+    from rllib_minestudio.evaluation.agent_runner import AgentGroup
     from rllib_minestudio.evaluation.compare import Comparison
     from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
     from rllib_minestudio.evaluation.evaluation_summary import Summary
@@ -35,14 +38,18 @@ class EvaluationRequest:
     """What is to be evaluated, how, and where the results go.
 
     Attributes:
-        checkpoint: What `load_policy` takes, or an experiment file: the policy it starts from.
+        checkpoint: What `load_policy` takes; an experiment file: the policy it starts from; or the
+            `module:function` that makes an agent.
         options: Fields of `EvaluationOptions`; recordings go below `record["folder"]`.
         out: Folder of the summary; None takes that of the recordings, or a new one.
-        compare: Another checkpoint, or the folder of its evaluation; None compares with none.
+        compare: Another of these, or the folder of its evaluation; None compares with none.
+        env: A checkpoint or experiment file, in whose environment an agent plays; None: ours, with
+            `overrides` alone.
         overrides: `key=value`, changes of the environment's options.
         workers: Env runners; 0 plays in this process.
         envs: Environments per env runner; None leaves the config's.
         gpus: GPUs per env runner; None leaves the config's.
+        agent_timeout_s: Seconds that an agent may take over an action.
         verbose: Show what Ray and its workers print.
     """
 
@@ -50,10 +57,12 @@ class EvaluationRequest:
     options: Mapping[str, Any]
     out: str | None = None
     compare: str | None = None
+    env: str | None = None
     overrides: Sequence[str] = ()
     workers: int = 0
     envs: int | None = None
     gpus: float | None = None
+    agent_timeout_s: float = 60.0
     verbose: bool = False
 
 
@@ -78,24 +87,28 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     from rllib_minestudio.evaluation.reference_policy import load_prior
     from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
 
-    policies = [load_policy_of(request.checkpoint)]
+    players = [_player(request.checkpoint, request)]
     other = _other_summary(request.compare)
     if request.compare and other is None:
-        policies.append(load_policy_of(request.compare))
-    prior = load_prior(policies[0].config, policies[0].checkpoint, options.kl_to)
-    configs = [_config(policy, request) for policy in policies]
-    identities = [environment_identity(config, options) for config in configs]
+        players.append(_player(request.compare, request))
+    prior = None
+    if isinstance(players[0], _Policy):
+        policy = players[0].policy
+        prior = load_prior(policy.config, policy.checkpoint, options.kl_to)
+    elif options.kl_to is not None:
+        raise InvalidOptionsError("--kl-to is for policies: an agent tells no probabilities.")
+    identities = [environment_identity(player.config, options) for player in players]
     met = [Summary((), options.seed, options.filter, config=i) for i in identities]
     met += [] if other is None else [other]
     if len(met) > 1:
         require_same_worlds(*met)  # now, and not after hours of play
     _writable(folder)
-    if any(config.env_config.get("engine", "voxel") == "voxel" for config in configs):
+    if any(player.config.env_config.get("engine", "voxel") == "voxel" for player in players):
         compile_kernels()
     summaries: list[Summary] = []
     with ray_session.ray_session(max(1, request.workers), request.verbose):
-        for policy, config in zip(policies, configs, strict=True):
-            summaries.append(_evaluate(policy, config, options, prior))
+        for player in players:
+            summaries.append(_evaluate(player, options, prior))
             _save(summaries[0], folder)  # before anything else can go wrong
             # Only the first is filmed.
             options, prior = replace(options, record=None, kl_to=None), None
@@ -188,7 +201,7 @@ def _other_summary(path: str | None) -> Summary | None:
     return Summary.load(path)
 
 
-def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
+def _config(own: MineStudioPPOConfig, request: EvaluationRequest) -> Any:
     """Return the config to evaluate with; checks everything that can be wrong with it."""
     from rllib_minestudio.evaluation.policy_loading import evaluation_config
 
@@ -196,9 +209,9 @@ def _config(policy: LoadedPolicy, request: EvaluationRequest) -> Any:
         value = getattr(request, name)
         if value is not None and value < least:
             raise InvalidOptionsError(broken_rule(f"--{name}", value, f"must be at least {least}"))
-    policy.config.environment(env_config=overridden(policy.config.env_config, request.overrides))
+    own.environment(env_config=overridden(own.env_config, request.overrides))
     return evaluation_config(
-        policy.config,
+        own,
         num_env_runners=request.workers,
         num_envs=request.envs,
         num_gpus=request.gpus,
@@ -237,19 +250,106 @@ def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str
     return merged
 
 
-def _evaluate(
-    policy: LoadedPolicy, config: AlgorithmConfig, options: EvaluationOptions, prior: Any
-) -> Summary:
-    """Evaluate one policy, showing how far it is."""
-    from ray.rllib.env.env_runner_group import EnvRunnerGroup
+class _Policy:
+    """A policy of ours, on env runners."""
 
+    def __init__(self, source: str, request: EvaluationRequest) -> None:
+        self.policy = load_policy_of(source)
+        self.config = _config(self.policy.config, request)
+        self.identity = self.policy.identity
+
+    def start(self) -> EnvRunnerGroup:
+        """Start who plays."""
+        from ray.rllib.env.env_runner_group import EnvRunnerGroup
+
+        return EnvRunnerGroup(config=self.config, local_env_runner=self.config.num_env_runners == 0)
+
+    def arguments(self, prior: Any) -> dict[str, Any]:
+        """What `evaluate` needs to know besides."""
+        return {"weights": self.policy.weights, "prior": prior}
+
+
+class _Agent:
+    """Somebody's agent, in processes of its own."""
+
+    def __init__(self, path: str, request: EvaluationRequest) -> None:
+        from ray.rllib.env.env_context import EnvContext
+
+        from rllib_minestudio.algorithms.envs import resolve_env
+        from rllib_minestudio.env import MineStudioEnv
+        from rllib_minestudio.env.agents.foreign import AgentMaker, shipped
+        from rllib_minestudio.evaluation.agent_runner import AgentOrder
+
+        self.config = _config(_config_of_env(request.env), request)
+        agent = AgentMaker.named(path)
+        env = None
+        kind = resolve_env(self.config.env)
+        if kind is not MineStudioEnv:
+            context = EnvContext(dict(self.config.env_config), worker_index=0)
+            env = shipped(partial(kind, context), "--env")
+        gpus = request.gpus or 0.0
+        self._order = AgentOrder(
+            agent,
+            env,
+            timeout_s=request.agent_timeout_s,
+            num_envs=request.envs or 1,
+            gpu=gpus > 0,
+        )
+        self._workers, self._gpus = max(1, request.workers), gpus
+        self.identity = dict(agent.identity)
+
+    def start(self) -> AgentGroup:
+        """Start who plays."""
+        from rllib_minestudio.evaluation.agent_runner import AgentGroup
+
+        return AgentGroup(self._workers, gpus=self._gpus)
+
+    def arguments(self, prior: Any) -> dict[str, Any]:
+        """What `evaluate` needs to know besides."""
+        return {"agent": self._order, "env_config": dict(self.config.env_config)}
+
+
+def _player(source: str, request: EvaluationRequest) -> _Policy | _Agent:
+    """Find out who plays, and check it.
+
+    Raises:
+        MineStudioError: There is nobody of this name, or an option does not fit.
+    """
+    from rllib_minestudio.env.agents.foreign import is_agent_path
+
+    if is_agent_path(source):
+        return _Agent(source, request)
+    if request.env is not None and not is_agent_path(request.checkpoint):
+        raise InvalidOptionsError(
+            f"--env {request.env}: {source!r} plays in the environment that it was trained in, "
+            "with --set to change it; --env is for agents of your own."
+        )
+    return _Policy(source, request)
+
+
+def _config_of_env(source: str | None) -> MineStudioPPOConfig:
+    """Return the config whose environment an agent plays in.
+
+    Raises:
+        MineStudioError: There is none.
+    """
+    from rllib_minestudio.algorithms import MineStudioPPOConfig
+    from rllib_minestudio.algorithms.envs import ENV_NAME
+
+    if source is not None:
+        return load_policy_of(source).config
+    return MineStudioPPOConfig().environment(ENV_NAME)
+
+
+def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) -> Summary:
+    """Evaluate one of them, showing how far it is."""
     from rllib_minestudio.evaluation.evaluate import environment_identity
     from rllib_minestudio.evaluation.evaluate import evaluate as evaluate_policy
 
-    group = EnvRunnerGroup(config=config, local_env_runner=config.num_env_runners == 0)
+    group = player.start()
     done, successes = 0, 0
     try:
-        with phase(f"evaluating {policy.identity['checkpoint']}") as show:
+        with phase(f"evaluating {player.identity['checkpoint']}") as show:
 
             def note(episode: Any) -> None:
                 nonlocal done, successes
@@ -260,11 +360,10 @@ def _evaluate(
             return evaluate_policy(
                 group,
                 options,
-                weights=policy.weights,
-                prior=prior,
-                policy=policy.identity,
-                config=environment_identity(config, options),
+                policy=player.identity,
+                config=environment_identity(player.config, options),
                 on_episode=note,
+                **player.arguments(prior),
             )
     finally:
         group.stop()

@@ -5,8 +5,8 @@ The file is read and judged (`reading`), run or resumed (`running`), and summari
 
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from rllib_minestudio.experiments.running.run_record import RunRecord, describe,
 from rllib_minestudio.experiments.running.tune_run import require_resources_here, run
 from rllib_minestudio.option_checks import broken_rule, is_integer
 from rllib_minestudio.processor_threads import machine_cpus
+from rllib_minestudio.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class TrainingRequest:
         resume: Go on with the newest run of the experiment.
         address: The Ray cluster to train on; None trains on this machine only.
         verbose: Show what Ray and its workers print.
+        kept: Name -> text of files that a new run's folder is to hold: the experiment file itself
+            and what it was translated from, where it was made for this run only.
     """
 
     file: Path
@@ -62,6 +65,22 @@ class TrainingRequest:
     resume: bool = False
     address: str | None = None
     verbose: bool = False
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An experiment that was run.
+
+    Attributes:
+        plan: What was run, a `tune_plan.Plan`.
+        folder: What it left.
+        status: 0 if every trial trained to its end, else 1.
+    """
+
+    plan: Any
+    folder: Path
+    status: int
 
 
 def train(request: TrainingRequest) -> int:
@@ -77,24 +96,53 @@ def train(request: TrainingRequest) -> int:
         MineStudioError: The file, an option, or the folder to resume from is not in order.
     """
     start = time.monotonic()
+    _prepare(request)
+    tuner = load_tuner(request.file)
+    if tuner is not None:
+        return _run_own_tuner(tuner, request)
+    return max(done.status for done in _run_all(request, start))
+
+
+def train_experiments(request: TrainingRequest) -> list[Run]:
+    """Run the experiments of a YAML file, and say where each has left its results.
+
+    Args:
+        request: What is to be trained.
+
+    Raises:
+        MineStudioError: As `train`.
+    """
+    start = time.monotonic()
+    _prepare(request)
+    return _run_all(request, start)
+
+
+def _prepare(request: TrainingRequest) -> None:
+    """Set what Ray's processes inherit; nothing has imported Ray yet."""
     if request.address:
         os.environ["RAY_ADDRESS"] = request.address
     ray_session.set_environment()
     make_importable(Path.cwd())
-    tuner = load_tuner(request.file)
-    if tuner is not None:
-        return _run_own_tuner(tuner, request)
+
+
+def _run_all(request: TrainingRequest, start: float) -> list[Run]:
     in_file = load_experiments(request.file)
-    stdout.print(f"checking {request.file} ...")  # loading Ray takes a few seconds
+    # A file that was made for this run lies where nobody will look for it.
+    shown = request.file.name if request.kept else request.file
+    stdout.print(f"checking {shown} ...")  # loading Ray takes a few seconds
     jobs = _jobs(in_file, request)
-    statuses = []
+    runs = []
     for job in jobs:
         stdout.print(f"{job.plan.name}: results go to {job.folder}")
         job.folder.mkdir(parents=True, exist_ok=True)
         write_run_record(job.folder, job.record)
+        if not request.resume:
+            for name, text in request.kept.items():
+                write_whole(job.folder / name, text)
         sets = request.overrides if request.resume else None
-        statuses.append(run(job.plan, job.folder, sets, request.verbose, start))
-    return max(statuses)
+        status = run(job.plan, job.folder, sets, request.verbose, start)
+        runs.append(Run(job.plan, job.folder, status))
+    return runs
 
 
 @dataclass(frozen=True)

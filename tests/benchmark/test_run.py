@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from rllib_minestudio.benchmark.players import ScriptedPlayer
+from rllib_minestudio.benchmark.players import AgentPlayer
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.benchmark.run import run_benchmark
 from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED
@@ -56,7 +56,7 @@ def test_a_run_writes_results_and_the_same_command_gives_the_same(request_of, tm
 
 def test_an_interrupted_run_goes_on(request_of, monkeypatch, capsys):
     played = []
-    original = ScriptedPlayer.play
+    original = AgentPlayer.play
 
     def interrupted(self, task, episodes, settings):
         played.append(task.name)
@@ -64,7 +64,7 @@ def test_an_interrupted_run_goes_on(request_of, monkeypatch, capsys):
             raise KeyboardInterrupt
         return original(self, task, episodes, settings)
 
-    monkeypatch.setattr(ScriptedPlayer, "play", interrupted)
+    monkeypatch.setattr(AgentPlayer, "play", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_benchmark(request_of())
     assert "1 of 2 tasks are done" in capsys.readouterr().err

@@ -15,6 +15,8 @@ from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.env.voxel.server import launcher
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
+from rllib_minestudio.models.fine_tuning import freeze
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 
 MINESTUDIO = importlib.util.find_spec("minestudio")
 EXAMPLE = Path(__file__).with_name("minestudio_config.py")
@@ -131,8 +133,12 @@ def test_every_key_of_minestudio_is_documented():
         ("online_dict = {'train_config': {'learning_rte': 1}}", "learning_rte=1: unknown key"),
         ("online_dict = {'train_config': {'clip_vloss': True}}", "clip_vloss=True: the value"),
         ("online_dict = {'train_config': {'anneal_lr_linearly': True}}", "no train_config.num_it"),
-        ("online_dict = {'trainer_name': 'BCTrainer'}", "only PPOTrainer"),
+        ("online_dict = {'trainer_name': 'BCTrainer'}", "only PPOTrainer and PPOBC"),
         ("online_dict = []", "online_dict is list"),
+        (
+            "from omegaconf import OmegaConf\nonline_dict = OmegaConf.create({'a': '${b}'})",
+            "online_cfg: Interpolation key 'b' not found",
+        ),
         ("x = 1", "there is no online_dict"),
         ("x = 1", "there is no env_generator()"),
         ("import no_such_package\nno_such_package.f()", "no_such_package is not installed"),
@@ -168,6 +174,18 @@ def test_every_key_of_minestudio_is_documented():
             "from minestudio.simulator import MinecraftSim\n"
             "def env_generator(): return MinecraftSim(gui=True)",
             "MinecraftSim(gui=...)",
+        ),
+        ("online_dict = {'train_config': {'bc_coef': 0.1}}", "bc_coef: only PPOBCTrainer reads it"),
+        (
+            "online_dict = {'trainer_name': 'PPOBCTrainer',"
+            " 'train_config': {'enable_ref_update': True}}",
+            "PPOBCTrainer replaces the prior when",
+        ),
+        (
+            "from minestudio.offline.mine_callbacks import BehaviorCloneCallback, KLDCallback\n"
+            "online_dict = {'trainer_name': 'PPOBCTrainer',"
+            " 'train_config': {'callbacks': [BehaviorCloneCallback(), KLDCallback()]}}",
+            "train_config.callbacks: only a single BehaviorCloneCallback",
         ),
     ],
 )
@@ -205,6 +223,37 @@ def test_annealing_goes_over_minestudios_iterations(tmp_path):
     translation = translate(tmp_path, f"online_dict = {{'train_config': {options}}}")
     assert translation.experiment["config"]["lr_annealing_iterations"] == 40
     assert any("enable_ref_update: MineStudio's PPO" in text for text in translation.not_needed)
+
+
+def test_the_keys_of_ppo_with_cloning_are_translated(tmp_path):
+    translation = translate(
+        tmp_path,
+        "from minestudio.data import MineDataModule\n"
+        "from minestudio.offline.mine_callbacks import BehaviorCloneCallback\n"
+        "online_dict = {'trainer_name': 'PPOBCTrainer', 'train_config': {'bc_coef': 0.5,\n"
+        "    'mine_data': MineDataModule({}), 'callbacks': [BehaviorCloneCallback(weight=0.2)]}}",
+    )
+    assert translation.experiment["config"]["behaviour_cloning"] == {"coeff": 0.1}
+    (data,) = (text for text in translation.left_out if "generator" not in text)
+    assert data.startswith("train_config.mine_data: ")
+    assert "config.behaviour_cloning.recordings" in data
+    assert any("train_config.callbacks" in text for text in translation.not_needed)
+
+
+def test_a_fixed_decoder_and_mixed_precision_are_translated(tmp_path):
+    text = "online_dict = {'train_config': {'fix_decoder': True, 'use_amp': True}}"
+    model = translate(tmp_path, text).experiment["config"]["model"]
+    assert model["precision"] == "bfloat16"
+    network = VPTNetwork(VPTConfig.from_options({"preset": "nano"}))
+    frozen = freeze(network, model["freeze"])
+    learning = {name for name, _ in network.named_parameters()} - set(frozen)
+    assert all(name.startswith(("net.img_process.", "value_head.")) for name in learning)
+    assert {"net.img_process.linear.layer.weight", "value_head.linear.weight"} <= learning
+
+    text = "online_dict = {'train_config': {'fix_decoder': False, 'use_amp': False}}"
+    translation = translate(tmp_path, text)
+    assert "model" not in translation.experiment["config"]
+    assert all("generator" in sentence for sentence in translation.left_out)
 
 
 def test_hub_weights_and_compositions_are_translated(tmp_path):

@@ -42,9 +42,19 @@ def test_without_a_filter_nothing_is_claimed():
 
 def test_wrong_arguments_are_refused_before_anything_is_loaded(tmp_path):
     with pytest.raises(InvalidOptionsError, match="media must be one of 'h264', 'jpeg'"):
-        MineGenerator(str(tmp_path), tmpdir="out", image_media="png")
+        MineGenerator(checkpoint=str(tmp_path), tmpdir="out", image_media="png")
     with pytest.raises(CheckpointMismatchError):
-        MineGenerator(str(tmp_path))
+        MineGenerator(checkpoint=str(tmp_path))
+    problems = "num_workers must be .* got 0.\nnum_gpus must be .* got -1.\nagent_timeout_s must be"
+    with pytest.raises(InvalidOptionsError, match=problems):
+        MineGenerator(0, -1, checkpoint=str(tmp_path), agent_timeout_s=0)
+    with pytest.raises(InvalidOptionsError, match="somebody who plays: agent_generator or check"):
+        MineGenerator()
+    for wrong in ({"agent_generator": "a:b", "checkpoint": "c"}, {}):
+        with pytest.raises(InvalidOptionsError, match="either agent_generator or checkpoint; got"):
+            MineGenerator(env_generator=dict, **wrong)
+    with pytest.raises(InvalidOptionsError, match="either env_generator or env_config"):
+        MineGenerator(env_generator=dict, agent_generator=dict, env_config={})
 
 
 @pytest.mark.slow
@@ -56,7 +66,7 @@ def test_a_checkpoint_is_played_and_recorded_as_minestudio_does(make_config, loc
     algorithm.save_to_path(str(tmp_path / "checkpoint"))
     algorithm.stop()
     generator = MineGenerator(
-        str(tmp_path / "checkpoint"),
+        checkpoint=str(tmp_path / "checkpoint"),
         num_workers=2,
         num_gpus=0,
         max_restarts=2,

@@ -18,6 +18,7 @@ policy_generator) into an experiment file.
 
 CONFIG is Python and is executed, as MineStudio does: convert only files that you trust. MineStudio
 need not be installed; its classes are replaced by ones that only note their arguments.
+CONFIG may also be a whole program that ends by calling start_trainer; nothing is started.
 What cannot be translated is listed on standard error and at the top of the file; the exit status
 is then 1. docs/from_minestudio.md says what became of each key.
 """
@@ -57,6 +58,8 @@ def convert(arguments: argparse.Namespace) -> int:
     else:
         write_whole(arguments.out, text)
         stdout.print(f"{arguments.out} is written.", markup=False)
+        for sentence in translation.not_needed:
+            stdout.print(f"not needed, or done otherwise: {sentence}", markup=False)
     for sentence in translation.left_out:
         stderr.print(f"not translated: {sentence}", style="yellow", markup=False)
     return INCOMPLETE if translation.left_out else 0

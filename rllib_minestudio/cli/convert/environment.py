@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_minestudio.cli.convert.online_dict import Translation
+from rllib_minestudio.cli.convert.own_env import translate_own_env
 from rllib_minestudio.cli.convert.stand_ins import (
     SIMULATOR,
     SIMULATOR_PARAMETERS,
     StandIn,
     by_name,
 )
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.callbacks.builder import CALLBACKS
 
 _RANDOM_EPISODES = 5
@@ -20,21 +22,34 @@ _RANDOM_EPISODES = 5
 _CAMERA_PARAMETERS = (
     *("camera_binsize", "camera_maxval", "camera_mu", "camera_quantization_scheme"),
 )
+_FORMER_PARAMETERS = {
+    "timestep_limit": "MineStudio ignores it; an episode lasts as long as JudgeReset says"
+}
+"""What MineStudio's documentation still shows, and why it is not needed."""
+_HERE = __name__.partition(".")[0]
 _SUFFIX = "Callback"
 _FOREIGN = "minestudio.simulator.callbacks"
 
 
 def translate_env(translation: Translation, env: Any) -> None:
     """Translate the simulator that `env_generator` returned."""
+    if type(env).__module__.partition(".")[0] == _HERE and isinstance(env, MineStudioEnv):
+        translate_own_env(translation, env)
+        if env.options.engine == "minecraft":
+            translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
+        return
     if not isinstance(env, StandIn) or env.name != SIMULATOR or not env.is_minestudios:
         translation.left_out.append(
-            f"env_generator() returns {_shown(env)}; only MineStudio's MinecraftSim is translated"
+            f"env_generator() returns {_shown(env)}; only MineStudio's MinecraftSim and this "
+            "package's are translated"
         )
         return
     translation.set("config.env_config.engine", "minecraft")
     translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
     for name, value in by_name(env, SIMULATOR_PARAMETERS).items():
-        if name not in SIMULATOR_PARAMETERS:
+        if name in _FORMER_PARAMETERS:
+            translation.not_needed.append(f"MinecraftSim({name}=...): {_FORMER_PARAMETERS[name]}")
+        elif name not in SIMULATOR_PARAMETERS:
             translation.left_out.append(f"MinecraftSim({name}=...): MineStudio ignores it too")
         elif name == "callbacks":
             if specs := _callbacks(translation, value):

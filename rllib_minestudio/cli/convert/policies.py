@@ -13,10 +13,14 @@ from rllib_minestudio.cli.convert.stand_ins import CONFIG_MODULE, MINESTUDIO, St
 
 _FROM_PRETRAINED = ".from_pretrained"
 _PRETRAINED_PARAMETERS = ("pretrained_model_name_or_path",)
+_VPT_FILES = ("model_path", "weights_path")
 _VPT_LOADERS = {
-    "load_vpt_policy": ("model_path", "weights_path"),
+    "load_vpt_policy": _VPT_FILES,
+    "load_openai_policy": _VPT_FILES,  # the name that it had before
     "VPTPolicy.from_pretrained": _PRETRAINED_PARAMETERS,
 }
+_HERE = __name__.partition(".")[0]
+"""This package, whose own policies say in `source` what they were loaded from."""
 _PLACEHOLDER = "my_package.my_module"
 
 
@@ -71,6 +75,9 @@ def translate_policy(translation: Translation, policy: Any) -> None:
             f"policy_generator() returns a {name}, which is no policy: set config.module_class "
             "and config.model (docs/policies.md)"
         )
+    elif module.partition(".")[0] == _HERE and getattr(policy, "source", None) is not None:
+        translation.set("config.model.weights", translation.plain(name, policy.source))
+        translation.set("config.prior", "initial")
     elif not _is_minestudios(kind):
         _translate_own(translation, policy, kind)
     elif name in ("VPTPolicy", *_VPT_LOADERS):

@@ -14,7 +14,7 @@ import importlib.machinery
 import importlib.util
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +35,8 @@ SIMULATOR_PARAMETERS = (
     *("num_empty_frames", "callbacks", "camera_config"),
 )
 """In MineStudio's order; ours have the same names."""
+_START = "start_trainer"
+_START_PARAMETERS = ("policy_generator", "env_generator", "online_cfg")
 
 
 class _Noting(type):
@@ -47,6 +49,8 @@ class _Noting(type):
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         StandIn.used.add(_package(cls))
+        if cls.__qualname__ == _START and _package(cls) == MINESTUDIO:
+            StandIn.started = by_name(super().__call__(*arguments, **keywords), _START_PARAMETERS)
         if any(base.__module__.startswith(_POLICIES) for base in cls.__mro__):
             # One derived from MineStudio's builds layers as wide as those, which are none here.
             policy: Any = object.__new__(cast("type[StandIn]", cls))
@@ -60,11 +64,14 @@ class StandIn(metaclass=_Noting):
 
     Attributes:
         used: Packages of which a class was called or derived from, since the last config module.
+        started: What `start_trainer` was called with, by name, if the config module itself calls
+            it as a program does.
         arguments: The positional ones.
         keywords: The others, by name.
     """
 
     used: ClassVar[set[str]] = set()
+    started: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         """Note the class that the config derives from."""
@@ -141,10 +148,16 @@ class _StandInModule(ModuleType):
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds stand-ins for MineStudio's modules, and for what the config imports in vain."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, folder: Path, star: list[str]) -> None:
+        """Note where the config is.
+
+        Args:
+            folder: Its folder.
+            star: What it gets from `from ... import *`.
+        """
         self.missing: set[str] = set()
-        self._folder = config.resolve().parent
-        self._star = _unbound_names(config)
+        self.folder = folder
+        self._star = star
         self._searching = False
 
     def find_spec(
@@ -191,7 +204,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def is_beside(self, file: Any) -> bool:
         """Whether a module's file lies in the config's folder."""
-        return isinstance(file, str) and Path(file).resolve().parent == self._folder
+        return isinstance(file, str) and Path(file).resolve().parent == self.folder
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _StandInModule(spec.name, self._star)
@@ -221,19 +234,20 @@ def _unbound_names(config: Path) -> list[str]:
 
 
 @contextmanager
-def _installed(finder: _Finder, folder: Path) -> Iterator[None]:
-    """Let imports find stand-ins, and the modules of a folder; afterwards all is as it was."""
+def _installed(finder: _Finder) -> Iterator[None]:
+    """Let imports find stand-ins, and modules beside the config; afterwards all is as it was."""
     before = dict(sys.modules)
     StandIn.used.clear()
+    StandIn.started = {}
     for name in [name for name in sys.modules if name.partition(".")[0] == MINESTUDIO]:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(finder.folder))
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        sys.path.remove(str(folder))
+        sys.path.remove(str(finder.folder))
         for name, module in list(sys.modules.items()):
             is_beside = name not in before and finder.is_beside(getattr(module, "__file__", None))
             if isinstance(module, _StandInModule) or is_beside or name.startswith(f"{_CONFIGS}."):
@@ -241,8 +255,8 @@ def _installed(finder: _Finder, folder: Path) -> Iterator[None]:
         sys.modules.update(before)
 
 
-class ConfigModule:
-    """What a MineStudio config module says.
+class Config:
+    """What a training of MineStudio's is made of.
 
     Attributes:
         online_dict: Its options, or None.
@@ -252,29 +266,34 @@ class ConfigModule:
         problems: Why `env` or `policy` is None although there is a generator.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Run the module, and its two generators.
+    def __init__(
+        self,
+        policy_generator: Callable[[], Any],
+        env_generator: Callable[[], Any],
+        online_cfg: Any,
+        folder: Path,
+    ) -> None:
+        """Run the two generators, whose own imports of MineStudio find stand-ins.
 
-        Raises:
-            ExperimentFileError: If it does not exist or raises.
+        Args:
+            policy_generator: Returns the policy.
+            env_generator: Returns the simulator.
+            online_cfg: The options.
+            folder: Where the generators' modules beside them are.
         """
-        if not path.is_file():
-            raise ExperimentFileError(f"There is no file {str(path)!r}.")
-        finder = _Finder(path)
-        self.problems: list[str] = []
-        with _installed(finder, path.resolve().parent):
-            try:
-                names = runpy.run_path(str(path), run_name=CONFIG_MODULE)
-            except (Exception, SystemExit) as error:
-                raise ExperimentFileError(
-                    f"{path}: running it raised {type(error).__name__}: {error}"
-                ) from error
-            self.env = self._generated(names, "env_generator")
-            self.policy = self._generated(names, "policy_generator")
-        self.online_dict = names.get("online_dict")
+        finder = _Finder(folder, [])
+        with _installed(finder):
+            given = (policy_generator, env_generator, online_cfg)
+            self._generate(dict(zip(_START_PARAMETERS, given, strict=True)))
         self.missing = sorted(finder.missing & StandIn.used)
 
-    def _generated(self, names: dict[str, Any], generator: str) -> Any:
+    def _generate(self, names: Mapping[str, Any]) -> None:
+        self.problems: list[str] = []
+        self.env = self._generated(names, "env_generator")
+        self.policy = self._generated(names, "policy_generator")
+        self.online_dict = names.get("online_cfg")
+
+    def _generated(self, names: Mapping[str, Any], generator: str) -> Any:
         if generator not in names:
             self.problems.append(f"there is no {generator}()")
             return None
@@ -286,3 +305,27 @@ class ConfigModule:
         if generated is None:
             self.problems.append(f"{generator}() returns None")
         return generated
+
+
+class ConfigModule(Config):
+    """What a MineStudio config module says, or a program that starts a training itself."""
+
+    def __init__(self, path: Path) -> None:
+        """Run the module, and its two generators.
+
+        Raises:
+            ExperimentFileError: If it does not exist or raises.
+        """
+        if not path.is_file():
+            raise ExperimentFileError(f"There is no file {str(path)!r}.")
+        finder = _Finder(path.resolve().parent, _unbound_names(path))
+        with _installed(finder):
+            try:
+                names = runpy.run_path(str(path), run_name=CONFIG_MODULE)
+            except (Exception, SystemExit) as error:
+                raise ExperimentFileError(
+                    f"{path}: running it raised {type(error).__name__}: {error}"
+                ) from error
+            # What a program starts counts: it may have changed a copy of its online_dict.
+            self._generate({**names, "online_cfg": names.get("online_dict"), **StandIn.started})
+        self.missing = sorted(finder.missing & StandIn.used)

@@ -11,11 +11,11 @@ import yaml
 from rllib_minestudio.cli.convert.environment import translate_env
 from rllib_minestudio.cli.convert.online_dict import Translation, translate_options
 from rllib_minestudio.cli.convert.policies import translate_policy
-from rllib_minestudio.cli.convert.stand_ins import ConfigModule
+from rllib_minestudio.cli.convert.stand_ins import Config
 
 
-def translate(module: ConfigModule) -> Translation:
-    """Translate all that a config module says."""
+def translate(module: Config) -> Translation:
+    """Translate all that a config says."""
     translation = Translation()
     translation.left_out.extend(module.problems)
     for package in module.missing:
@@ -32,8 +32,13 @@ def translate(module: ConfigModule) -> Translation:
 
 
 def as_yaml(translation: Translation, source: Path) -> str:
-    """Write a translation as an experiment file, with what it lacks as comments at the top."""
-    lines = [f"# Translated from {source.name} by `rllib convert`."]
+    """Write a translation as an experiment file, with what it lacks as comments at the top.
+
+    Args:
+        translation: What is written.
+        source: The Python file that it comes from.
+    """
+    lines = [f"# Translated from {source.name} by rllib_minestudio."]
     for title, sentences in (
         ("Not translated; see to it by hand:", translation.left_out),
         ("Not needed, or done otherwise, here:", translation.not_needed),
@@ -41,10 +46,16 @@ def as_yaml(translation: Translation, source: Path) -> str:
         if sentences:
             lines += ["#", f"# {title}"]
             lines += [f"# - {' '.join(sentence.split())}" for sentence in sentences]
-    name = re.sub(r"\W+", "_", source.stem)
     experiment = _without_empty_sections(translation.experiment)
-    body = yaml.safe_dump({name: experiment}, sort_keys=False, width=100, allow_unicode=True)
+    body = yaml.safe_dump(
+        {experiment_name(source): experiment}, sort_keys=False, width=100, allow_unicode=True
+    )
     return "\n".join([*lines, "", body])
+
+
+def experiment_name(source: Path) -> str:
+    """Name the experiment that is translated from a file."""
+    return re.sub(r"\W+", "_", source.stem)
 
 
 def _without_empty_sections(section: dict[str, Any]) -> dict[str, Any]:

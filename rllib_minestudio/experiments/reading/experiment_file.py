@@ -32,6 +32,7 @@ from yaml import ScalarNode, YAMLError
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.experiments.reading.assignments import check_assignments, first_line
+from rllib_minestudio.experiments.reading.minestudio_configs import minestudio_config_names
 from rllib_minestudio.experiments.reading.packaged_examples import (
     packaged_example,
     packaged_names,
@@ -283,7 +284,7 @@ def _run_python(path: Path) -> dict[str, Any]:
 
 
 def _no_such_file(path: Path) -> str:
-    """Name the missing file, and a file or packaged example of nearly the same name."""
+    """Name the missing file, and a file, example or MineStudio's config of nearly that name."""
     if path.is_dir():
         return (
             f"{str(path)!r} is a folder, not an experiment file. If it is a checkpoint: "
@@ -291,5 +292,5 @@ def _no_such_file(path: Path) -> str:
         )
     folder = path.parent
     neighbours = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    hint = did_you_mean(path.name, [*neighbours, *packaged_names()])
+    hint = did_you_mean(path.name, [*neighbours, *packaged_names(), *minestudio_config_names()])
     return f"There is no experiment file {str(path)!r}.{hint}"

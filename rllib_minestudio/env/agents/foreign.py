@@ -1,0 +1,590 @@
+"""Anybody's agent: where it comes from, how it is told apart, and what its actions mean here.
+
+An agent is an object that chooses actions. Which of the interfaces below it has is read off its
+methods' signatures, once:
+
+| its methods | whose |
+|---|---|
+| `get_action(obs, memory, input_shape="*") -> action, memory` | MineStudio 1 |
+| `initial_state()`, `act(observation, state, *, deterministic) -> action, state` | MineStudio 2 |
+| `predict(obs, state, episode_start, deterministic) -> action, state` | stable-baselines3 |
+| `act(obs) -> action`, and perhaps `reset()`, which may take a `seed` | `Policy`, many others |
+| `act(env) -> action`, by that name: it looks at the environment itself | our scripted agents |
+| `takes_batches = True`, `act(observations, begins) -> actions` | whoever computes for several |
+
+A string stands for the policy of a checkpoint, if whoever asks can load one. Anything else is
+refused by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import random
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.actions import ActionMapper, check_env_action
+from rllib_minestudio.env.minestudio_env import MineStudioEnv
+from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
+_RESERVED = "package:"
+"""What names a prior that comes with this package begin with."""
+
+SEED = "seed"
+_SHOWN = 200
+"""Characters of a wrong action that a message quotes."""
+
+
+def is_agent_path(name: str) -> bool:
+    """Return whether a name is `module:function`, and not a checkpoint's."""
+    is_path = _PATH.fullmatch(name) is not None and not name.startswith(_RESERVED)
+    return is_path and not Path(name).exists()
+
+
+@dataclass(frozen=True)
+class AgentMaker:
+    """Makes an agent, in whatever process it is to play in.
+
+    A function that takes a `seed` is called for every episode, with a seed of its own. Any other is
+    called once per process; before each episode the generators of Python, NumPy and torch are
+    seeded, and the agent's `reset` is called, if it has one.
+
+    Attributes:
+        name: As messages and summaries call it.
+        identity: What summaries say about it, plain.
+        path: `module:function`, imported where it plays; None if it is shipped by value.
+        pickled: The function by value, by cloudpickle; None if it is imported.
+        folders: Where its modules are found, besides where Python looks.
+    """
+
+    name: str
+    identity: Mapping[str, Any]
+    path: str | None = None
+    pickled: bytes | None = None
+    folders: tuple[str, ...] = ()
+
+    @classmethod
+    def named(cls, path: str) -> AgentMaker:
+        """Find a function by its path; this imports its module, which is its author's program.
+
+        Raises:
+            InvalidOptionsError: The module cannot be imported, or has no such function.
+        """
+        make = _imported(path)
+        return cls(path, _identity(path, make), path=path, folders=(str(Path.cwd()),))
+
+    @classmethod
+    def of(cls, make: Callable[..., Any], what: str = "agent_generator") -> AgentMaker:
+        """Take a function, lambda, partial or class, to be shipped by value.
+
+        Raises:
+            InvalidOptionsError: It is none, or cannot be shipped.
+        """
+        pickled = shipped(make, what)
+        name = _name_of(make)
+        return cls(name, _identity(name, make), pickled=pickled)
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function, in the process in which it is to be called.
+
+        Raises:
+            InvalidOptionsError: It cannot be imported here.
+        """
+        if self.pickled is not None:
+            function: Callable[..., Any] = cloudpickle.loads(self.pickled)
+            return function
+        assert self.path is not None
+        sys.path.extend(folder for folder in self.folders if folder not in sys.path)
+        return _imported(self.path)
+
+
+def shipped(function: Callable[..., Any], what: str) -> bytes:
+    """Return a function by value, for another process.
+
+    Raises:
+        InvalidOptionsError: It cannot be called, or holds something that cannot be shipped.
+    """
+    if not callable(function):
+        raise InvalidOptionsError(
+            f"{what} is {function!r}: it must be a function without arguments, such as a lambda."
+        )
+    try:
+        pickled: bytes = cloudpickle.dumps(function)
+    except Exception as error:  # pickling runs the objects' own code
+        raise InvalidOptionsError(
+            f"{what} cannot be shipped to the processes that play ({type(error).__name__}: "
+            f"{error}): build in it what it needs, instead of using what was built before."
+        ) from error
+    return pickled
+
+
+# ------------------------------------------------------------------ acting
+
+
+class AgentActs:
+    """One agent, and how it is asked; subclasses are the interfaces.
+
+    Attributes:
+        takes_batches: Whether observations and actions are of several environments, and have an
+            axis of them in front.
+    """
+
+    takes_batches: ClassVar[bool] = False
+
+    def __init__(self, agent: Any, env: gym.Env, deterministic: bool) -> None:
+        """Bind an agent to the environment that it plays in."""
+        self._agent = agent
+        self._env = env
+        self._deterministic = deterministic
+        reset = getattr(agent, "reset", None)
+        self._reset = reset if callable(reset) else None
+        self._reset_takes_seed = self._reset is not None and SEED in _parameters(self._reset)
+
+    def begin(self, seed: int) -> None:
+        """Forget the episode before."""
+        if self._reset is not None:
+            self._reset(**({SEED: seed} if self._reset_takes_seed else {}))
+
+    def act(self, obs: Any) -> Any:
+        """Return what the agent answers to an observation."""
+        return self._agent.act(obs)
+
+
+class _Looking(AgentActs):
+    """Looks at the environment itself."""
+
+    def act(self, obs: Any) -> Any:
+        return self._agent.act(self._env)
+
+
+class _Told(AgentActs):
+    """Is told with every observation to take its most probable action, as `Policy` can be."""
+
+    def act(self, obs: Any) -> Any:
+        return self._agent.act(obs, deterministic=True)
+
+
+class _WithState(AgentActs):
+    """MineStudio 2: the state is its caller's to keep."""
+
+    def begin(self, seed: int) -> None:
+        super().begin(seed)
+        initial = getattr(self._agent, "initial_state", None)
+        self._state = initial() if callable(initial) else None
+        given = _parameters(self._agent.act)
+        self._keywords = {"deterministic": True} if self._deterministic else {}
+        if self._keywords and "deterministic" not in given:
+            raise _no_choice(self._agent, "act")
+
+    def act(self, obs: Any) -> Any:
+        action, self._state = self._agent.act(obs, self._state, **self._keywords)
+        return action
+
+
+class _GetAction(AgentActs):
+    """MineStudio 1."""
+
+    def begin(self, seed: int) -> None:
+        super().begin(seed)
+        self._memory = None
+        self._keywords: dict[str, Any] = {"input_shape": "*"}
+        if self._deterministic:
+            if "deterministic" not in _parameters(self._agent.get_action):
+                raise _no_choice(self._agent, "get_action")
+            self._keywords["deterministic"] = True
+
+    def act(self, obs: Any) -> Any:
+        action, self._memory = self._agent.get_action(obs, self._memory, **self._keywords)
+        return action
+
+
+class _Predict(AgentActs):
+    """stable-baselines3; one environment is given to it as such, without a batch's axis."""
+
+    def begin(self, seed: int) -> None:
+        super().begin(seed)
+        self._state: Any = None
+        self._first = np.ones(1, np.bool_)
+
+    def act(self, obs: Any) -> Any:
+        action, self._state = self._agent.predict(
+            obs,
+            state=self._state,
+            episode_start=self._first,
+            deterministic=self._deterministic,
+        )
+        self._first = np.zeros(1, np.bool_)
+        return action
+
+
+class _Batches(AgentActs):
+    """Computes for several environments at once."""
+
+    takes_batches = True
+
+    def begin(self, seed: int) -> None:
+        """Nothing: `begins` says where episodes begin."""
+
+    def act(self, obs: Any, begins: NDArray[np.bool_] | None = None) -> Any:
+        return self._agent.act(obs, begins)
+
+
+def adapt(
+    agent: Any,
+    env: gym.Env,
+    *,
+    name: str,
+    deterministic: bool = False,
+    gpu: bool = False,
+    load: Callable[[str], Any] | None = None,
+) -> AgentActs:
+    """Find out which interface an agent has.
+
+    Args:
+        agent: The agent, or a checkpoint's name.
+        env: The environment that it plays in.
+        name: What to call it.
+        deterministic: Whether it is to take its most probable actions.
+        gpu: Whether it was promised a share of a GPU: torch's modules are moved there.
+        load: Loads the policy of a checkpoint, which acts as it is to.
+
+    Raises:
+        InvalidOptionsError: It has none of them, or cannot be deterministic.
+    """
+    if isinstance(agent, str | Path) and load is not None:
+        return AgentActs(load(str(agent)), env, deterministic)
+    _prepare(agent, gpu)
+    kind = _kind_of(agent, name)
+    if deterministic and kind is AgentActs and "deterministic" in _parameters(agent.act):
+        kind = _Told
+    if deterministic and kind in (AgentActs, _Looking, _Batches):
+        raise InvalidOptionsError(
+            f"deterministic: {name!r} takes its actions as it likes; an agent that is told has an "
+            "argument `deterministic` (predict, get_action, or act with a state)."
+        )
+    return kind(agent, env, deterministic)
+
+
+def _kind_of(agent: Any, name: str) -> type[AgentActs]:
+    if getattr(agent, "takes_batches", False) is True and callable(getattr(agent, "act", None)):
+        return _Batches
+    if callable(getattr(agent, "get_action", None)):
+        return _GetAction
+    if callable(getattr(agent, "predict", None)):
+        return _Predict
+    if callable(getattr(agent, "act", None)):
+        first, *others = [*_parameters(agent.act), ""]
+        if callable(getattr(agent, "initial_state", None)) or others[:1] == ["state"]:
+            return _WithState
+        return _Looking if first == "env" else AgentActs
+    methods = [each for each in dir(agent) if not each.startswith("_")][:8]
+    raise InvalidOptionsError(
+        f"{name} made a {type(agent).__name__}, which is no agent: it must have "
+        "get_action(obs, memory, input_shape), act(observation, state), predict(obs, state, "
+        "episode_start, deterministic), or act(obs), or be a checkpoint's name; it has "
+        f"{', '.join(methods) or 'no methods'}."
+    )
+
+
+def _prepare(agent: Any, gpu: bool) -> None:
+    """As MineStudio's worker: on the device, and in evaluation mode."""
+    if gpu and callable(getattr(agent, "to", None)):
+        agent.to("cuda")
+    if callable(getattr(agent, "eval", None)):
+        agent.eval()
+
+
+def _no_choice(agent: Any, method: str) -> InvalidOptionsError:
+    return InvalidOptionsError(
+        f"deterministic: {type(agent).__name__}.{method} has no argument `deterministic`."
+    )
+
+
+# ------------------------------------------------------------------ actions
+
+
+@dataclass
+class ActionReader:
+    """Turns what agents answer into actions of an environment.
+
+    In ours, tokens are taken where keys are wanted and keys where tokens are wanted, as in
+    MineStudio. In any other environment an action has to be in its space, but for its type: tensors
+    are taken, and arrays of another shape with as many elements.
+
+    Attributes:
+        env: The environment.
+        name: The agent's.
+    """
+
+    env: gym.Env
+    name: str
+    _mapper: ActionMapper | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look at the environment."""
+        inner = self.env.unwrapped
+        self._mapper = None
+        if isinstance(inner, MineStudioEnv):
+            self._mapper = ActionMapper(inner.options.camera_config)
+            self._wants_tokens = inner.options.action_type == "agent"
+
+    def read(self, action: Any) -> Any:
+        """Return an action of the environment.
+
+        Raises:
+            AgentError: It means none.
+        """
+        try:
+            if self._mapper is not None:
+                return self._ours(action, self._mapper)
+            return _fitted(action, self.env.action_space)
+        except (InvalidActionError, TypeError, ValueError) as error:
+            shown = " ".join(repr(action).split())
+            shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
+            raise AgentError(
+                f"{self.name} returned {shown}, which is no action here: {error}"
+            ) from error
+
+    def _ours(self, action: Any, mapper: ActionMapper) -> Any:
+        if isinstance(action, Mapping) and "buttons" not in action:
+            keys = check_env_action({key: _plain(value) for key, value in action.items()})
+            if not self._wants_tokens:
+                return keys
+            buttons, camera = mapper.from_env(keys)
+        else:
+            if not isinstance(action, Mapping | tuple):
+                action = tuple(np.asarray(_plain(action)).ravel())  # a MultiDiscrete's two
+            buttons, camera = mapper.parse(action)
+            if not self._wants_tokens:
+                keys = mapper.to_env(buttons, camera)
+                del keys["drop"]  # the space has none, as in MineStudio
+                return keys
+        return {"buttons": np.array([buttons]), "camera": np.array([camera])}
+
+
+def rows_of(actions: Any, count: int) -> list[Any]:
+    """Take a batch of actions apart.
+
+    Raises:
+        AgentError: They are not of so many environments.
+    """
+    if isinstance(actions, Mapping):
+        columns = {name: rows_of(values, count) for name, values in actions.items()}
+        return [{name: values[row] for name, values in columns.items()} for row in range(count)]
+    values = _plain(actions)
+    if not isinstance(values, Sequence | np.ndarray) or len(values) != count:
+        raise AgentError(f"An agent that takes batches returned no {count} actions: {actions!r}.")
+    return list(values)
+
+
+def _fitted(action: Any, space: gym.Space) -> Any:
+    """Return an action in the form of its space.
+
+    Raises:
+        ValueError: It is not in it.
+    """
+    if isinstance(space, gym.spaces.Dict) and isinstance(action, Mapping):
+        if missing := sorted(space.spaces.keys() ^ action.keys()):
+            raise ValueError(f"{missing[0]!r} is missing, or too much; the space is {space}")
+        return {name: _fitted(action[name], inner) for name, inner in space.spaces.items()}
+    value = _plain(action)
+    if isinstance(space, gym.spaces.Discrete):
+        array = np.asarray(value)
+        value = int(array.item()) if array.size == 1 and array == array.astype(int) else value
+    elif space.shape is not None and not isinstance(space, gym.spaces.Text):
+        array = np.asarray(value)
+        if array.size == int(np.prod(space.shape)):
+            value = array.reshape(space.shape).astype(space.dtype, casting="same_kind")
+    if not space.contains(value):
+        raise ValueError(f"the space is {space}")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return a tensor as an array, and anything else as it is."""
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+
+
+# ------------------------------------------------------------------ playing
+
+
+class AgentPlays:
+    """An agent that plays in this process, episode after episode.
+
+    Args:
+        maker: Makes it.
+        deterministic: Whether it is to take its most probable actions.
+        gpu: Whether it has a share of a GPU.
+        load: Loads the policy of a checkpoint for an environment.
+    """
+
+    def __init__(
+        self,
+        maker: AgentMaker,
+        *,
+        deterministic: bool = False,
+        gpu: bool = False,
+        load: Callable[[gym.Env, str], Any] | None = None,
+    ) -> None:
+        """Make nothing yet."""
+        self.maker = maker
+        self._deterministic, self._gpu, self._load = deterministic, gpu, load
+        self._make: Callable[..., Any] | None = None
+        self._agent: Any = None
+        self._env: gym.Env | None = None
+        self._acts: AgentActs
+        self._reader: ActionReader
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether it plays several environments at once; known once an episode has begun."""
+        return self._acts.takes_batches
+
+    def begin(self, env: gym.Env, seed: int) -> None:
+        """Make the agent if there is none, or the one of this seed; let it forget the last episode.
+
+        Args:
+            env: What it plays in.
+            seed: Of the agent, in this episode.
+
+        Raises:
+            InvalidOptionsError: It has no interface, or cannot be deterministic.
+            Exception: Its own.
+        """
+        if self._make is None:
+            self._make = self.maker.load()
+        seeded = SEED in _parameters(self._make)
+        if seeded or self._agent is None:
+            self._agent = self._make(seed=seed) if seeded else self._make()
+            self._env = None
+        if self._env is not env:
+            load = self._load
+            self._acts = adapt(
+                self._agent,
+                env,
+                name=self.maker.name,
+                deterministic=self._deterministic,
+                gpu=self._gpu,
+                load=None if load is None else lambda checkpoint: load(env, checkpoint),
+            )
+            self._reader = ActionReader(env, self.maker.name)
+            self._env = env
+        if not seeded:
+            _seed_generators(seed)
+        self._acts.begin(seed)
+
+    def act(self, obs: Any) -> Any:
+        """Return the action for an observation, as the environment takes it.
+
+        Raises:
+            AgentError: The agent answered something else.
+            Exception: Its own.
+        """
+        return self._reader.read(self._acts.act(obs))
+
+    def act_in_all(self, obs: Any, begins: NDArray[np.bool_]) -> list[Any]:
+        """The same for a batch.
+
+        Args:
+            obs: Of N environments.
+            begins: (N,) whether an episode begins with it.
+        """
+        assert isinstance(self._acts, _Batches)
+        answers = rows_of(self._acts.act(obs, begins), len(begins))
+        return [self._reader.read(answer) for answer in answers]
+
+    def forget(self) -> None:
+        """Give up the agent, which failed; the next episode makes another."""
+        self._agent = self._env = None
+
+
+def _seed_generators(seed: int) -> None:
+    """Seed what agents draw from that were given no seed."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+
+
+# ------------------------------------------------------------------ where they come from
+
+
+def _imported(path: str) -> Callable[..., Any]:
+    """Import a function.
+
+    Raises:
+        InvalidOptionsError: It cannot be.
+    """
+    module_name, _, attribute = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:  # whatever its author's program does
+        raise InvalidOptionsError(
+            f"{path!r}: the module {module_name} cannot be imported "
+            f"({type(error).__name__}: {error}). It is looked for in the present folder, and where "
+            "Python looks; what it needs has to be installed beside this package."
+        ) from error
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            functions = [n for n, value in vars(found).items() if callable(value)] if (
+                inspect.ismodule(found)
+            ) else []  # fmt: skip
+            raise InvalidOptionsError(
+                f"{path!r}: {module_name} has no {attribute!r}; it has "
+                f"{', '.join(n for n in functions if not n.startswith('_')) or 'no functions'}."
+            )
+        found = getattr(found, name)
+    if not callable(found):
+        raise InvalidOptionsError(
+            f"{path!r} is a {type(found).__name__}: it must be a function that makes an agent."
+        )
+    function: Callable[..., Any] = found
+    return function
+
+
+def _identity(name: str, make: Callable[..., Any]) -> dict[str, Any]:
+    """Say which program an agent is: its module, that one's version, and a digest of its file."""
+    function = inspect.unwrap(getattr(make, "func", make))
+    module = inspect.getmodule(function)
+    identity: dict[str, Any] = {"checkpoint": name, "agent": name}
+    if module is None:
+        return identity
+    identity["module"] = module.__name__
+    package = module.__name__.partition(".")[0]
+    version = getattr(sys.modules.get(package), "__version__", None)
+    for distribution in importlib.metadata.packages_distributions().get(package, [])[:1]:
+        version = importlib.metadata.version(distribution)
+    if isinstance(version, str):
+        identity["version"] = version
+    file = getattr(module, "__file__", None)
+    if file is not None and Path(file).is_file():
+        identity["file_digest"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+    return identity
+
+
+def _name_of(make: Callable[..., Any]) -> str:
+    function = getattr(make, "func", make)  # of a partial
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '?')}:{name}"
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of a built-in
+        return {}

@@ -1,0 +1,488 @@
+"""Plays episodes with anybody's agent, as `EvaluationEnvRunner` does with a policy.
+
+What such an agent does is not ours: it may raise, hang, or answer nonsense. Each of these costs the
+attempt at an episode, and is said with it. One that hangs is interrupted, and where that does not
+help its process is ended; the driver starts another and has the episode repeated.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import inspect
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+import ray
+
+from rllib_minestudio.algorithms.env_pool.episode import (
+    Episode,
+    RunningEpisode,
+    describe,
+    plain_info,
+)
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays
+from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError
+from rllib_minestudio.evaluation.env_runner import evaluated
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evaluation_env
+from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.seeds import agent_seed
+from rllib_minestudio.evaluation.workers import play_on_actors
+from rllib_minestudio.observations import IMAGE
+
+TIMEOUT_S = 60.0
+"""How long an agent may take over an action, by default."""
+
+LEAST_TO_MAKE_S = 600.0
+"""How long it may take to be made, at least: weights are read, and perhaps fetched."""
+
+FAILURES_IN_A_ROW = 10
+"""After so many the process plays no more: what fails every time will go on failing."""
+
+_GRACE_S = 10.0
+"""Between the interrupt and the end of the process."""
+
+
+@dataclass(frozen=True)
+class AgentOrder:
+    """Who is to play, and where.
+
+    Attributes:
+        agent: Makes the agent.
+        env: Makes the environment, by cloudpickle; None: `MineStudioEnv` with the options of the
+            settings.
+        timeout_s: How long it may take over an action.
+        failures: Of the agent in a row after which a process plays no more.
+        num_envs: Environments side by side, of an agent that takes batches.
+        gpu: Whether it has a share of a GPU.
+    """
+
+    agent: AgentMaker
+    env: bytes | None = None
+    timeout_s: float = TIMEOUT_S
+    failures: int = FAILURES_IN_A_ROW
+    num_envs: int = 1
+    gpu: bool = False
+
+
+@dataclass
+class _Slot:
+    """An environment, and the episode in it.
+
+    Attributes:
+        env: None until it is needed, and after it failed.
+        spec: What is played; None while nothing is.
+        obs: What it shows.
+        first: Whether that begins the episode.
+    """
+
+    env: EvaluationEnv | None = None
+    spec: EpisodeSpec | None = None
+    running: RunningEpisode | None = None
+    obs: Any = None
+    first: bool = True
+
+
+class AgentRunner:
+    """Plays episodes with an agent; in this process, or as an actor.
+
+    Args:
+        ends_hung: Whether an agent that cannot be interrupted ends the process. It is for actors:
+            somebody starts them anew.
+    """
+
+    def __init__(self, ends_hung: bool = False) -> None:
+        """Build nothing yet."""
+        self._slots: list[_Slot] = []
+        self._built_for: tuple[Any, ...] | None = None
+        self._agent: AgentPlays | None = None
+        self._ordered: tuple[AgentOrder, bool] | None = None
+        self._watch = Watch(ends_hung)
+
+    def ping(self) -> None:
+        """Answer, when the actor has been restarted."""
+
+    def play(
+        self, specs: Sequence[EpisodeSpec], settings: PlaySettings, order: AgentOrder
+    ) -> Iterator[EvaluatedEpisode]:
+        """Play episodes, and yield each as it ends.
+
+        An episode whose environment or agent fails is begun again, `settings.max_attempts` times
+        in all.
+
+        Args:
+            specs: What to play.
+            settings: How; `env_config` says in which environment of ours.
+            order: Who.
+
+        Raises:
+            InvalidOptionsError: What was made is no agent, or no environment for one.
+        """
+        if (settings.env_config, order.env) != self._built_for:
+            self.close()
+            self._built_for = settings.env_config, order.env
+        if (order, settings.deterministic) != self._ordered:
+            self._ordered = order, settings.deterministic
+            self._agent = AgentPlays(
+                order.agent,
+                deterministic=settings.deterministic,
+                gpu=order.gpu,
+                load=partial(_load, deterministic=settings.deterministic, gpu=order.gpu),
+            )
+        self._settings, self._waiting = settings, deque(specs)
+        self._failed_in_a_row, self._gave_up = 0, ""
+        self._slots = self._slots or [_Slot()]
+        with self._watch():
+            while self._waiting or any(slot.spec is not None for slot in self._slots):
+                for slot in self._slots:
+                    while slot.spec is None and self._waiting:
+                        yield from self._begin(slot, self._waiting.popleft())
+                playing = [slot for slot in self._slots if slot.spec is not None]
+                for episode in self._step(playing) if playing else ():
+                    self._watch.rest()
+                    yield episode
+
+    def close(self) -> None:
+        """Close the environments; the next episode builds others."""
+        slots, self._slots = self._slots, []
+        for slot in slots:
+            if slot.env is not None:
+                slot.env.close()
+
+    # ---------------------------------------------------------------- one step
+
+    def _step(self, playing: list[_Slot]) -> Iterator[EvaluatedEpisode]:
+        """Have the agent act in all environments, and step them."""
+        try:
+            actions = self._actions(playing)
+        except InvalidOptionsError:
+            raise
+        except Exception as error:
+            yield from self._agent_failed(playing, error)
+            return
+        self._failed_in_a_row = 0
+        for slot, action in zip(playing, actions, strict=True):
+            yield from self._advance(slot, action)
+
+    def _actions(self, playing: list[_Slot]) -> list[Any]:
+        """Ask the agent."""
+        with self._watch.limit(self._order.timeout_s):
+            if not self._playing.takes_batches:
+                (slot,) = playing
+                return [self._playing.act(slot.obs)]
+            begins = np.array([slot.first for slot in playing])
+            return self._playing.act_in_all(_stacked([slot.obs for slot in playing]), begins)
+
+    @property
+    def _order(self) -> AgentOrder:
+        assert self._ordered is not None
+        return self._ordered[0]
+
+    @property
+    def _playing(self) -> AgentPlays:
+        assert self._agent is not None
+        return self._agent
+
+    def _advance(self, slot: _Slot, action: Any) -> Iterator[EvaluatedEpisode]:
+        """Step one environment."""
+        assert slot.env is not None and slot.running is not None and slot.spec is not None
+        try:
+            slot.obs, reward, terminated, truncated, info = slot.env.step(action)
+        except InvalidOptionsError:
+            raise
+        except InvalidActionError as error:
+            yield from self._agent_failed([slot], error)
+            return
+        except Exception as error:
+            yield from self._env_failed(slot, describe(error), None)
+            return
+        slot.first = False
+        slot.running.add(float(reward), gamma=1.0)
+        if terminated or truncated:
+            ended = slot.running.finish(plain_info(info))
+            if ended.env_error is not None:
+                yield from self._env_failed(slot, ended.env_error, ended)
+            else:
+                spec, slot.spec = slot.spec, None
+                yield evaluated(spec, self._settings, ended, None)
+
+    # ---------------------------------------------------------------- beginning
+
+    def _begin(self, slot: _Slot, spec: EpisodeSpec) -> Iterator[EvaluatedEpisode]:
+        """Begin an episode: environment, agent, and first observation."""
+        if self._gave_up:
+            yield evaluated(spec, self._settings, None, self._gave_up)
+            return
+        slot.spec = spec
+        settings = self._settings
+        self._watch.rest()
+        try:
+            if slot.env is None:
+                slot.env = self._built()
+            slot.obs, info = slot.env.reset(
+                seed=settings.world_seed(spec), options=settings.reset_options(spec)
+            )
+        except InvalidOptionsError:
+            raise
+        except Exception as error:
+            yield from self._env_failed(slot, describe(error), None)
+            return
+        slot.running, slot.first = RunningEpisode(0, plain_info(info)), True
+        try:
+            self._begin_agent(slot.env, agent_seed(settings.seed, spec.index))
+        except InvalidOptionsError:
+            raise
+        except Exception as error:
+            yield from self._agent_failed([slot], error)
+
+    def _begin_agent(self, env: gym.Env, seed: int) -> None:
+        with self._watch.limit(max(self._order.timeout_s, LEAST_TO_MAKE_S)):
+            self._playing.begin(env, seed)
+        if self._playing.takes_batches:
+            self._slots += [_Slot() for _ in range(self._order.num_envs - len(self._slots))]
+
+    def _built(self) -> EvaluationEnv:
+        """Build an environment.
+
+        Raises:
+            InvalidOptionsError: It shows no frames, or is none.
+        """
+        env = self._order.env
+        if env is not None:
+            return make_evaluation_env(lambda: ShowsFrames(cloudpickle.loads(env)()))
+        options = {"seed": 0, **(self._settings.env_config or {})}
+        return make_evaluation_env(lambda: MineStudioEnv(options))
+
+    # ---------------------------------------------------------------- failures
+
+    def _env_failed(
+        self, slot: _Slot, error: str, ended: Episode | None
+    ) -> Iterator[EvaluatedEpisode]:
+        """Have the episode repeated in a new environment, or count it as failed."""
+        env, slot.env = slot.env, None
+        if env is not None:
+            try:
+                env.close()
+            except Exception as again:
+                error = f"{error}; closing it failed too: {describe(again)}"
+        yield from self._failed(slot, error, ended)
+
+    def _agent_failed(self, slots: list[_Slot], error: Exception) -> Iterator[EvaluatedEpisode]:
+        """Have the episodes repeated by a new agent, or count them as failed."""
+        name = self._order.agent.name
+        told = str(error) if isinstance(error, AgentError) else f"{name} raised {describe(error)}"
+        self._playing.forget()
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= self._order.failures:
+            self._gave_up = (
+                f"not played: the agent had failed {self._failed_in_a_row} times in a row, in the "
+                f"end because {told}"
+            )
+        for slot in slots:
+            yield from self._failed(slot, told, None)
+
+    def _failed(self, slot: _Slot, error: str, ended: Episode | None) -> Iterator[EvaluatedEpisode]:
+        spec, slot.spec = slot.spec, None
+        assert spec is not None
+        if spec.attempt < self._settings.max_attempts and not self._gave_up:
+            self._waiting.append(spec.again())
+        else:
+            yield evaluated(spec, self._settings, ended, error)
+
+
+class AgentGroup:
+    """Processes that play with an agent; the first episode starts them.
+
+    Args:
+        workers: How many; 0 plays in this process, where an agent that hangs in compiled code
+            cannot be ended.
+        gpus: Share of a GPU of each.
+        restarts: How often one that died is started anew.
+    """
+
+    def __init__(self, workers: int, *, gpus: float = 0.0, restarts: int = 3) -> None:
+        """Start nothing yet."""
+        self._workers, self._gpus, self._restarts = workers, gpus, restarts
+        self._local: AgentRunner | None = None
+        self._actors: dict[int, Any] = {}
+
+    def play(
+        self, episodes: int, settings: PlaySettings, order: AgentOrder
+    ) -> Iterator[EvaluatedEpisode]:
+        """Play the first episodes and yield each as it ends, in no particular order.
+
+        Raises:
+            InvalidOptionsError: There is no such GPU; or see `AgentRunner.play`.
+            EnvRunnersLostError: No process is left.
+        """
+        specs = [EpisodeSpec(index) for index in range(episodes)]
+        if not self._workers:
+            self._local = self._local or AgentRunner()
+            yield from self._local.play(specs, settings, order)
+            return
+        if not self._actors:
+            require_gpu(self._gpus)
+            kind = ray.remote(AgentRunner).options(
+                num_cpus=1, num_gpus=self._gpus, max_restarts=self._restarts
+            )
+            count = min(self._workers, episodes)
+            self._actors = {i + 1: kind.remote(ends_hung=True) for i in range(count)}
+        yield from play_on_actors(self._actors, specs, settings, order)
+
+    def stop(self) -> None:
+        """End them; the next `play` starts others."""
+        actors, self._actors = self._actors, {}
+        local, self._local = self._local, None
+        for actor in actors.values():
+            ray.kill(actor)
+        if local is not None:
+            local.close()
+
+
+def require_gpu(share: float) -> None:
+    """Refuse a share of a GPU where Ray knows of none, which would wait for ever.
+
+    Raises:
+        InvalidOptionsError: There is none.
+    """
+    if share > 0 and (known := ray.cluster_resources().get("GPU", 0.0)) < share:
+        raise InvalidOptionsError(
+            f"num_gpus is {share:g}, and Ray knows of {known:g} GPUs: set it to 0 to play on "
+            "processors, or start Ray where there is one."
+        )
+
+
+class Watch:
+    """Ends what takes too long: by an exception if it lets itself be interrupted, or by force.
+
+    Args:
+        ends_hung: Whether by force, which ends the process.
+    """
+
+    def __init__(self, ends_hung: bool) -> None:
+        """Watch nothing yet."""
+        self._ends_hung = ends_hung
+        self._ends_at = 0.0
+        self._limit_s = 0.0
+        self._interrupts = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Be ready for a block; only a process's main thread can be interrupted."""
+        self._interrupts = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGALRM, self._interrupt) if self._interrupts else None
+        try:
+            yield
+        finally:
+            self.rest()
+            if self._interrupts:
+                signal.signal(signal.SIGALRM, before)
+
+    @contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        """Raise in the block after some time.
+
+        Raises:
+            AgentError: It took longer.
+        """
+        self._limit_s = seconds
+        self._arm(seconds + _GRACE_S)
+        if self._interrupts:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            if self._interrupts:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def rest(self) -> None:
+        """Nothing is to be ended for now: an environment begins, or a result is handed in."""
+        if self._ends_at:
+            faulthandler.cancel_dump_traceback_later()
+            self._ends_at = 0.0
+
+    def _arm(self, seconds: float) -> None:
+        """Have the process ended then or a little later: anew for each action would cost more."""
+        now = time.monotonic()
+        left = self._ends_at - now
+        if self._ends_hung and not seconds <= left <= seconds + _GRACE_S:
+            self._ends_at = now + seconds + _GRACE_S
+            log: Any = sys.__stderr__
+            faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True, file=log)
+
+    def _interrupt(self, *_: Any) -> None:
+        raise AgentError(f"the agent did not answer within {self._limit_s:g} s")
+
+
+class ShowsFrames(gym.Wrapper):
+    """Any environment as an agent meets it: with `obs["image"]`, and a reset that takes a seed.
+
+    Args:
+        env: Shows frames as `obs["image"]` or `info["pov"]`, uint8 (H, W, 3).
+
+    Raises:
+        InvalidOptionsError: It is no environment.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        """Find out what its reset takes."""
+        if not isinstance(env, gym.Env):
+            raise InvalidOptionsError(
+                f"env_generator made a {type(env).__name__}: it must be a gymnasium environment."
+            )
+        super().__init__(env)
+        given = inspect.signature(env.reset).parameters
+        any_name = any(p.kind is p.VAR_KEYWORD for p in given.values())
+        self._takes = [name for name in ("seed", "options") if any_name or name in given]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        given = {"seed": seed, "options": options}
+        obs, info = self.env.reset(**{name: given[name] for name in self._takes})
+        return self._with_frame(obs, info), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one step."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self._with_frame(obs, info), float(reward), terminated, truncated, info
+
+    def _with_frame(self, obs: Any, info: Mapping[str, Any]) -> Any:
+        if isinstance(obs, Mapping) and IMAGE in obs:
+            return obs
+        if "pov" in info:
+            return {**(obs if isinstance(obs, Mapping) else {}), IMAGE: np.asarray(info["pov"])}
+        parts = f"a mapping of {', '.join(map(repr, obs))}" if isinstance(obs, Mapping) else (
+            f"a {type(obs).__name__}"
+        )  # fmt: skip
+        raise InvalidOptionsError(
+            f"env_generator made a {type(self.unwrapped).__name__}, whose observation is {parts}: "
+            'frames must be in obs["image"] or info["pov"].'
+        )
+
+
+def _load(env: gym.Env, checkpoint: str, *, deterministic: bool, gpu: bool) -> Any:
+    """Load the policy of a checkpoint; torch is imported only for those who need it."""
+    from rllib_minestudio.evaluation.inference import Policy
+
+    place = "cuda" if gpu else "cpu"
+    return Policy.load(checkpoint, env, deterministic=deterministic, device=place)
+
+
+def _stacked(observations: list[Any]) -> Any:
+    if isinstance(observations[0], Mapping):
+        return {name: _stacked([obs[name] for obs in observations]) for name in observations[0]}
+    return np.stack(observations)
