@@ -15,14 +15,17 @@ DESCRIPTION = f"""\
 Play a task and record it: one folder per episode, with a video. Episodes are numbered on from those
 that the folder holds already.
 
-The player is a scripted agent, which needs no network, or the policy of a checkpoint, which is read
-without unpickling. The task's file is to be trusted: it imports the classes that it names.
+The player is a scripted agent, which needs no network, the policy of a checkpoint, which is read
+without unpickling, or an agent of your own. The task's file is to be trusted: it imports the
+classes that it names.
 
 agents:
 {agents_help()}
 
 {HELP}\
   ID, FOLDER or FILE          weights in any form that `rllib model info` reads
+  MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
+                              module is imported, and so is run
 """
 
 EXAMPLES = """\
@@ -30,6 +33,7 @@ examples:
   rllib play tuned_examples/cow.yaml --agent perfect-hunter
   rllib play tuned_examples/cow.yaml --agent package:hunter_nano
   rllib play tuned_examples/cow.yaml --agent results/cow/latest --episodes 3 --out plays/
+  rllib play tuned_examples/cow.yaml --agent my_module:make_agent
 """
 
 
@@ -38,7 +42,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="an experiment file")
     parser.add_argument(
         "--agent",
-        metavar="NAME|CHECKPOINT",
+        metavar="NAME|CHECKPOINT|MODULE:FUNCTION",
         default=HUNTER,
         help=f"who plays (default: {HUNTER})",
     )

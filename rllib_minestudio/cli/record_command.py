@@ -15,7 +15,7 @@ NOVICE_STEPS = 300
 """Most steps that a novice plays, unless told otherwise."""
 
 DESCRIPTION = f"""\
-Record demonstrations: a scripted agent plays the task of an experiment file.
+Record demonstrations: a scripted agent, or one of your own, plays the task of an experiment file.
 
 Every episode becomes a folder DIR/episodes/episode-NNNNN with its video, actions, rewards and
 infos (docs/evaluation.md). Episode i is played with seed SEED + i and depends on nothing else:
@@ -23,6 +23,8 @@ the same command goes on where it was interrupted, and the same seeds give the s
 
 agents:
 {agents_help()}
+  MODULE:FUNCTION             a function that makes an agent of your own (docs/agents.md): its
+                              module is imported, and so is run
 
 A hunter hunts what the episode's task says, where it says so: with
   Task: [{{name: hunt cows, prey: [cow]}}, {{name: hunt sheep, prey: [sheep]}}]
@@ -34,6 +36,7 @@ EXAMPLES = """\
 examples:
   rllib record tuned_examples/cow.yaml --agent hunter --prey cow --episodes 200 --out demos/cow
   rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --episodes 600 --out demos/stone_pickaxe/whole
+  rllib record tuned_examples/cow.yaml --agent my_module:make_agent --episodes 20 --out demos/mine
   rllib record tuned_examples/cow.yaml --episodes 5 --out demos/large --set 'env_config.obs_size=[128, 128]'
   rllib record tuned_examples/stone_pickaxe_bc.yaml --agent practised-toolmaker --make stone_pickaxe --novice results/stone_pickaxe_bc/latest --episodes 400 --seed 10000 --out demos/stone_pickaxe/corrections_1
 """  # noqa: E501
@@ -43,7 +46,10 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rllib record`."""
     parser.add_argument("task", metavar="TASK", type=Path, help="an experiment file")
     parser.add_argument(
-        "--agent", metavar="NAME", default=HUNTER, help=f"who plays (default: {HUNTER})"
+        "--agent",
+        metavar="NAME|MODULE:FUNCTION",
+        default=HUNTER,
+        help=f"who plays (default: {HUNTER})",
     )
     parser.add_argument(
         "--prey",

@@ -23,8 +23,9 @@ import numpy as np
 from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.child_process import die_with
 from rllib_minestudio.demonstrations.sources import IMITATED_FROM, TAKEOVER
+from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays, is_agent_path
 from rllib_minestudio.env.agents.hunter import BODIES
-from rllib_minestudio.env.agents.scripted import make_agent
+from rllib_minestudio.env.agents.scripted import Successor, make_agent
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
 from rllib_minestudio.env.recorder import (
     RECORDING,
@@ -63,7 +64,7 @@ class RecordingOrder:
         task: What the task is called.
         make_env: Makes the environment out of `env_config`.
         env_config: Its options.
-        agent: Name of the agent, one of `AGENTS`.
+        agent: Name of the agent, one of `AGENTS`, or the `module:function` that makes one.
         prey: What a hunter hunts in episodes whose task has no `prey` of its own, names among
             `hunter.BODIES`.
         make: What a toolmaker makes in episodes whose task has no `make` of its own; None stands
@@ -94,6 +95,8 @@ class RecordingOrder:
     def facts(self) -> dict[str, Any]:
         """What has to be the same when recording goes on."""
         facts = {key: value for key, value in asdict(self).items() if key not in _MEANS}
+        if is_agent_path(self.agent):
+            facts["program"] = dict(AgentMaker.named(self.agent).identity)
         environment: dict[str, Any] = plain(facts)
         return environment
 
@@ -174,7 +177,12 @@ def record(
 
 def _check(order: RecordingOrder) -> None:
     problems = []
-    if order.agent not in AGENTS:
+    if is_agent_path(order.agent):
+        AgentMaker.named(order.agent)  # or it says why not
+        if order.novice is not None:
+            rule = f"is for scripted agents, which can take over; {order.agent!r} cannot"
+            problems.append(broken_rule("novice", order.novice, rule))
+    elif order.agent not in AGENTS:
         problems.append(
             not_a_choice("agent", order.agent, AGENTS)
             + " The episodes of a policy are recorded by `rllib evaluate CHECKPOINT --record DIR`."
@@ -224,6 +232,19 @@ def _environment() -> EpisodeRecorder:
 
 
 @cache
+def _own_agent(path: str) -> AgentPlays:
+    """Make somebody's agent, once per process."""
+    return AgentPlays(AgentMaker.named(path))
+
+
+def _agent_of(order: RecordingOrder, seed: int) -> Successor | AgentPlays:
+    """Return who plays an episode."""
+    if is_agent_path(order.agent):
+        return _own_agent(order.agent)
+    return make_agent(order.agent, order.prey, seed, order.make or DEFAULT_GOAL)
+
+
+@cache
 def _novice() -> Callable[[int], Novice] | None:
     """Load the novice, once per process."""
     order, _ = _given
@@ -257,7 +278,7 @@ def play_episode(
     takeover = 0
     if novice_of is not None and order.novice_steps is not None:
         takeover = int(np.random.default_rng(seed).integers(order.novice_steps + 1))
-    agent = make_agent(order.agent, order.prey, seed, order.make or DEFAULT_GOAL)
+    agent = _agent_of(order, seed)
     facts = {
         "name": _name(index),
         "index": index,
@@ -268,16 +289,22 @@ def play_episode(
     if novice_of is not None:
         facts |= {"novice": order.novice, TAKEOVER: takeover}
     obs, info = env.reset(seed=seed, options={RECORDING: facts})
+    if isinstance(agent, AgentPlays):
+        agent.begin(env, seed)
     novice = novice_of(seed) if novice_of is not None and takeover else None
     total, length, done, is_taking_over = 0.0, 0, False, novice is not None
     while not done:
         if novice is not None and length == takeover:
+            assert not isinstance(agent, AgentPlays)
             agent.take_over()
             novice = None
         if is_taking_over and novice is None:
             is_taking_over = bool(info["isGuiOpen"])
             env.note(**{IMITATED_FROM: length + is_taking_over})
-        action = agent.act(env) if novice is None else novice.act(obs)
+        if novice is not None:
+            action = novice.act(obs)
+        else:
+            action = agent.act(obs if isinstance(agent, AgentPlays) else env)
         obs, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
         length += 1

@@ -139,7 +139,7 @@ class AgentRunner:
                 order.agent,
                 deterministic=settings.deterministic,
                 gpu=order.gpu,
-                load=partial(_load, deterministic=settings.deterministic, gpu=order.gpu),
+                load=partial(load_checkpoint, deterministic=settings.deterministic, gpu=order.gpu),
             )
         self._settings, self._waiting = settings, deque(specs)
         self._failed_in_a_row, self._gave_up = 0, ""
@@ -183,7 +183,7 @@ class AgentRunner:
                 (slot,) = playing
                 return [self._playing.act(slot.obs)]
             begins = np.array([slot.first for slot in playing])
-            return self._playing.act_in_all(_stacked([slot.obs for slot in playing]), begins)
+            return self._playing.act_in_all([slot.obs for slot in playing], begins)
 
     @property
     def _order(self) -> AgentOrder:
@@ -474,15 +474,11 @@ class ShowsFrames(gym.Wrapper):
         )
 
 
-def _load(env: gym.Env, checkpoint: str, *, deterministic: bool, gpu: bool) -> Any:
+def load_checkpoint(
+    env: gym.Env, checkpoint: str, *, deterministic: bool = False, gpu: bool = False
+) -> Any:
     """Load the policy of a checkpoint; torch is imported only for those who need it."""
     from rllib_minestudio.evaluation.inference import Policy
 
     place = "cuda" if gpu else "cpu"
     return Policy.load(checkpoint, env, deterministic=deterministic, device=place)
-
-
-def _stacked(observations: list[Any]) -> Any:
-    if isinstance(observations[0], Mapping):
-        return {name: _stacked([obs[name] for obs in observations]) for name in observations[0]}
-    return np.stack(observations)

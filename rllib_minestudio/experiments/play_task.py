@@ -1,11 +1,12 @@
-"""`rllib play`: a scripted agent or a policy plays the task of an experiment file."""
+"""`rllib play`: a scripted agent, a policy or anybody's agent plays an experiment file's task."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.agent_names import AGENTS
 from rllib_minestudio.checkpoints.lookup import LATEST
@@ -20,6 +21,7 @@ from rllib_minestudio.option_checks import broken_rule
 if TYPE_CHECKING:
     import gymnasium as gym
 
+    from rllib_minestudio.env.agents.foreign import AgentMaker
     from rllib_minestudio.evaluation.policies import Player
 
 
@@ -36,7 +38,8 @@ def play_task(
 
     Args:
         task: An experiment file; of several experiments the first one counts.
-        agent: One of `AGENTS`, or what `Policy.load` takes.
+        agent: One of `AGENTS`, what `Policy.load` takes, or the `module:function` that makes an
+            agent.
         out: Folder of the recordings, one folder per episode; numbered on from those there.
         episodes: How many to play.
         seed: Of the first episode, and of what the agent draws.
@@ -52,7 +55,11 @@ def play_task(
     make_importable(Path.cwd())
     set_environment()
     quieten(verbose=False)
-    _check_agent(agent, deterministic)
+    from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path
+
+    maker = AgentMaker.named(agent) if is_agent_path(agent) else None
+    if maker is None:
+        _check_agent(agent, deterministic)
     # These import Ray, whose environment variables are set now.
     from rllib_minestudio.env.recorder import EpisodeRecorder
     from rllib_minestudio.env.recorder_options import RecorderOptions
@@ -66,7 +73,7 @@ def play_task(
     with phase(f"playing {plan.name}") as show:
         returns = play_episodes(
             env,
-            _player(agent, env, seed, deterministic),
+            _player(maker or agent, env, seed, deterministic),
             episodes,
             seed=seed,
             on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
@@ -93,8 +100,32 @@ def _check_agent(agent: str, deterministic: bool) -> None:
     find_checkpoint(agent)
 
 
-def _player(agent: str, env: gym.Env, seed: int, deterministic: bool) -> Player:
+class _OwnAgent:
+    """Somebody's agent, as `play_episodes` asks it; each of its episodes has a seed of its own."""
+
+    def __init__(self, maker: AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> None:
+        from rllib_minestudio.env.agents.foreign import AgentPlays
+        from rllib_minestudio.evaluation.agent_runner import load_checkpoint
+
+        load = partial(load_checkpoint, deterministic=deterministic)
+        self._agent = AgentPlays(maker, deterministic=deterministic, load=load)
+        self._env, self._seed = env, seed
+        self._episode = -1
+
+    def reset(self) -> None:
+        from rllib_minestudio.evaluation.seeds import agent_seed
+
+        self._episode += 1
+        self._agent.begin(self._env, agent_seed(self._seed, self._episode))
+
+    def act(self, observation: Any) -> Any:
+        return self._agent.act(observation)
+
+
+def _player(agent: str | AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> Player:
     """Return what chooses the actions."""
+    if not isinstance(agent, str):
+        return _OwnAgent(agent, env, seed, deterministic)
     from rllib_minestudio.env.agents.scripted import make_agent
     from rllib_minestudio.evaluation.inference import Policy
     from rllib_minestudio.evaluation.policies import ScriptedPolicy

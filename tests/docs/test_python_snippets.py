@@ -95,6 +95,31 @@ def test_a_policy_acts_and_a_callback_adds_to_observations():
     env.close()
 
 
+@shows("agents-0")
+def test_an_agent_of_ones_own_digs():
+    from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays
+
+    agent = AgentPlays(AgentMaker.of(run("agents-0")["make_agent"]))
+    env = MineStudioEnv(**SHORT_ENV)
+    observation, _ = env.reset(seed=0)
+    agent.begin(env, seed=1)
+    pressed = [env.sim.mapper.to_env(*map(int, agent.act(observation).values())) for _ in range(40)]
+    assert all(keys["attack"] and keys["forward"] for keys in pressed)
+    assert {bool(keys["camera"][1]) for keys in pressed} == {False, True}
+    env.close()
+
+
+@pytest.mark.slow  # its worker is a process of Ray's
+@shows("agents-1")
+def test_it_goes_through_the_pipeline(local_ray, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    changes = [("num_workers=2", "num_workers=1"), ("num_max_steps=600", "num_max_steps=5")]
+    summary = run("agents-1", changes, MyAgent=run("agents-0")["Digger"])["summary"]
+    assert summary["num_episodes"] == 5 and summary["num_yes"] == 0
+    assert [episode["length"] for episode in summary["episodes"]] == [5] * 5
+    assert len(list((tmp_path / "output").glob("video_*.mp4"))) == 5
+
+
 @shows("benchmark-0")
 def test_a_task_is_trained_on(capsys):
     run("benchmark-0")["env"].close()

@@ -55,8 +55,8 @@ TASKS = {where: settings for where, settings in YAML.items() if "time_limit" in 
 def test_commands_stand_in_blocks_of_bash_and_all_are_known():
     for page in WITH_CODE:
         for language, text in fenced(page.read_text()):
-            assert language in ("bash", "python", "yaml", "text", ""), (page.name, language)
-            if language in ("text", ""):
+            assert language in ("bash", "python", "yaml", "text", "diff", ""), (page.name, language)
+            if language in ("text", "diff", ""):
                 assert not re.search(r"^(rllib|python|pip|pytest) ", text, re.MULTILINE), page.name
     programs = {command.words[0] for command in commands()}
     assert programs - {"rllib"} <= OTHER_PROGRAMS

@@ -84,8 +84,10 @@ class AgentMaker:
         Raises:
             InvalidOptionsError: The module cannot be imported, or has no such function.
         """
-        make = _imported(path)
-        return cls(path, _identity(path, make), path=path, folders=(str(Path.cwd()),))
+        folder = str(Path.cwd())
+        if folder not in sys.path:
+            sys.path.append(folder)
+        return cls(path, _identity(path, _imported(path)), path=path, folders=(folder,))
 
     @classmethod
     def of(cls, make: Callable[..., Any], what: str = "agent_generator") -> AgentMaker:
@@ -486,6 +488,7 @@ class AgentPlays:
         if not seeded:
             _seed_generators(seed)
         self._acts.begin(seed)
+        self._begins = True
 
     def act(self, obs: Any) -> Any:
         """Return the action for an observation, as the environment takes it.
@@ -494,22 +497,32 @@ class AgentPlays:
             AgentError: The agent answered something else.
             Exception: Its own.
         """
-        return self._reader.read(self._acts.act(obs))
+        if not isinstance(self._acts, _Batches):
+            return self._reader.read(self._acts.act(obs))
+        (action,) = self.act_in_all([obs], np.array([self._begins]))
+        self._begins = False
+        return action
 
-    def act_in_all(self, obs: Any, begins: NDArray[np.bool_]) -> list[Any]:
-        """The same for a batch.
+    def act_in_all(self, observations: Sequence[Any], begins: NDArray[np.bool_]) -> list[Any]:
+        """The same in N environments at once, for an agent that takes batches.
 
         Args:
-            obs: Of N environments.
-            begins: (N,) whether an episode begins with it.
+            observations: N of them.
+            begins: (N,) whether an episode begins with each.
         """
         assert isinstance(self._acts, _Batches)
-        answers = rows_of(self._acts.act(obs, begins), len(begins))
-        return [self._reader.read(answer) for answer in answers]
+        answers = self._acts.act(_stacked(observations), begins)
+        return [self._reader.read(answer) for answer in rows_of(answers, len(begins))]
 
     def forget(self) -> None:
         """Give up the agent, which failed; the next episode makes another."""
         self._agent = self._env = None
+
+
+def _stacked(observations: Sequence[Any]) -> Any:
+    if isinstance(observations[0], Mapping):
+        return {name: _stacked([obs[name] for obs in observations]) for name in observations[0]}
+    return np.stack(observations)
 
 
 def _seed_generators(seed: int) -> None:
