@@ -67,6 +67,7 @@ def train(algorithm, iterations):
     return result
 
 
+@pytest.mark.slow
 def test_three_and_three_iterations_are_six_to_the_last_bit(local_ray, make, tmp_path):
     """Episodes end at the checkpoint, and nothing is left in the buffer."""
     config = make(num_epochs=2, prior_update_interval=2, ema_decay=0.9)

@@ -51,6 +51,7 @@ def own(tmp_path, monkeypatch):
     sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_it_is_watched_and_recorded(own, tmp_path):
     words = [task(tmp_path), "--agent", f"{own}:make_walker", "--episodes", "2"]
     assert main(["play", *words, "--out", "plays"]) == 0

@@ -103,7 +103,7 @@ def test_an_agent_of_ones_own_digs():
     env = MineStudioEnv(**SHORT_ENV)
     observation, _ = env.reset(seed=0)
     agent.begin(env, seed=1)
-    pressed = [env.sim.mapper.to_env(*map(int, agent.act(observation).values())) for _ in range(40)]
+    pressed = [env.sim.to_env_action(agent.act(observation)) for _ in range(40)]
     assert all(keys["attack"] and keys["forward"] for keys in pressed)
     assert {bool(keys["camera"][1]) for keys in pressed} == {False, True}
     env.close()

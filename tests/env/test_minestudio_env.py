@@ -118,7 +118,7 @@ def test_an_episode_seed_leaves_it_to_callbacks_whether_the_world_is_new(cow_tas
     assert len(worlds) == 2
 
 
-@pytest.mark.parametrize("kind", [InlineEnvs, ProcessEnvs])
+@pytest.mark.parametrize("kind", [InlineEnvs, pytest.param(ProcessEnvs, marks=pytest.mark.slow)])
 def test_a_pool_that_goes_on_plays_the_next_episodes(cow_task, kind):
     makers = [partial(MineStudioEnv, {**cow_task, **SMALL})]
     first = {}

@@ -166,7 +166,8 @@ def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config)
     algorithm.stop()
 
 
-@pytest.mark.parametrize("carry_memory", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("carry_memory", [False, True])
 def test_null_actions_left_out_are_neither_read_nor_imitated(local_ray, make_config, carry_memory):
     """The demonstrator attacks, for one step each time, or does nothing."""
     order = {"carry_memory": True, "shuffle_among": 64} if carry_memory else {}

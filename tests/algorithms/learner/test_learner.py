@@ -215,6 +215,7 @@ def test_reduced_precision_is_for_the_network_only(make_harness):
     assert {m.dtype for state in moments for m in state.values()} == {torch.float32}
 
 
+@pytest.mark.slow
 def test_a_strong_kl_term_holds_the_policy_to_the_prior(make_harness):
     distances = []
     for kl_coeff in (0.0, 30.0):

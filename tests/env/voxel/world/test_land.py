@@ -167,9 +167,8 @@ def remake(made: list[Chunk], ready: list[Chunk], edits: dict[tuple[int, int, in
         )
 
 
-@pytest.mark.parametrize(
-    "number", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3, 4))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(5))
 def test_land_is_as_if_made_anew(number):
     walk = Walk(number)
     done = []
