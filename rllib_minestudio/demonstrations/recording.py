@@ -234,7 +234,7 @@ def _environment() -> EpisodeRecorder:
 @cache
 def _own_agent(path: str) -> AgentPlays:
     """Make somebody's agent, once per process."""
-    return AgentPlays(AgentMaker.named(path))
+    return AgentPlays(AgentMaker(path, {}, path=path, folders=(str(Path.cwd()),)))
 
 
 def _agent_of(order: RecordingOrder, seed: int) -> Successor | AgentPlays:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import inspect
+import logging
 import signal
 import sys
 import threading
@@ -50,6 +51,8 @@ LEAST_TO_MAKE_S = 600.0
 
 FAILURES_IN_A_ROW = 10
 """After so many the process plays no more: what fails every time will go on failing."""
+
+_logger = logging.getLogger(__name__)
 
 _GRACE_S = 10.0
 """Between the interrupt and the end of the process."""
@@ -446,6 +449,12 @@ class ShowsFrames(gym.Wrapper):
         given = inspect.signature(env.reset).parameters
         any_name = any(p.kind is p.VAR_KEYWORD for p in given.values())
         self._takes = [name for name in ("seed", "options") if any_name or name in given]
+        if "seed" not in self._takes:
+            _logger.warning(
+                "%s.reset takes no seed: what its episodes are like does not follow from the "
+                "evaluation's seed, and nobody else can be given the same ones.",
+                type(env).__name__,
+            )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

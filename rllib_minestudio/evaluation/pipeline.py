@@ -69,6 +69,7 @@ class MineGenerator:
         seed: int = 0,
         deterministic: bool = False,
         agent_timeout_s: float = TIMEOUT_S,
+        envs_per_worker: int = 1,
     ) -> None:
         """Check the arguments; nothing is started before `generate`.
 
@@ -92,12 +93,22 @@ class MineGenerator:
             seed: What the episodes derive from; the same seed gives the same episodes.
             deterministic: Take the most probable actions, if the agent can be told to.
             agent_timeout_s: Seconds that an agent may take over an action.
+            envs_per_worker: Environments side by side, of an agent that takes batches.
 
         Raises:
             InvalidOptionsError: An argument is wrong; lists all problems.
             CheckpointMismatchError: The checkpoint holds no such policy.
         """
-        _check_numbers(num_workers, num_gpus, num_episodes, max_restarts, agent_timeout_s)
+        _check_numbers(
+            {
+                "num_workers": (num_workers, 1),
+                "num_episodes": (num_episodes, 1),
+                "max_restarts": (max_restarts, 0),
+                "envs_per_worker": (envs_per_worker, 1),
+            },
+            num_gpus,
+            agent_timeout_s,
+        )
         record = None
         if tmpdir is not None:
             folder = str(Path(tmpdir).resolve())
@@ -135,8 +146,11 @@ class MineGenerator:
             agent=maker_of(agent),
             env_generator=env_generator,
             env_config=env_config,
-            timeout_s=agent_timeout_s,
-            gpu=num_gpus > 0,
+            order={
+                "timeout_s": agent_timeout_s,
+                "num_envs": envs_per_worker,
+                "gpu": num_gpus > 0,
+            },
             group=AgentGroup(num_workers, gpus=num_gpus, restarts=max_restarts),
         )
 
@@ -202,14 +216,13 @@ class _Agent:
         agent: AgentMaker,
         env_generator: Callable[[], Any] | None,
         env_config: Mapping[str, Any] | None,
-        timeout_s: float,
-        gpu: bool,
+        order: Mapping[str, Any],
         group: AgentGroup,
     ) -> None:
         self.identity = dict(agent.identity)
         self._env_generator, self._env_config = env_generator, env_config
         pickled = None if env_generator is None else shipped(env_generator, "env_generator")
-        self._order = AgentOrder(agent, pickled, timeout_s=timeout_s, gpu=gpu)
+        self._order = AgentOrder(agent, pickled, **order)
         self._group = group
 
     def environment(self, options: EvaluationOptions) -> dict[str, Any]:
@@ -241,14 +254,10 @@ def maker_of(agent: Callable[..., Any] | str) -> AgentMaker:
 
 
 def _check_numbers(
-    workers: Any, gpus: Any, episodes: Any, restarts: Any, agent_timeout_s: Any
+    integers: Mapping[str, tuple[Any, int]], gpus: Any, agent_timeout_s: Any
 ) -> None:
     problems = Problems()
-    for name, value, least in (
-        ("num_workers", workers, 1),
-        ("num_episodes", episodes, 1),
-        ("max_restarts", restarts, 0),
-    ):
+    for name, (value, least) in integers.items():
         if not is_integer(value) or value < least:
             problems.add(name, value, f"must be an integer of at least {least}")
     if not is_number(gpus) or gpus < 0:

@@ -32,6 +32,9 @@ PROTOCOL = 2
 """The newest pickle protocol whose memo is addressed by number: an object pickled alone can be
 put into a list under way, where it numbers its memo from 0 again."""
 
+_POV = "pov"
+"""What infos call a frame; MineStudio's worker takes it out of them and into the video."""
+
 _HEADER = pickle.PROTO + bytes([PROTOCOL])
 
 
@@ -94,7 +97,7 @@ class MineStudioWriter:
         """Write what the reset showed."""
         with reporting(self._folder, self.discard):
             self._frames.add(frame)
-            self._infos.append(dict(info))
+            self._infos.append(_without_frame(info))
 
     def add(
         self,
@@ -113,7 +116,7 @@ class MineStudioWriter:
         with reporting(self._folder, self.discard):
             self._actions.append({name: np.asarray(value) for name, value in action.items()})
             self._frames.add(frame)
-            self._infos.append(dict(info))
+            self._infos.append(_without_frame(info))
 
     def finish(self, facts: Mapping[str, Any]) -> Path:
         """Complete the files.
@@ -147,3 +150,7 @@ def files_of(info_file: Path) -> list[Path]:
         episode_id = info_file.stem.removeprefix("info_")
         return sorted(info_file.parent.glob(f"*_{episode_id}*"))
     return sorted(info_file.parents[1].glob(f"*/{info_file.stem}.*"))  # of a dataset
+
+
+def _without_frame(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in info.items() if name != _POV}

@@ -113,6 +113,19 @@ def test_a_state_is_its_callers_to_keep_and_keys_become_tokens():
     assert reader.read({"buttons": torch.tensor([[3]]), "camera": torch.tensor(60)})["camera"] == 60
 
 
+def test_a_wrapper_may_want_other_actions_than_ours():
+    class Flat(gym.ActionWrapper):
+        action_space = gym.spaces.MultiDiscrete([8641, 121])
+
+        def action(self, action):
+            return {"buttons": action[0], "camera": action[1]}
+
+    read = ActionReader(Flat(our_env("agent")), "it").read
+    assert read(torch.tensor([[3, 60]])).tolist() == [3, 60]
+    with pytest.raises(AgentError, match="no action here: the space is MultiDiscrete"):
+        read({"buttons": 3, "camera": 60})
+
+
 @functools.cache
 def our_env(action_type):
     from rllib_minestudio.env import MineStudioEnv
@@ -155,6 +168,14 @@ def test_who_has_no_interface_is_refused_by_name():
         play(order_of(own_agents.make_nobody))
     with pytest.raises(InvalidOptionsError, match=r"deterministic: .* as it likes"):
         play(order_of(own_agents.Plain), deterministic=True)
+
+
+def test_an_environment_that_takes_no_seed_is_told(caplog):
+    ShowsFrames(Box())
+    assert "Box.reset takes no seed" in caplog.text
+    caplog.clear()
+    ShowsFrames(CoinToss(EnvContext({"seed": 0}, 0)))
+    assert not caplog.text
 
 
 def test_frames_may_be_in_the_info_and_must_be_somewhere():

@@ -23,11 +23,13 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import logging
 import random
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,6 +45,8 @@ from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptio
 _PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
 _RESERVED = "package:"
 """What names a prior that comes with this package begin with."""
+
+_logger = logging.getLogger(__name__)
 
 SEED = "seed"
 _SHOWN = 200
@@ -84,6 +88,7 @@ class AgentMaker:
         Raises:
             InvalidOptionsError: The module cannot be imported, or has no such function.
         """
+        _note_program(path)
         folder = str(Path.cwd())
         if folder not in sys.path:
             sys.path.append(folder)
@@ -340,7 +345,8 @@ class ActionReader:
         """Look at the environment."""
         inner = self.env.unwrapped
         self._mapper = None
-        if isinstance(inner, MineStudioEnv):
+        # A wrapper may have given it actions of another kind.
+        if isinstance(inner, MineStudioEnv) and self.env.action_space == inner.action_space:
             self._mapper = ActionMapper(inner.options.camera_config)
             self._wants_tokens = inner.options.action_type == "agent"
 
@@ -568,6 +574,12 @@ def _imported(path: str) -> Callable[..., Any]:
         )
     function: Callable[..., Any] = found
     return function
+
+
+@cache
+def _note_program(path: str) -> None:
+    """Say once what naming a module means."""
+    _logger.warning("%s is a program: it is imported, and so is run, here and in workers.", path)
 
 
 def _identity(name: str, make: Callable[..., Any]) -> dict[str, Any]:
