@@ -172,7 +172,7 @@ class AgentRunner:
             actions = self._actions(playing)
         except InvalidOptionsError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             yield from self._agent_failed(playing, error)
             return
         self._failed_in_a_row = 0
@@ -247,7 +247,7 @@ class AgentRunner:
             self._begin_agent(slot.env, agent_seed(settings.seed, spec.index))
         except InvalidOptionsError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             yield from self._agent_failed([slot], error)
 
     def _begin_agent(self, env: gym.Env, seed: int) -> None:
@@ -282,7 +282,7 @@ class AgentRunner:
                 error = f"{error}; closing it failed too: {describe(again)}"
         yield from self._failed(slot, error, ended)
 
-    def _agent_failed(self, slots: list[_Slot], error: Exception) -> Iterator[EvaluatedEpisode]:
+    def _agent_failed(self, slots: list[_Slot], error: BaseException) -> Iterator[EvaluatedEpisode]:
         """Have the episodes repeated by a new agent, or count them as failed."""
         name = self._order.agent.name
         told = str(error) if isinstance(error, AgentError) else f"{name} raised {describe(error)}"

@@ -1,6 +1,7 @@
 """`rllib convert`: what a MineStudio config says arrives, and what cannot is listed."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -17,10 +18,23 @@ from rllib_minestudio.experiments.reading.experiment_file import load_experiment
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
 from rllib_minestudio.models.fine_tuning import freeze
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
+from tests.processes import run_rllib
 
 MINESTUDIO = importlib.util.find_spec("minestudio")
 EXAMPLE = Path(__file__).with_name("minestudio_config.py")
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "from_minestudio.md"
+
+ON_TWO_CORES = (
+    *("env_config.engine=voxel", "num_env_runners=0", "num_envs_per_env_runner=2"),
+    *("num_gpus_per_env_runner=0", "num_learners=0", "num_gpus_per_learner=0"),
+    "env_pool.inference_batch_size=2",
+    *("rollout_fragment_length=64", "fragments_per_iteration=2", "gradient_accumulation=2"),
+    *("model.weights=null", "model.preset=nano", "model.img_shape=[128, 128, 3]"),
+    *("model.hidsize=16", "model.attention_heads=2", "model.n_recurrence_layers=1"),
+    *("model.attention_memory_size=24", "model.timesteps=16"),
+    "summary={random_policy_episodes: 0, video_episodes: 0}",
+)
+"""What makes a few seconds of MineStudio's own experiments."""
 
 
 def translate(tmp_path, text):
@@ -216,6 +230,26 @@ def test_minestudios_own_configs_are_translated_whole(name, tmp_path, monkeypatc
     small = ["model.weights=null", "model.preset=nano", "model.img_shape=[128, 128, 3]"]
     (experiment,) = load_experiments(target, small)
     assert make_plan(experiment).example.kl_coeff == 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(MINESTUDIO is None, reason="MineStudio is not installed")
+@pytest.mark.parametrize("name", ["config_shoot", "gate", "gate_kl"])
+def test_minestudios_own_configs_train(name, tmp_path, monkeypatch):
+    """For one iteration: a tiny network, few and short fragments, no GPU, the embedded engine."""
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    config = Path(MINESTUDIO.origin).parent / "online" / "run" / "config" / f"{name}.py"
+    target = tmp_path / f"{name}.yaml"
+    assert main(["convert", str(config), "--out", str(target)]) == 0
+    sets = [word for option in ON_TWO_CORES for word in ("--set", option)]
+    status, output = run_rllib(
+        tmp_path, "train", "file", target.name, *sets, "--stop", "training_iteration=1"
+    )
+    assert status == 0, output
+    (lines,) = (tmp_path / "results" / name).glob("*/*/result.json")
+    result = json.loads(lines.read_text().splitlines()[-1])
+    assert result["training_iteration"] == 1
+    assert result["learners"]["default_policy"]["gradient_norm"] > 0
 
 
 def test_annealing_goes_over_minestudios_iterations(tmp_path):

@@ -214,6 +214,7 @@ def test_the_same_seed_gives_the_same_episodes_in_any_order(agent):
     ("agent", "told"),
     [
         (own_agents.Raises, "raised ValueError: no idea"),
+        (own_agents.Exits, "raised SystemExit: 3"),
         (own_agents.Nonsense, "which is no action here: the space is MultiDiscrete"),
         (own_agents.make_from_a_library_that_is_missing, "No module named 'no_such_library"),
     ],

@@ -552,7 +552,7 @@ def _imported(path: str) -> Callable[..., Any]:
     module_name, _, attribute = path.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:  # whatever its author's program does
+    except (Exception, SystemExit) as error:  # whatever its author's program does
         raise InvalidOptionsError(
             f"{path!r}: the module {module_name} cannot be imported "
             f"({type(error).__name__}: {error}). It is looked for in the present folder, and where "
