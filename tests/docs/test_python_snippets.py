@@ -84,13 +84,13 @@ def shows(*names):
     return note
 
 
-@shows("README-1", "callbacks-0")
+@shows("README-0", "callbacks-0")
 def test_a_policy_acts_and_a_callback_adds_to_observations():
     altitude = run("callbacks-0")["Altitude"]()
     env = MineStudioEnv(**{**SHORT_ENV, "callbacks": [altitude]})
     observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation) and observation["altitude"] > 0
-    found = run("README-1", [('"results/cow/best"', repr(PACKAGED))], observation=observation)
+    found = run("README-0", [('"results/cow/best"', repr(PACKAGED))], observation=observation)
     env.step(found["action"])
     env.close()
 
@@ -174,7 +174,7 @@ def test_a_pipeline_sums_up_episodes(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@shows("README-0", "rllib-0")
+@shows("overview-0", "rllib-0")
 def test_an_algorithm_trains_and_tune_searches(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))  # where RLlib and Tune keep results
@@ -185,7 +185,7 @@ def test_an_algorithm_trains_and_tune_searches(tmp_path, monkeypatch, capsys):
         ('stop={"training_iteration": 20}', 'stop={"training_iteration": 1}'),
         ("config.build_algo()", "config.env_runners(rollout_fragment_length=16).build_algo()"),
     ]
-    run("README-0", changes)
+    run("overview-0", changes)
     assert "episode_return_mean" in capsys.readouterr().out
     run(
         "rllib-0", [('"training_iteration": 100', '"training_iteration": 1')], config=small_config()
