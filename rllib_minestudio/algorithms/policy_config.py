@@ -21,6 +21,7 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policies import find_policy
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 from rllib_minestudio.observations import keys_of
+from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.option_fields import group_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
             self.training(learner_class=rest.pop("learner_class"))
         for name in ("model", *self._merged_options()):
             value = rest.pop(name, NotProvided)
+            if value is not NotProvided and not isinstance(value, Mapping):
+                rule = "must be a mapping; leave it out for its defaults"
+                raise InvalidOptionsError(broken_rule(name, value, rule))
             # `to_dict` also lists the defaults of RLlib's old API stack under `model`.
             if value is not NotProvided and not value.keys() >= MODEL_DEFAULTS.keys():
                 self._set_option(name, value)

@@ -74,6 +74,12 @@ def test_all_problems_are_reported_together(make_config):
     assert len(caught.value.problems) == 3
 
 
+@pytest.mark.parametrize("name", ["model", "env_pool", "replay_buffer"])
+def test_null_is_no_group_of_options(make_config, name):
+    with pytest.raises(InvalidOptionsError, match=f"^{name} must be a mapping; leave it out"):
+        make_config().update_from_dict({name: None})
+
+
 def test_a_former_option_is_refused_with_what_took_its_place(make_config):
     with pytest.raises(InvalidOptionsError, match="no longer an option: values of stale"):
         make_config(reuse_stored_values=False)
