@@ -4,10 +4,34 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
-stdout = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+UNBOUNDED = 100_000
+"""Columns of what is no terminal: a table is as wide as its cells."""
+
+
+class _WholeConsole(Console):
+    """Cuts nothing off where its output is read by a program, or kept in a file.
+
+    rich takes a pipe to be 80 columns wide, and shortens names to make a table fit. Whoever wants
+    that sets COLUMNS.
+    """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Columns and lines."""
+        known = super().size
+        if self.is_terminal or self._width is not None or "COLUMNS" in self._environ:
+            return known
+        return ConsoleDimensions(UNBOUNDED, known.height)
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        self._width, self._height = new_size
+
+
+stdout = _WholeConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
 """For results and progress. Plain lines where standard output is not a terminal.
 
 Nothing is markup: names of tasks, filters and files are data, whatever brackets they have."""

@@ -84,10 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     Args:
-        arguments: Words after `rllib`; None takes them from the process.
+        arguments: Words after `rllib`; None takes them from the process. Without any, the help is
+            printed: that is no mistake, and the status is 0.
     """
     _take_any_name()
-    parsed = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    parsed = build_parser().parse_args(words or ["--help"])
     try:
         status: int = parsed.run(parsed)
         sys.stdout.flush()  # here, where a full disk can still be reported

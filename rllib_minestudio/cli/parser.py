@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from rllib_minestudio.errors import did_you_mean
@@ -15,6 +15,10 @@ INVALID_CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<v
 
 class Parser(argparse.ArgumentParser):
     """Adds the nearest command or option to complaints; its subparsers are of this class, too."""
+
+    correction: Callable[[Sequence[str]], str] | None = None
+    """Given this parser's words, says in a sentence which command was meant; "" if they may be
+    right. For mistakes that are expected, and for which argparse has only its usage."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Take argparse's arguments; options are not abbreviated: --seed 3 is not --seeds 3."""
@@ -31,6 +35,8 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse what is known, and note which options there are, those of a subparser included."""
+        if self.correction is not None and args and (sentence := self.correction(args)):
+            self.exit(2, f"{self.prog}: error: {sentence}\n")
         parsed, unknown = super().parse_known_args(args, namespace)
         parsed.known = [*getattr(parsed, "known", ()), *self._option_string_actions]
         return parsed, unknown

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from rllib_minestudio.algorithms.options.listing import help_text
 from rllib_minestudio.cli.argument_types import whole_number
+from rllib_minestudio.cli.parser import Parser
+from rllib_minestudio.errors import did_you_mean
 
 MOST_SEEDS = 1000
+
+SUFFIXES = (".yaml", ".yml", ".py")
+"""Of experiment files."""
+
+RLLIBS_OPTIONS = ("--run", "--algo", "--env")
+"""What RLlib's own `rllib train`, which older tutorials use, takes instead of a file."""
+
+RLLIBS_FILE_OPTIONS = ("-f", "--config-file")
+"""Before a file, in its still older form."""
 
 DESCRIPTION = """\
 Train the experiments of a file with Ray Tune.
@@ -54,8 +67,9 @@ examples:
 """
 
 
-def add_parser(parser: argparse.ArgumentParser) -> None:
+def add_parser(parser: Parser) -> None:
     """Declare the arguments of `rllib train`."""
+    parser.correction = _correction
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     file = sources.add_parser(
         "file",
@@ -66,6 +80,28 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     )
     _add_options(file)
     file.set_defaults(run=_run)
+
+
+def _correction(words: Sequence[str]) -> str:
+    """Answer RLlib's command, and a file without `file` before it; "" for all other words."""
+    if "file" in words or words[0] in ("-h", "--help"):
+        return ""
+    given = [name for name in RLLIBS_OPTIONS if any(w.partition("=")[0] == name for w in words)]
+    if given:
+        return (
+            f"{' and '.join(given)} can't be given here; write an experiment file, whose keys "
+            "`run` and `env` name algorithm and environment (`rllib train file --help` shows one), "
+            "and train it with `rllib train file FILE`."
+        )
+    first = words[0]
+    file = next((word for word in words if word.endswith(SUFFIXES)), None)
+    if file is None and not first.startswith("-") and not did_you_mean(first, ["file"]):
+        file = first  # such as cow, one of the package's examples
+    if file is None:
+        return ""
+    options = [word for word in words if word not in (file, *RLLIBS_FILE_OPTIONS)]
+    meant = shlex.join(["rllib", "train", "file", file, *options])
+    return f"`file` is missing; the command is `{meant}`."
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

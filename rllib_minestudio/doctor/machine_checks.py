@@ -20,6 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -256,7 +257,10 @@ def downloads() -> Health:
 
 
 def wandb_login() -> Health:
-    """Whether this machine is logged in to Weights & Biases; never prompts."""
+    """Whether this machine has Weights & Biases and is logged in to it; never prompts."""
+    if find_spec("wandb") is None:
+        fix = "pip install 'rllib_minestudio[wandb]'. Only for W&B."
+        return Health(False, "wandb is not installed", fix)
     if os.environ.get("WANDB_MODE") in ("offline", "disabled"):
         return Health(True, f"not needed: WANDB_MODE={os.environ['WANDB_MODE']}")
     if os.environ.get("WANDB_API_KEY"):

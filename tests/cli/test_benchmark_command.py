@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from rllib_minestudio.benchmark.suites import load_suite
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.console import stdout
 
@@ -40,6 +41,18 @@ def test_the_suites(capsys):
     shown = rows(capsys.readouterr().out)
     assert {"minestudio", "minestudio-simple", "animals", "memory"} <= shown.keys()
     assert shown["minestudio"][1] == "153"
+
+
+def test_nothing_is_cut_off_in_a_pipe_unless_columns_are_asked_for(monkeypatch, capsys):
+    monkeypatch.delitem(stdout._environ, "COLUMNS", raising=False)
+    monkeypatch.setattr(stdout, "_width", None)  # rich's, from COLUMNS when it was imported
+    assert main(["benchmark", "list", "minestudio-simple"]) == 0
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert {task.name for task in load_suite("minestudio-simple").tasks} <= rows(printed).keys()
+    monkeypatch.setitem(stdout._environ, "COLUMNS", "60")
+    assert main(["benchmark", "list", "minestudio-simple"]) == 0
+    assert max(map(len, capsys.readouterr().out.split("what is missing")[0].splitlines())) <= 60
 
 
 def test_the_tasks_of_a_suite(suite, capsys):

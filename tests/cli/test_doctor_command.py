@@ -79,6 +79,13 @@ def test_the_login_is_looked_up_without_asking(monkeypatch, tmp_path):
     assert shown.ok and "secret" not in shown.detail
 
 
+def test_a_missing_tracker_comes_with_the_way_to_install_it(monkeypatch):
+    monkeypatch.setattr(machine_checks, "find_spec", lambda name: None)
+    health = machine_checks.wandb_login()
+    assert not health.ok and "'rllib_minestudio[wandb]'" in health.fix
+    assert not by_name("W&B login").needed
+
+
 def test_an_unreachable_hub_is_a_finding(monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     for name in ("http_proxy", "HTTP_PROXY"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.cli.main import build_parser
+from rllib_minestudio.cli.main import build_parser, main
 
 TRAIN = ("train", "file", "cow.yaml")
 
@@ -40,3 +40,46 @@ def test_the_version(capsys):
         build_parser().parse_args(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("rllib-minestudio 0.")
+
+
+def test_without_a_word_the_help_is_printed_and_nothing_is_wrong(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["rllib"])
+    for arguments in ([], None):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        printed = capsys.readouterr()
+        assert ended.value.code == 0
+        assert "rllib evaluate CHECKPOINT" in printed.out and not printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("cow.yaml", "`rllib train file cow.yaml`"),
+        ("cow", "`rllib train file cow`"),
+        ("cow.py --resume --stop a=1", "`rllib train file cow.py --resume --stop a=1`"),
+        ("--resume cow.yml", "`rllib train file cow.yml --resume`"),
+        ("-f cow.yaml", "`rllib train file cow.yaml`"),
+        ("--run PPO --env X", "--run and --env can't be given here; write an experiment file"),
+        ("--run PPO --env X", "`rllib train file FILE`"),
+        ("--algo=PPO", "--algo can't be given here"),
+        ("--env mine.py --run PPO", "write an experiment file"),
+    ],
+)
+def test_a_forgotten_word_and_rllibs_command_are_answered_with_the_right_one(
+    words, command, capsys
+):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", *words.split()])
+    error = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert command in error
+    assert error.count("\n") == 1 and "usage" not in error
+
+
+@pytest.mark.parametrize("words", [["train", "fiel", "cow"], ["train"], ["train", "--resume"]])
+def test_other_slips_are_left_to_the_parser(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "usage: rllib train" in capsys.readouterr().err

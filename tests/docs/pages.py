@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     ROOT / "benchmarks" / "RESULTS.md",
     *sorted(DOCS.glob("*.md")),

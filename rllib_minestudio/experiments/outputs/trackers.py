@@ -65,6 +65,8 @@ def _wandb_problems(options: Mapping[str, Any], path: str) -> list[str]:
         problems.append(not_a_choice(f"{path}.mode", mode, WANDB_MODES))
     if not options.get("project") and not os.environ.get("WANDB_PROJECT"):
         problems.append(f"{path}.project: is missing; name the W&B project the run belongs to.")
+    if find_spec("wandb") is None:
+        problems.append(f"{path}: wandb is not installed; pip install 'rllib_minestudio[wandb]'")
     if not problems and not _is_offline(options) and not _is_logged_in():
         problems.append(
             f"{path}: this machine is not logged in to Weights & Biases. Run `wandb login`, set "

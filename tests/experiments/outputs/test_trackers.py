@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ray.air.integrations.wandb import WandbLoggerCallback
 
+from rllib_minestudio.experiments.outputs import trackers
 from rllib_minestudio.experiments.outputs.tensorboard import TAG, TensorBoard, encode_gif
 from rllib_minestudio.experiments.outputs.trackers import tracker_problems
 from rllib_minestudio.experiments.outputs.videos import NewVideos
@@ -62,6 +63,15 @@ def test_who_is_not_logged_in_is_told_and_not_asked():
 def test_a_key_counts_as_being_logged_in(monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     assert tracker_problems({"wandb": {"project": "cows"}}, "x.trackers") == []
+
+
+@pytest.mark.parametrize("mode", ["online", "offline", "disabled"])
+def test_without_the_package_one_sentence_says_how_to_install_it(mode, monkeypatch):
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    options = {"wandb": {"project": "cows", "mode": mode}}
+    (problem,) = tracker_problems(options, "x.trackers")
+    assert problem.startswith("x.trackers.wandb: wandb is not installed")
+    assert "pip install 'rllib_minestudio[wandb]'" in problem
 
 
 @pytest.fixture
