@@ -193,6 +193,23 @@ def test_frames_may_be_in_the_info_and_must_be_somewhere():
         ShowsFrames({})
 
 
+def test_a_policy_of_ours_plays_as_an_object_and_by_its_checkpoints_name():
+    from rllib_minestudio import Policy
+
+    options = {"obs_size": (64, 64), "num_empty_frames": 1}
+    orders = [
+        AgentOrder(AgentMaker.of(make))
+        for make in (lambda: "package:hunter_nano", lambda: Policy.load("package:hunter_nano"))
+    ]
+    played = [
+        play(order, 1, max_steps=12, deterministic=True, env_config=options) for order in orders
+    ]
+    assert [episode.error for (episode,) in played] == [None, None]
+    (one,), (other,) = played
+    assert one.length == 12 and one.info["player_pos"] == other.info["player_pos"]
+    assert one.info["player_pos"] != one.first_info["player_pos"]
+
+
 # ---------------------------------------------------------------- seeds
 
 
