@@ -23,7 +23,12 @@ import numpy as np
 from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.child_process import die_with
 from rllib_minestudio.demonstrations.sources import IMITATED_FROM, TAKEOVER
-from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays, is_agent_path
+from rllib_minestudio.env.agents.foreign import (
+    AgentMaker,
+    AgentPlays,
+    WatchedAgent,
+    is_agent_path,
+)
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.scripted import Successor, make_agent
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, knowledge
@@ -234,7 +239,7 @@ def _environment() -> EpisodeRecorder:
 @cache
 def _own_agent(path: str) -> AgentPlays:
     """Make somebody's agent, once per process."""
-    return AgentPlays(AgentMaker(path, {}, path=path, folders=(str(Path.cwd()),)))
+    return WatchedAgent(AgentMaker(path, {}, path=path, folders=(str(Path.cwd()),)))
 
 
 def _agent_of(order: RecordingOrder, seed: int) -> Successor | AgentPlays:

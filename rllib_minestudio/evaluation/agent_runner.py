@@ -7,16 +7,10 @@ help its process is ended; the driver starts another and has the episode repeate
 
 from __future__ import annotations
 
-import faulthandler
 import inspect
 import logging
-import signal
-import sys
-import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,7 +27,13 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     plain_info,
 )
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.agents.foreign import AgentMaker, AgentPlays
+from rllib_minestudio.env.agents.foreign import (
+    LEAST_TO_MAKE_S,
+    TIMEOUT_S,
+    AgentMaker,
+    AgentPlays,
+    Watch,
+)
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import evaluated
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -43,19 +43,10 @@ from rllib_minestudio.evaluation.seeds import agent_seed
 from rllib_minestudio.evaluation.workers import play_on_actors
 from rllib_minestudio.observations import IMAGE
 
-TIMEOUT_S = 60.0
-"""How long an agent may take over an action, by default."""
-
-LEAST_TO_MAKE_S = 600.0
-"""How long it may take to be made, at least: weights are read, and perhaps fetched."""
-
 FAILURES_IN_A_ROW = 10
 """After so many the process plays no more: what fails every time will go on failing."""
 
 _logger = logging.getLogger(__name__)
-
-_GRACE_S = 10.0
-"""Between the interrupt and the end of the process."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +161,7 @@ class AgentRunner:
         """Have the agent act in all environments, and step them."""
         try:
             actions = self._actions(playing)
-        except InvalidOptionsError:
-            raise
-        except (Exception, SystemExit) as error:
+        except AgentError as error:
             yield from self._agent_failed(playing, error)
             return
         self._failed_in_a_row = 0
@@ -245,9 +234,7 @@ class AgentRunner:
         slot.running, slot.first = RunningEpisode(0, plain_info(info)), True
         try:
             self._begin_agent(slot.env, agent_seed(settings.seed, spec.index))
-        except InvalidOptionsError:
-            raise
-        except (Exception, SystemExit) as error:
+        except AgentError as error:
             yield from self._agent_failed([slot], error)
 
     def _begin_agent(self, env: gym.Env, seed: int) -> None:
@@ -282,10 +269,9 @@ class AgentRunner:
                 error = f"{error}; closing it failed too: {describe(again)}"
         yield from self._failed(slot, error, ended)
 
-    def _agent_failed(self, slots: list[_Slot], error: BaseException) -> Iterator[EvaluatedEpisode]:
+    def _agent_failed(self, slots: list[_Slot], error: Exception) -> Iterator[EvaluatedEpisode]:
         """Have the episodes repeated by a new agent, or count them as failed."""
-        name = self._order.agent.name
-        told = str(error) if isinstance(error, AgentError) else f"{name} raised {describe(error)}"
+        told = str(error)
         self._playing.forget()
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._order.failures:
@@ -365,68 +351,6 @@ def require_gpu(share: float) -> None:
             f"num_gpus is {share:g}, and Ray knows of {known:g} GPUs: set it to 0 to play on "
             "processors, or start Ray where there is one."
         )
-
-
-class Watch:
-    """Ends what takes too long: by an exception if it lets itself be interrupted, or by force.
-
-    Args:
-        ends_hung: Whether by force, which ends the process.
-    """
-
-    def __init__(self, ends_hung: bool) -> None:
-        """Watch nothing yet."""
-        self._ends_hung = ends_hung
-        self._ends_at = 0.0
-        self._limit_s = 0.0
-        self._interrupts = False
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Be ready for a block; only a process's main thread can be interrupted."""
-        self._interrupts = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGALRM, self._interrupt) if self._interrupts else None
-        try:
-            yield
-        finally:
-            self.rest()
-            if self._interrupts:
-                signal.signal(signal.SIGALRM, before)
-
-    @contextmanager
-    def limit(self, seconds: float) -> Iterator[None]:
-        """Raise in the block after some time.
-
-        Raises:
-            AgentError: It took longer.
-        """
-        self._limit_s = seconds
-        self._arm(seconds + _GRACE_S)
-        if self._interrupts:
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            yield
-        finally:
-            if self._interrupts:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def rest(self) -> None:
-        """Nothing is to be ended for now: an environment begins, or a result is handed in."""
-        if self._ends_at:
-            faulthandler.cancel_dump_traceback_later()
-            self._ends_at = 0.0
-
-    def _arm(self, seconds: float) -> None:
-        """Have the process ended then or a little later: anew for each action would cost more."""
-        now = time.monotonic()
-        left = self._ends_at - now
-        if self._ends_hung and not seconds <= left <= seconds + _GRACE_S:
-            self._ends_at = now + seconds + _GRACE_S
-            log: Any = sys.__stderr__
-            faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True, file=log)
-
-    def _interrupt(self, *_: Any) -> None:
-        raise AgentError(f"the agent did not answer within {self._limit_s:g} s")
 
 
 class ShowsFrames(gym.Wrapper):

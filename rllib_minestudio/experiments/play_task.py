@@ -104,11 +104,11 @@ class _OwnAgent:
     """Somebody's agent, as `play_episodes` asks it; each of its episodes has a seed of its own."""
 
     def __init__(self, maker: AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> None:
-        from rllib_minestudio.env.agents.foreign import AgentPlays
+        from rllib_minestudio.env.agents.foreign import WatchedAgent
         from rllib_minestudio.evaluation.agent_runner import load_checkpoint
 
         load = partial(load_checkpoint, deterministic=deterministic)
-        self._agent = AgentPlays(maker, deterministic=deterministic, load=load)
+        self._agent = WatchedAgent(maker, deterministic=deterministic, load=load)
         self._env, self._seed = env, seed
         self._episode = -1
 

@@ -11,7 +11,7 @@ import pytest
 
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.agents import human_limits, humanlike, hunter, random_agent
+from rllib_minestudio.env.agents import foreign, human_limits, humanlike, hunter, random_agent
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.recordings import find_recordings
 from tests.benchmark.conftest import TASKS, write_suite
@@ -33,6 +33,17 @@ class Walker:
 
 def make_walker():
     return Walker()
+
+
+class Sleeper:
+    def act(self, obs):
+        import time
+
+        time.sleep(60)
+
+
+def make_sleeper():
+    return Sleeper()
 
 
 def make_broken():
@@ -88,6 +99,17 @@ def test_mistakes_are_told_before_anything_is_played(own, command, told, tmp_pat
     words = [names.get(word, word.replace("OWN", own)) for word in command]
     assert main(words) == BAD_INPUT
     assert told in capsys.readouterr().err
+
+
+def test_an_agent_that_raises_or_hangs_is_told_where_it_is_watched(
+    own, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(foreign, "TIMEOUT_S", 0.2)
+    for maker, told in (("make_broken", "raised OSError: no battery"), ("make_sleeper", "0.2 s")):
+        words = ["play", task(tmp_path), "--agent", f"{own}:{maker}", "--out", maker]
+        assert main(words) != 0
+        error = capsys.readouterr().err
+        assert told in error and "bug of ours" not in error
 
 
 @pytest.mark.slow  # three evaluations with Ray, in processes of their own

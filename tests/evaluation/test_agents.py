@@ -333,7 +333,7 @@ class _Impatient(AgentRunner):
 
     def __init__(self, **options):
         super().__init__(**options)
-        agent_runner._GRACE_S = 0.5
+        foreign._GRACE_S = 0.5
 
 
 def test_nobody_is_given_a_gpu_that_is_not_there(monkeypatch):

@@ -18,6 +18,7 @@ refused by name.
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import importlib
 import importlib.metadata
@@ -26,8 +27,12 @@ import inspect
 import logging
 import random
 import re
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -49,6 +54,12 @@ _RESERVED = "package:"
 _logger = logging.getLogger(__name__)
 
 SEED = "seed"
+TIMEOUT_S = 60.0
+"""How long an agent may take over an action, by default."""
+
+LEAST_TO_MAKE_S = 600.0
+"""How long it may take to be made, at least: weights are read, and perhaps fetched."""
+
 _SHOWN = 200
 """Characters of a wrong action that a message quotes."""
 
@@ -471,8 +482,12 @@ class AgentPlays:
 
         Raises:
             InvalidOptionsError: It has no interface, or cannot be deterministic.
-            Exception: Its own.
+            AgentError: It raised.
         """
+        with self._named():
+            self._begin(env, seed)
+
+    def _begin(self, env: gym.Env, seed: int) -> None:
         if self._make is None:
             self._make = self.maker.load()
         seeded = SEED in _parameters(self._make)
@@ -500,11 +515,11 @@ class AgentPlays:
         """Return the action for an observation, as the environment takes it.
 
         Raises:
-            AgentError: The agent answered something else.
-            Exception: Its own.
+            AgentError: The agent raised, or answered something else.
         """
         if not isinstance(self._acts, _Batches):
-            return self._reader.read(self._acts.act(obs))
+            with self._named():
+                return self._reader.read(self._acts.act(obs))
         (action,) = self.act_in_all([obs], np.array([self._begins]))
         self._begins = False
         return action
@@ -517,12 +532,106 @@ class AgentPlays:
             begins: (N,) whether an episode begins with each.
         """
         assert isinstance(self._acts, _Batches)
-        answers = self._acts.act(_stacked(observations), begins)
-        return [self._reader.read(answer) for answer in rows_of(answers, len(begins))]
+        with self._named():
+            answers = self._acts.act(_stacked(observations), begins)
+            return [self._reader.read(answer) for answer in rows_of(answers, len(begins))]
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say whose error it was: an agent's is none of this package."""
+        try:
+            yield
+        except (AgentError, InvalidOptionsError):
+            raise
+        except (Exception, SystemExit) as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise AgentError(f"{self.maker.name} raised {said}") from error
 
     def forget(self) -> None:
         """Give up the agent, which failed; the next episode makes another."""
         self._agent = self._env = None
+
+
+_GRACE_S = 10.0
+"""Between the interrupt and the end of the process."""
+
+
+class Watch:
+    """Ends what takes too long: by an exception if it lets itself be interrupted, or by force.
+
+    Args:
+        ends_hung: Whether by force, which ends the process.
+    """
+
+    def __init__(self, ends_hung: bool) -> None:
+        """Watch nothing yet."""
+        self._ends_hung = ends_hung
+        self._ends_at = 0.0
+        self._limit_s = 0.0
+        self._interrupts = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Be ready for a block; only a process's main thread can be interrupted."""
+        self._interrupts = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGALRM, self._interrupt) if self._interrupts else None
+        try:
+            yield
+        finally:
+            self.rest()
+            if self._interrupts:
+                signal.signal(signal.SIGALRM, before)
+
+    @contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        """Raise in the block after some time.
+
+        Raises:
+            AgentError: It took longer.
+        """
+        self._limit_s = seconds
+        self._arm(seconds + _GRACE_S)
+        if self._interrupts:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            if self._interrupts:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def rest(self) -> None:
+        """Nothing is to be ended for now: an environment begins, or a result is handed in."""
+        if self._ends_at:
+            faulthandler.cancel_dump_traceback_later()
+            self._ends_at = 0.0
+
+    def _arm(self, seconds: float) -> None:
+        """Have the process ended then or a little later: anew for each action would cost more."""
+        now = time.monotonic()
+        left = self._ends_at - now
+        if self._ends_hung and not seconds <= left <= seconds + _GRACE_S:
+            self._ends_at = now + seconds + _GRACE_S
+            log: Any = sys.__stderr__
+            faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True, file=log)
+
+    def _interrupt(self, *_: Any) -> None:
+        raise AgentError(f"the agent did not answer within {self._limit_s:g} s")
+
+
+class WatchedAgent(AgentPlays):
+    """An agent that is interrupted if it does not answer, for whoever has no watch of their own."""
+
+    def begin(self, env: gym.Env, seed: int) -> None:
+        """As `AgentPlays.begin`, within `LEAST_TO_MAKE_S`."""
+        watch = Watch(ends_hung=False)
+        with watch(), watch.limit(LEAST_TO_MAKE_S):
+            super().begin(env, seed)
+
+    def act(self, obs: Any) -> Any:
+        """As `AgentPlays.act`, within `TIMEOUT_S`."""
+        watch = Watch(ends_hung=False)
+        with watch(), watch.limit(TIMEOUT_S):
+            return super().act(obs)
 
 
 def _stacked(observations: Sequence[Any]) -> Any:
