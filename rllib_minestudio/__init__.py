@@ -16,8 +16,12 @@ from rllib_minestudio.public_names import load_public_name
 from rllib_minestudio.registration import register_evaluation, register_names
 
 if TYPE_CHECKING:
-    from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
-    from rllib_minestudio.algorithms.cloning import MineStudioBC, MineStudioBCConfig
+    from rllib_minestudio.algorithms import (
+        MineStudioBC,
+        MineStudioBCConfig,
+        MineStudioPPO,
+        MineStudioPPOConfig,
+    )
     from rllib_minestudio.env import MineStudioEnv
     from rllib_minestudio.evaluation.inference import Policy
 
@@ -32,8 +36,8 @@ __all__ = [
 ]
 
 _HOME_OF = {
-    "MineStudioBC": "rllib_minestudio.algorithms.cloning",
-    "MineStudioBCConfig": "rllib_minestudio.algorithms.cloning",
+    "MineStudioBC": "rllib_minestudio.algorithms",
+    "MineStudioBCConfig": "rllib_minestudio.algorithms",
     "MineStudioEnv": "rllib_minestudio.env",
     "MineStudioPPO": "rllib_minestudio.algorithms",
     "MineStudioPPOConfig": "rllib_minestudio.algorithms",

@@ -21,8 +21,8 @@ from rllib_minestudio.algorithms import evaluation_hook
 from rllib_minestudio.import_hooks import when_imported
 
 ALGORITHMS = {
-    "MineStudioPPO": "rllib_minestudio.algorithms.algorithm",
-    "MineStudioBC": "rllib_minestudio.algorithms.cloning.algorithm",
+    "MineStudioPPO": "rllib_minestudio.algorithms.ppo",
+    "MineStudioBC": "rllib_minestudio.algorithms.bc",
 }
 """Name, of the class as well -> module."""
 

@@ -50,8 +50,8 @@ START_SECONDS = 600
 """For the zygote to import everything, and to compile what is not, on a busy machine."""
 IMPORTED = (
     "ray.tune",
-    "rllib_minestudio.algorithms.algorithm",
-    "rllib_minestudio.algorithms.cloning",
+    "rllib_minestudio.algorithms.ppo",
+    "rllib_minestudio.algorithms.bc",
     "rllib_minestudio.cli.main",
     "rllib_minestudio.env.agents.toolmaker",
     "rllib_minestudio.evaluation.report",

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.algorithms.checkpoint_record import resolved_options
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS
 from rllib_minestudio.errata import ERRATA, NUMERICS, Stage, judge
 

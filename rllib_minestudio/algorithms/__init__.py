@@ -1,4 +1,4 @@
-"""MineStudioPPO and its data path: env runner -> fragment -> replay buffer -> learner.
+"""MineStudioPPO, its data path (env runner -> fragment -> replay buffer -> learner), MineStudioBC.
 
 The public names are loaded on first use: environments run in processes of their own, whose entry
 point lies in this package and which shall import neither Ray nor torch.
@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.public_names import load_public_name
 
 if TYPE_CHECKING:
-    from rllib_minestudio.algorithms.algorithm import MineStudioPPO
-    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
+    from rllib_minestudio.algorithms.bc import MineStudioBC, MineStudioBCConfig
+    from rllib_minestudio.algorithms.ppo import MineStudioPPO, MineStudioPPOConfig
 
-__all__ = ["MineStudioPPO", "MineStudioPPOConfig"]
+__all__ = ["MineStudioBC", "MineStudioBCConfig", "MineStudioPPO", "MineStudioPPOConfig"]
 
 _HOME_OF = {
-    "MineStudioPPO": "rllib_minestudio.algorithms.algorithm",
-    "MineStudioPPOConfig": "rllib_minestudio.algorithms.config",
+    "MineStudioBC": "rllib_minestudio.algorithms.bc",
+    "MineStudioBCConfig": "rllib_minestudio.algorithms.bc",
+    "MineStudioPPO": "rllib_minestudio.algorithms.ppo",
+    "MineStudioPPOConfig": "rllib_minestudio.algorithms.ppo",
 }
 
 

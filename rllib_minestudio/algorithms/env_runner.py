@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import secrets
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +26,7 @@ from rllib_minestudio.algorithms.envs import (
 )
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.fragment_collector import FragmentCollector
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 from rllib_minestudio.algorithms.prior_latents import (
     PriorLatents,
     PriorWeights,
@@ -43,9 +44,6 @@ from rllib_minestudio.episode_seeds import EpisodeCounts, derived_seed
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.arithmetic import set_arithmetic
 
-if TYPE_CHECKING:
-    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
-
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
     """Collects as many fragments per call as it has environments.
@@ -55,7 +53,7 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
             environment (`episode_seeds.py`). For subclasses.
     """
 
-    config: MineStudioPPOConfig
+    config: PPOOptions
     env: Any = None
     episode_source: EpisodeSource | None = None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
+from rllib_minestudio.algorithms.options.shared import SharedOptions
 from rllib_minestudio.algorithms.policy_windows import unreadable_parts
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
@@ -65,9 +66,7 @@ def model_problems(
     return problems
 
 
-def recorded_parts_problems(
-    config: PolicyAlgorithmConfig, recordings: Iterable[str | Path]
-) -> list[str]:
+def recorded_parts_problems(config: SharedOptions, recordings: Iterable[str | Path]) -> list[str]:
     """Say why the policy cannot learn from recordings; at most one sentence."""
     policy = config.policy_class.blank(config.model_config, config.known_spaces())
     if policy is None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
-from rllib_minestudio.evaluation.filters.quantities import matches
+from rllib_minestudio.evaluation.filters.conditions import matches
 
 __all__ = ["AIR", "BLOCK_NAMES", "matching_blocks"]
 

@@ -18,8 +18,7 @@ from rllib_minestudio.benchmark.blocks import matching_blocks
 from rllib_minestudio.benchmark.structures import find_structures, known_structures
 from rllib_minestudio.errors import EngineError
 from rllib_minestudio.evaluation.filters import WorldFact
-from rllib_minestudio.evaluation.filters.quantities import matches
-from rllib_minestudio.evaluation.filters.world_facts import (
+from rllib_minestudio.evaluation.filters.conditions import (
     BLOCK,
     CHEST,
     INSIDE,
@@ -27,6 +26,7 @@ from rllib_minestudio.evaluation.filters.world_facts import (
     PLACED,
     STRUCTURE,
     Box,
+    matches,
 )
 
 if TYPE_CHECKING:

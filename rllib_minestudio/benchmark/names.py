@@ -9,8 +9,7 @@ from rllib_minestudio.benchmark.structures import known_structures
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.evaluation.filters import WorldFact
-from rllib_minestudio.evaluation.filters.quantities import matches
-from rllib_minestudio.evaluation.filters.world_facts import CHEST, STRUCTURE
+from rllib_minestudio.evaluation.filters.conditions import CHEST, STRUCTURE, matches
 from rllib_minestudio.option_checks import unknown_name
 
 

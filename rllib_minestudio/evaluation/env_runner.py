@@ -61,8 +61,9 @@ class EvaluationEnvRunner(MineStudioEnvRunner):
         wanted = self._own_env_config if env_config is None else env_config
         if wanted != self._env_config:
             self._env_config = None  # known again once they are built
-            self.config = self.config.copy(copy_frozen=False)
-            self.config.env_config = dict(wanted)  # `environment()` would merge them
+            config: Any = self.config.copy(copy_frozen=False)
+            config.env_config = dict(wanted)  # `environment()` would merge them
+            self.config = config
             self.make_env()
 
     def env_makers(self) -> list[Callable[[], gym.Env]]:

@@ -11,9 +11,8 @@ from typing import Any
 import gymnasium as gym
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-from rllib_minestudio.algorithms import MineStudioPPOConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.algorithms.checkpoint_policy import PLAYING_FILE, read_playing
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidOptionsError,

@@ -12,7 +12,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS, WEIGHTS_SEQ_NO
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
 from rllib_minestudio.env.recorder_options import AUTO
 from rllib_minestudio.errors import InvalidOptionsError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import pytest
 
-from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.policy_loading import keep_as_trained
 from tests.algorithms.toy_envs import tiny_model

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.algorithms.options.listing import page
 from rllib_minestudio.option_fields import sentence_of
 

@@ -11,7 +11,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio import MineStudioEnv
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData, window_options
 from rllib_minestudio.demonstrations import find_episodes, open_episode, stack, stream
 from rllib_minestudio.env.recorder import EpisodeRecorder

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policies import find_policy

@@ -16,7 +16,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from rllib_minestudio import MineStudioPPOConfig
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.algorithms.rllib_settings import (
     HONOURED,
     MEANINGLESS,

@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import ray.data
@@ -19,6 +19,7 @@ from ray.data._internal.execution.execution_callback import ExecutionCallback
 from ray.rllib.offline.offline_data import OfflineData
 
 from rllib_minestudio.algorithms import policy_windows
+from rllib_minestudio.algorithms.options.cloning import CloningOptions
 from rllib_minestudio.algorithms.part_checks import recorded_parts_problems
 from rllib_minestudio.demonstrations import (
     Window,
@@ -32,9 +33,6 @@ from rllib_minestudio.demonstrations import (
     windows,
 )
 from rllib_minestudio.errors import RecordingError
-
-if TYPE_CHECKING:
-    from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 
 Batch = dict[str, NDArray]
 """The fields of `demonstrations.Window`, each with a leading axis of windows."""
@@ -55,7 +53,7 @@ class DemonstrationData(OfflineData):
         num_validation: Episodes held out.
     """
 
-    def __init__(self, config: MineStudioBCConfig) -> None:
+    def __init__(self, config: CloningOptions) -> None:
         """Find the recordings; they are read later, when batches are asked for.
 
         Args:
@@ -191,8 +189,8 @@ def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str
     return [found[i] for i in order[held_out:]], [found[i] for i in sorted(order[:held_out])]
 
 
-def window_options(config: MineStudioBCConfig) -> WindowOptions:
-    """How a `MineStudioBCConfig` wants episodes cut."""
+def window_options(config: CloningOptions) -> WindowOptions:
+    """How a `CloningOptions` wants episodes cut."""
     spaces = {
         "observation_space": config.observation_space,
         "action_space": config.action_space,

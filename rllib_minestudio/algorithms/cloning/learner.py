@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
@@ -24,11 +24,9 @@ from rllib_minestudio.algorithms.learner.cloning_loss import CloningLoss, clonin
 from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import window_chunks
 from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
+from rllib_minestudio.algorithms.options.cloning import CloningOptions
 from rllib_minestudio.algorithms.policy_learner import PolicyLearner
 from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST
-
-if TYPE_CHECKING:
-    from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 
 VALIDATION = "validation"
 """Prefix of the metrics over held-out episodes."""
@@ -37,7 +35,7 @@ VALIDATION = "validation"
 class MineStudioBCLearner(PolicyLearner):
     """Trains a `RecurrentRLModule` to do what was demonstrated."""
 
-    config: MineStudioBCConfig
+    config: CloningOptions
 
     def build(self) -> None:
         """Build module and optimizer."""

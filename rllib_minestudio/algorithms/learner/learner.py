@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -40,12 +40,10 @@ from rllib_minestudio.algorithms.learner.targets import compute_targets
 from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
 from rllib_minestudio.algorithms.learner.value_statistics import enter_value_targets
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
+from rllib_minestudio.algorithms.options.ppo import PPOOptions
 from rllib_minestudio.algorithms.policy_learner import PolicyLearner
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, VALUE
-
-if TYPE_CHECKING:
-    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
@@ -59,7 +57,7 @@ REWARD_SCALE = "reward_scale"
 class MineStudioPPOLearner(PolicyLearner):
     """Trains a policy with MineStudioPPO's objective, alone or together with others."""
 
-    config: MineStudioPPOConfig
+    config: PPOOptions
     _weights_seq_no: int
 
     def build(self) -> None:

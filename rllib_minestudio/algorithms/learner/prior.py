@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from numpy.typing import NDArray
@@ -19,9 +18,6 @@ from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.models.action_distribution import ActionDistribution
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-
-if TYPE_CHECKING:
-    from rllib_minestudio.algorithms.config import MineStudioPPOConfig
 
 
 class Prior:
@@ -118,7 +114,7 @@ def build_prior(
     return Prior(module, device=device, versions_kept=kept)
 
 
-def is_nowhere_else(config: MineStudioPPOConfig) -> bool:
+def is_nowhere_else(config: PPOOptions) -> bool:
     """Whether no file holds the prior's weights: it was drawn at random, or follows the policy."""
     at_random = not config.model_config.get("weights")
     return bool(config.prior_update_interval) or (config.prior == INITIAL_PRIOR and at_random)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate, rate_problems
 from rllib_minestudio.option_checks import broken_rule
@@ -19,7 +19,16 @@ def _class_problems(name: str, value: Any) -> list[str]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SharedOptions:
-    """Which policy is trained, and how, whatever the objective is."""
+    """Which policy is trained, and how, whatever the objective is.
+
+    Mixed into RLlib's configs: env runners, learners and data, which a config names, are annotated
+    with the options alone and read RLlib's settings from the same object.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # noqa: D105
+            ...
 
     module_class: str = option(
         "VPT",

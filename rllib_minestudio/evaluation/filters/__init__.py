@@ -4,30 +4,27 @@ A filter is a condition on an episode with a label. They combine with `&`, `|` a
 text: `parse_filter("kill_entity:cow>=3 and not length<100")`.
 """
 
-from rllib_minestudio.evaluation.filters.base import EpisodeFilter, Every
 from rllib_minestudio.evaluation.filters.conditions import (
+    WORLD_FACTS,
     Comparison,
+    EpisodeFilter,
+    Every,
     Flag,
     FunctionFilter,
-    HeldItem,
-    Task,
-    WornItem,
-)
-from rllib_minestudio.evaluation.filters.info_base_filter import InfoBaseFilter
-from rllib_minestudio.evaluation.filters.quantities import (
     Has,
+    HeldItem,
+    InfoBaseFilter,
     InfoValue,
+    Inside,
     Measure,
     Quantity,
     Statistic,
-)
-from rllib_minestudio.evaluation.filters.text import parse_filter, parse_quantity
-from rllib_minestudio.evaluation.filters.world_facts import (
-    WORLD_FACTS,
-    Inside,
+    Task,
     WorldFact,
     WorldQuantity,
+    WornItem,
 )
+from rllib_minestudio.evaluation.filters.text import parse_filter, parse_quantity
 
 __all__ = [
     "WORLD_FACTS",

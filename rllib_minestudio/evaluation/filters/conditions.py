@@ -3,19 +3,151 @@
 from __future__ import annotations
 
 import importlib
+import math
 import operator
-from collections.abc import Callable
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.filters.base import EpisodeFilter
-from rllib_minestudio.evaluation.filters.quantities import Quantity, lookup, matches
+from rllib_minestudio.evaluation.episode import STATUS, YES, EvaluatedEpisode
 from rllib_minestudio.option_checks import not_a_choice
 
-if TYPE_CHECKING:
-    from rllib_minestudio.evaluation.filters.world_facts import WorldFact
+# -------------------------------------------------------- what a filter is, and how filters combine
+
+NO = "no"
+
+
+class EpisodeFilter(ABC):
+    """A condition on episodes.
+
+    Example:
+        >>> class Rich(EpisodeFilter):
+        ...     def accepts(self, episode):
+        ...         return episode.undiscounted_return > 10
+        >>> hunter_or_rich = Rich() | parse_filter("kill_entity:cow>=3")
+
+    Attributes:
+        label: Name of the label that `filter` writes: `yes` or `no`.
+    """
+
+    label: str = STATUS
+
+    @abstractmethod
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return whether the episode meets the condition."""
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return the facts of the world that have to be in the info; see `world_facts`."""
+        return frozenset()
+
+    def filter(self, episodes: Iterable[EvaluatedEpisode]) -> Iterator[EvaluatedEpisode]:
+        """Label episodes as they come; none is dropped.
+
+        An episode in which the environment failed for good is labelled `no`.
+        """
+        for episode in episodes:
+            answer = YES if episode.error is None and self.accepts(episode) else NO
+            yield replace(episode, labels={**episode.labels, self.label: answer})
+
+    def __and__(self, other: EpisodeFilter) -> EpisodeFilter:
+        """Both conditions hold."""
+        return AllOf(self, other)
+
+    def __or__(self, other: EpisodeFilter) -> EpisodeFilter:
+        """At least one of the conditions holds."""
+        return AnyOf(self, other)
+
+    def __invert__(self) -> EpisodeFilter:
+        """The condition does not hold."""
+        return Not(self)
+
+
+class Every(EpisodeFilter):
+    """Accepts every episode."""
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return True."""
+        return True
+
+    def __str__(self) -> str:
+        """Return its name; the text form has none."""
+        return "every episode"
+
+
+class AllOf(EpisodeFilter):
+    """Accepts what all parts accept."""
+
+    def __init__(self, *parts: EpisodeFilter) -> None:
+        """Combine `parts`; those after the first that refuses are not asked."""
+        self.parts = parts
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return whether all parts accept."""
+        return all(part.accepts(episode) for part in self.parts)
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of all parts."""
+        return _facts_of(self.parts)
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return " and ".join(_bracketed(part, AnyOf) for part in self.parts)
+
+
+class AnyOf(EpisodeFilter):
+    """Accepts what at least one part accepts."""
+
+    def __init__(self, *parts: EpisodeFilter) -> None:
+        """Combine `parts`; those after the first that accepts are not asked."""
+        self.parts = parts
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return whether a part accepts."""
+        return any(part.accepts(episode) for part in self.parts)
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of all parts."""
+        return _facts_of(self.parts)
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return " or ".join(str(part) for part in self.parts)
+
+
+class Not(EpisodeFilter):
+    """Accepts what its part refuses."""
+
+    def __init__(self, part: EpisodeFilter) -> None:
+        """Negate `part`."""
+        self.part = part
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return whether the part refuses."""
+        return not self.part.accepts(episode)
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return those of the part."""
+        return self.part.needed_facts()
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"not {_bracketed(self.part, AnyOf, AllOf)}"
+
+
+def _bracketed(part: EpisodeFilter, *weaker: type) -> str:
+    """Return the text of `part`, in brackets if it binds less tightly than what holds it."""
+    return f"({part})" if isinstance(part, weaker) else str(part)
+
+
+def _facts_of(parts: Iterable[EpisodeFilter]) -> frozenset[WorldFact]:
+    """Return what several conditions need."""
+    return frozenset().union(*(part.needed_facts() for part in parts))
+
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -161,3 +293,364 @@ class FunctionFilter(EpisodeFilter):
     def __str__(self) -> str:
         """Return the text form."""
         return f"function:{self.path}"
+
+
+# ------------------------------------------------ the numbers of an episode that conditions compare
+
+INFO_SHORTHANDS = {
+    "x": "player_pos.x",
+    "y": "player_pos.y",
+    "z": "player_pos.z",
+    "health": "health",
+    "food_level": "food_level",
+}
+"""Short names of numbers in the last info, by their paths."""
+
+_NOTHING = ("none", "air")
+"""Types of empty slots."""
+
+
+class Quantity(ABC):
+    """A number that an episode has; its text form is `str` of it."""
+
+    @abstractmethod
+    def measured(self, episode: EvaluatedEpisode) -> float | None:
+        """Return the episode's number; None if it has none, which meets no comparison."""
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return the facts of the world that have to be in the info."""
+        return frozenset()
+
+
+class Measure(Quantity):
+    """One of `MEASURES`: `return`."""
+
+    def __init__(self, name: str) -> None:
+        """Take the measure called `name`."""
+        if name not in MEASURES:
+            raise InvalidOptionsError(not_a_choice("measure", name, MEASURES))
+        self.name = name
+
+    def measured(self, episode: EvaluatedEpisode) -> float | None:
+        """Return the measure."""
+        return MEASURES[self.name](episode)
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return self.name
+
+
+class Statistic(Quantity):
+    """What the game counted in the episode: `kill_entity:cow`."""
+
+    def __init__(self, statistic: str, pattern: str) -> None:
+        """Take a sum of counters.
+
+        Args:
+            statistic: Info key that holds counters, such as `mine_block`.
+            pattern: Shell pattern of the names to sum over, such as `*_ore`; names count with
+                and without `minecraft:`.
+        """
+        self.statistic, self.pattern = statistic, pattern
+
+    def measured(self, episode: EvaluatedEpisode) -> float:
+        """Return the sum of the matching counters; 0 if the game has counted nothing."""
+        counters = episode.counter(self.statistic)
+        return sum(count for name, count in counters.items() if matches(name, self.pattern))
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"{self.statistic}:{self.pattern}"
+
+
+class InfoValue(Quantity):
+    """A number of the last info: `info:player_pos.y`."""
+
+    def __init__(self, path: str) -> None:
+        """Take the entry at `path`, keys separated by dots."""
+        self.path = path
+
+    def measured(self, episode: EvaluatedEpisode) -> float | None:
+        """Return the entry; None if there is none, or it is no number."""
+        return _number(episode.info, self.path)
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        shorthands = {full: short for short, full in INFO_SHORTHANDS.items()}
+        return shorthands.get(self.path, f"info:{self.path}")
+
+
+class Has(Quantity):
+    """How many of an item the player has: `has:oak_planks`."""
+
+    def __init__(self, pattern: str) -> None:
+        """Take the items whose names fit the shell pattern.
+
+        What is worn or in the off hand, whose number no info tells, counts as one.
+        """
+        self.pattern = pattern
+
+    def measured(self, episode: EvaluatedEpisode) -> float:
+        """Return the sum of the matching stacks."""
+        return sum(
+            stack["quantity"]
+            for stack in _stacks(episode.info)
+            if matches(stack["type"], self.pattern)
+        )
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"has:{self.pattern}"
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name of Minecraft, with or without `minecraft:`, fits a shell pattern."""
+    return fnmatchcase(name, pattern) or fnmatchcase(name.removeprefix("minecraft:"), pattern)
+
+
+def lookup(info: Mapping[str, Any], path: str) -> Any:
+    """Return the entry at a dotted path, None if there is none."""
+    entry: Any = info
+    for key in path.split("."):
+        if not isinstance(entry, Mapping):
+            return None
+        entry = entry.get(key, entry.get(int(key)) if key.isdigit() else None)
+    return entry
+
+
+def _number(info: Mapping[str, Any], path: str) -> float | None:
+    entry = lookup(info, path)
+    return float(entry) if isinstance(entry, (int, float)) else None
+
+
+def _stacks(info: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the stacks that are carried, and what is worn or in the off hand."""
+    carried, equipped = info.get("inventory", {}), info.get("equipped_items", {})
+    yield from (stack for stack in carried.values() if stack["type"] not in _NOTHING)
+    for place, stack in equipped.items():
+        if place != "mainhand" and stack["type"] not in _NOTHING:
+            yield {"type": stack["type"], "quantity": 1}
+
+
+def _moved(episode: EvaluatedEpisode, axis: str) -> float | None:
+    """Return how far the player is from where it began along an axis, in blocks."""
+    path = INFO_SHORTHANDS[axis]
+    before, now = _number(episode.first_info, path), _number(episode.info, path)
+    return None if before is None or now is None else now - before
+
+
+def _distance(episode: EvaluatedEpisode) -> float | None:
+    """Return the horizontal distance from where the player began, in blocks."""
+    x, z = _moved(episode, "x"), _moved(episode, "z")
+    return None if x is None or z is None else math.hypot(x, z)
+
+
+def _alive(episode: EvaluatedEpisode) -> float | None:
+    """Return the steps lived so far; 0 for a player who is dead."""
+    health = _number(episode.info, INFO_SHORTHANDS["health"])
+    if health is None:
+        return None
+    return episode.length if health > 0 else 0
+
+
+MEASURES: dict[str, Callable[[EvaluatedEpisode], float | None]] = {
+    "return": lambda episode: episode.undiscounted_return,
+    "length": lambda episode: episode.length,
+    "seconds": lambda episode: episode.seconds,
+    "distance": _distance,
+    "height": lambda episode: _moved(episode, "y"),
+    "alive": _alive,
+}
+"""Numbers that every episode has, those of the player where the info tells its state."""
+
+
+# -------------------------------------------- what a condition may ask of the world beside the info
+# blocks, containers, structures.
+#
+# An info does not tell such facts. The judge of a benchmark's task asks the game for those that the
+# task's condition names, and writes them into the info, under `WORLD_FACTS` and the fact's key.
+
+WORLD_FACTS = "world_facts"
+"""Info key: a mapping from `WorldFact.key` to a number."""
+
+PLACED, BLOCK, CHEST, STRUCTURE, INSIDE = "placed", "block", "chest", "structure", "inside"
+
+Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+"""Lowest and highest x, y and z relative to where the player began, in blocks, both included."""
+
+NEAR_NAME = "near"
+NEAR: Box = ((-8, 8), (-8, 8), (-8, 8))
+
+FARTHEST = 48
+"""Blocks from where the player began: farther ones are not always loaded when it walks about."""
+MOST_BLOCKS = 32768
+"""Blocks of a box, as many as `/fill` may change."""
+
+_SPAN = re.compile(r"([-+]?\d{1,4})(?:\.\.([-+]?\d{1,4}))?")
+_RULE = (
+    f"must be @{NEAR_NAME}, or @x0..x1,y0..y1,z0..z1 in whole blocks from where the player began, "
+    f"lowest first, at most {FARTHEST} away and {MOST_BLOCKS} blocks in all"
+)
+
+
+@dataclass(frozen=True)
+class WorldFact:
+    """A number that only the game can tell.
+
+    Attributes:
+        kind: `placed`: blocks of the box that match and did not at the reset; `block`: those that
+            match; `chest`: items in the chests around; `structure`: named structures that stand
+            and did not at the reset; `inside`: 1 if the block at the player's feet or head matches.
+        pattern: Shell pattern of the names, or the structure's name.
+        box: Where; None for the kinds that need none.
+    """
+
+    kind: str
+    pattern: str
+    box: Box | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """Its name in the info, and its text form."""
+        place = "" if self.box is None else f"@{_box_text(self.box)}"
+        return f"{self.kind}:{self.pattern}{place}"
+
+
+class WorldQuantity(Quantity):
+    """A number that the game told the judge: `placed:oak_planks@near`."""
+
+    def __init__(self, fact: WorldFact) -> None:
+        """Keep what is asked for."""
+        self.fact = fact
+
+    def measured(self, episode: EvaluatedEpisode) -> float | None:
+        """Return the number; None if nobody asked the game for it."""
+        told = episode.info.get(WORLD_FACTS, {}).get(self.fact.key)
+        return None if told is None else float(told)
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return the fact."""
+        return frozenset({self.fact})
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return self.fact.key
+
+
+class Inside(EpisodeFilter):
+    """Asks whether the player stands in a block: `inside:water`."""
+
+    def __init__(self, pattern: str) -> None:
+        """Accept blocks whose names fit the shell pattern, at the player's feet or head."""
+        self._told = WorldQuantity(WorldFact(INSIDE, pattern))
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return what the game told."""
+        return bool(self._told.measured(episode))
+
+    def needed_facts(self) -> frozenset[WorldFact]:
+        """Return the fact."""
+        return self._told.needed_facts()
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return str(self._told)
+
+
+def located_fact(kind: str, text: str) -> WorldFact:
+    """Read a fact of a box, such as `oak_planks@-3..3,0..4,2` of the kind `placed`.
+
+    Raises:
+        InvalidOptionsError: There is no box, or it is too large.
+    """
+    pattern, _, box = text.partition("@")
+    if not pattern:
+        raise InvalidOptionsError(f"expected a name or a pattern after '{kind}:'")
+    return WorldFact(kind, pattern, _read_box(box))
+
+
+def _read_box(text: str) -> Box:
+    """Read `near`, or three spans.
+
+    Raises:
+        InvalidOptionsError: It is neither, or too large.
+    """
+    if text == NEAR_NAME:
+        return NEAR
+    found = [_SPAN.fullmatch(part) for part in text.split(",")]
+    if len(found) != 3 or not all(found):
+        raise InvalidOptionsError(f"the box {'@' + text!r} {_RULE}")
+    spans = [(int(m[1]), int(m[1] if m[2] is None else m[2])) for m in found if m]
+    volume = 1
+    for low, high in spans:
+        if not -FARTHEST <= low <= high <= FARTHEST:
+            raise InvalidOptionsError(f"the box {'@' + text!r} {_RULE}")
+        volume *= high - low + 1
+    if volume > MOST_BLOCKS:
+        raise InvalidOptionsError(f"the box {'@' + text!r} {_RULE}")
+    x, y, z = spans
+    return x, y, z
+
+
+def _box_text(box: Box) -> str:
+    """Write a box as `_read_box` reads it."""
+    if box == NEAR:
+        return NEAR_NAME
+    return ",".join(str(low) if low == high else f"{low}..{high}" for low, high in box)
+
+
+# ------------------------------------------------- mineStudio's filter, with MineStudio's arguments
+
+
+class InfoBaseFilter(EpisodeFilter):
+    """Labels an episode `yes` if the game counted enough of something.
+
+    As MineStudio's `InfoBaseFilter` (inference/filter/info_base_filter.py), except that counts
+    from before the episode's reset are subtracted, and that others are labelled `no`.
+
+    Example:
+        >>> InfoBaseFilter(key="mine_block", regex=".*diamond_ore.*", num=1)
+    """
+
+    def __init__(
+        self,
+        key: str,
+        regex: str | None = None,
+        num: int = 1,
+        label: str = STATUS,
+        *,
+        val: str = "",
+    ) -> None:
+        """Keep the condition.
+
+        Args:
+            key: Info key of a statistic, such as `mine_block`.
+            regex: Regular expression that names must match from their beginning.
+            num: The least sum of the matching counts.
+            label: Name of the label.
+            val: Instead of `regex`, one exact name, as older versions of MineStudio have it.
+
+        Raises:
+            InvalidOptionsError: The expression is not one, or there are two conditions or none.
+        """
+        if (regex is None) == (not val):
+            raise InvalidOptionsError(
+                f"InfoBaseFilter takes either regex or val; got regex={regex!r}, val={val!r}."
+            )
+        expression = f"{re.escape(val)}$" if regex is None else regex
+        try:
+            self._regex = re.compile(expression)
+        except re.error as error:
+            raise InvalidOptionsError(
+                f"InfoBaseFilter: regex is {regex!r}, which is no regular expression: {error}."
+            ) from error
+        self.key, self.regex, self.num, self.label = key, expression, num, label
+
+    def accepts(self, episode: EvaluatedEpisode) -> bool:
+        """Return whether the counts suffice."""
+        counters = episode.counter(self.key)
+        return sum(n for name, n in counters.items() if self._regex.match(name)) >= self.num
+
+    def __str__(self) -> str:
+        """Return the arguments; the text form has no regular expressions."""
+        return f"InfoBaseFilter(key={self.key!r}, regex={self.regex!r}, num={self.num})"

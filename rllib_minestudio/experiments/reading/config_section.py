@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ALGORITHMS = {
     DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO",
-    "MineStudioBC": "rllib_minestudio.algorithms.cloning.MineStudioBC",
+    "MineStudioBC": "rllib_minestudio.algorithms.MineStudioBC",
 }
 ENVIRONMENTS = {"MineStudioEnv": "rllib_minestudio.env.MineStudioEnv"}
 CLASS_OPTIONS = ("callbacks", "env_runner_cls")
@@ -186,8 +186,7 @@ def _whole_problems(config: AlgorithmConfig, variant: dict[str, Any], name: str)
 
 def _is_ours(config: AlgorithmConfig) -> bool:
     """Return whether an AlgorithmConfig (a default or a concrete one) is of this package."""
-    from rllib_minestudio.algorithms import MineStudioPPOConfig
-    from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+    from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 
     return isinstance(config, MineStudioPPOConfig | MineStudioBCConfig)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from rllib_minestudio.algorithms.cloning import MineStudioBCConfig
+from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.recordings import RecordingWriter
 from rllib_minestudio.recordings.writer import VideoOptions
 from tests.algorithms.toy_envs import ATTACK_STRIDE, AttackOnRed, tiny_model

@@ -12,7 +12,7 @@ import pytest
 import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.cloning import MineStudioBC
+from rllib_minestudio.algorithms import MineStudioBC
 from rllib_minestudio.algorithms.cloning.data import split, window_options
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.demonstrations import (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from ray.rllib.algorithms.bc import BC
+from ray.rllib.algorithms.bc import BC, BCConfig
 from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
@@ -21,8 +22,173 @@ from ray.rllib.utils.metrics import (
 
 from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
-from rllib_minestudio.algorithms.cloning.config import MineStudioBCConfig
 from rllib_minestudio.algorithms.cloning.data import DemonstrationData
+from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
+from rllib_minestudio.algorithms.envs import ENV_NAME
+from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
+from rllib_minestudio.algorithms.options.cloning import CloningOptions, CloningTraining
+from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
+from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
+from rllib_minestudio.algorithms.ranges import range_problems
+from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.option_fields import takes
+
+
+class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, CloningOptions):
+    """Configuration of MineStudioBC.
+
+    `offline_data(input_=...)` names the folder, or folders, with recordings; `training(model=...)`
+    the network, besides the fields of `CloningOptions`, which docs/options.md lists. The
+    environment is needed only to evaluate (`evaluation_interval`).
+
+    Example:
+        >>> config = (
+        ...     MineStudioBCConfig()
+        ...     .offline_data(input_="demos/cow")
+        ...     .training(model={"preset": "nano"}, lr=1e-3)
+        ... )
+        >>> algorithm = config.build_algo()
+        >>> algorithm.train()
+    """
+
+    OPTIONS = CloningOptions
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Set the defaults."""
+        if algo_class is None:
+            algo_class = MineStudioBC
+        super().__init__(algo_class)
+        CloningOptions.__init__(self)
+
+        # RLlib's settings, set to what suits this algorithm.
+        self.env = ENV_NAME
+        self.offline_data_class = DemonstrationData
+        self.dataset_num_iters_per_learner = 20
+        self.num_envs_per_env_runner = 16
+        self.evaluation_duration = 20
+
+    @takes(CloningTraining)
+    def training(self, **options: Any) -> MineStudioBCConfig:
+        """Set training options; what is none of ours goes to RLlib's own `training`."""
+        self.set_options(options)
+        return self
+
+    def validate(self) -> None:
+        """Check all options together.
+
+        Raises:
+            InvalidOptionsError: With one sentence per problem.
+        """
+        self.refuse_settings(MineStudioBCConfig(), refused_by_cloning())
+        problems = problems_of(self)
+        if problems:
+            raise InvalidOptionsError(problems)
+        self.suit_env_to_policy()
+        if not self._is_frozen:
+            self._set_spaces()
+        super().validate()
+        self.install_evaluation()
+
+    def _set_spaces(self) -> None:
+        """Take VPT's spaces from the network, so that cloning it needs no environment.
+
+        Other policies read whatever the environment shows.
+        """
+        spaces = self.policy_class.spaces_of(self.model_config) or self.known_spaces()
+        if spaces is None:
+            raise InvalidOptionsError(
+                f"env is {self.env!r}, which does not tell its spaces before it is built: set "
+                "observation_space and action_space with environment()."
+            )
+        self.observation_space, self.action_space = spaces.values()
+
+    def get_default_learner_class(self) -> type:
+        """The learner of this algorithm."""
+        return MineStudioBCLearner
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {}
+
+
+# ------------------------------------------------------------------ what can be wrong with a config
+
+
+def problems_of(config: MineStudioBCConfig) -> list[str]:
+    """All problems of a config, or an empty list."""
+    return [
+        *_number_problems(config),
+        *_data_problems(config),
+        *_memory_problems(config),
+        *model_problems(config),
+        *_evaluation_problems(config),
+    ]
+
+
+def _number_problems(config: MineStudioBCConfig) -> list[str]:
+    problems = range_problems(config)
+    if config.dataset_num_iters_per_learner is None:
+        problems.append(
+            broken_rule("dataset_num_iters_per_learner", None, "must be an integer, at least 1")
+        )
+    if config.validation_fraction == 1:
+        problems.append("validation_fraction is 1: nothing would be left to learn from.")
+    if config.num_learners:
+        problems.append(
+            f"num_learners is {config.num_learners}: cloning has one learner, in the driver; use "
+            "0, and num_gpus_per_learner: 1 to put it on a GPU."
+        )
+    return problems
+
+
+def _data_problems(config: MineStudioBCConfig) -> list[str]:
+    given = config.input_
+    folders = given if isinstance(given, list) else [given]
+    if given == "sampler" or not folders or not all(isinstance(f, str) and f for f in folders):
+        return [
+            broken_rule("input_", given, "must be a folder of recordings, or a list of such")
+            + " `rllib record` makes some."
+        ]
+    return [
+        f"input_ is {given!r}, but there is no folder {folder!r}; `rllib record` makes "
+        "recordings, and --set input_=FOLDER says where they are."
+        for folder in folders
+        if not Path(folder).is_dir()
+    ]
+
+
+def _memory_problems(config: MineStudioBCConfig) -> list[str]:
+    if not config.carry_memory:
+        return []
+    problems = []
+    if config.burn_in:
+        problems.append(
+            f"burn_in is {config.burn_in}: with carry_memory, windows find the memory that those "
+            "before them left, and need not rebuild it; leave burn_in out."
+        )
+    if config.shuffle_among != CloningOptions().shuffle_among:
+        problems.append(
+            f"shuffle_among is {config.shuffle_among}: with carry_memory, the windows of an "
+            "episode stay in order; leave shuffle_among out."
+        )
+    return problems
+
+
+def _evaluation_problems(config: MineStudioBCConfig) -> list[str]:
+    if not config.evaluation_interval:
+        return []
+    problems = []
+    if config.evaluation_num_env_runners:
+        problems.append(
+            f"evaluation_num_env_runners is {config.evaluation_num_env_runners}: clones are "
+            "evaluated in the driver, in num_envs_per_env_runner environments side by side; use 0."
+        )
+    return problems + env_problems(config.env, config.env_config)
+
+
+# ------------------------------------------------------------------------------------ the algorithm
 
 
 class MineStudioBC(BC):

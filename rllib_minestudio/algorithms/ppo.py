@@ -1,4 +1,4 @@
-"""MineStudioPPO: the training loop, as an RLlib Algorithm.
+"""MineStudioPPO: its config, what can be wrong with one, and the training loop.
 
 One iteration: as soon as the replay buffer holds `fragments_per_iteration` fragments that are
 fresh enough, the learner trains on them; the env runners get the new weights with their version.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -28,15 +29,25 @@ from ray.rllib.utils.metrics import (
 
 from rllib_minestudio.algorithms import activity
 from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
-from rllib_minestudio.algorithms.config import MineStudioPPOConfig
-from rllib_minestudio.algorithms.envs import episodes_seed
+from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
+from rllib_minestudio.algorithms.envs import ENV_NAME, episodes_seed
 from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
+from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig, prepare_to_evaluate
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
+    MineStudioPPOLearner,
 )
 from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.policy_access import PolicyAccess
+from rllib_minestudio.algorithms.options.ppo import PPOOptions, PPOTraining
+from rllib_minestudio.algorithms.part_checks import (
+    env_problems,
+    model_problems,
+    recorded_parts_problems,
+)
+from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
+from rllib_minestudio.algorithms.ranges import range_problems
+from rllib_minestudio.algorithms.rllib_settings import REFUSED
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
 from rllib_minestudio.algorithms.training_loop.learners import Learners
@@ -49,8 +60,292 @@ from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteEx
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
 from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts, trial_number
-from rllib_minestudio.errors import FragmentsLostError
+from rllib_minestudio.demonstrations import find_episodes, open_episode
+from rllib_minestudio.errors import FragmentsLostError, InvalidOptionsError, RecordingError
+from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.option_fields import takes
 from rllib_minestudio.processor_threads import share_cores
+
+
+class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
+    """Configuration of MineStudioPPO.
+
+    Its options are the fields of `PPOOptions`, which `training` takes and docs/options.md lists,
+    and RLlib's. Defaults are MineStudio's (its online quick start) where it has the option.
+    `environment(env_config=...)` takes the options of `MineStudioEnv`; `training(model=...)` those
+    of `VPTConfig`.
+
+    Example:
+        >>> config = (
+        ...     MineStudioPPOConfig()
+        ...     .environment(env_config={"obs_size": [64, 64]})
+        ...     .training(model={"preset": "nano"}, lr=3e-4)
+        ... )
+        >>> algorithm = config.build_algo()
+        >>> algorithm.train()
+    """
+
+    OPTIONS = PPOOptions
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Set the defaults."""
+        if algo_class is None:
+            algo_class = MineStudioPPO
+        super().__init__(algo_class)
+        PPOOptions.__init__(self)
+
+        # RLlib's settings, set to what suits this algorithm.
+        self.env = ENV_NAME
+        self.env_runner_cls = MineStudioEnvRunner
+        self.num_envs_per_env_runner = 8
+        self.rollout_fragment_length = 256
+        self.sample_timeout_s = 600.0
+        self.env_runner_restore_timeout_s = 600.0
+        self.max_requests_in_flight_per_env_runner = 2
+        self.metrics_num_episodes_for_smoothing = 20
+        # Value statistics are not averaged but made from all learners' sums (`distributed.py`).
+        self.torch_ddp_kwargs = {"broadcast_buffers": False}
+        # Weights are published by `MineStudioPPO` itself, with their version.
+        self._dont_auto_sync_env_runner_states = True
+
+    @takes(PPOTraining)
+    def training(self, **options: Any) -> MineStudioPPOConfig:
+        """Set training options; what is none of ours goes to RLlib's own `training`."""
+        self.set_options(options)
+        return self
+
+    def validate(self) -> None:
+        """Check all options together.
+
+        Raises:
+            InvalidOptionsError: With one sentence per problem.
+        """
+        self.refuse_settings(MineStudioPPOConfig(), REFUSED)
+        super().validate()
+        problems = problems_of(self)
+        if problems:
+            raise InvalidOptionsError(problems)
+        self.suit_env_to_policy()
+        self.install_evaluation()
+
+    def get_default_learner_class(self) -> type:
+        """The learner of this algorithm."""
+        return MineStudioPPOLearner
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {"zero_init_value_head": self.zero_init_value_head}
+
+    @property
+    def cpus_of_other_processes(self) -> float:
+        """What env runners and learners in processes of their own ask for."""
+        per_learner = 1 if self.num_cpus_per_learner == "auto" else self.num_cpus_per_learner
+        return float(
+            self.num_learners * per_learner + self.num_env_runners * self.num_cpus_per_env_runner
+        )
+
+    @property
+    def buffer_capacity(self) -> int:
+        """Fragments that the replay buffer holds at most.
+
+        Unless the option says otherwise: those of as many iterations as a fragment may be trained
+        in, beside what the environments add meanwhile.
+        """
+        limits = self.buffer_limits
+        if limits.max_fragments is not None:
+            return limits.max_fragments
+        num_envs = self.num_envs_per_env_runner * max(1, self.num_env_runners)
+        usable = self.fragments_per_iteration * (limits.max_staleness + 1)
+        return usable + num_envs * (self.fragments_per_sequence + 1)
+
+    @property
+    def env_steps_per_iteration(self) -> int:
+        """Environment steps trained on in one iteration, reuses counted."""
+        return self.fragments_per_iteration * self.rollout_fragment_length
+
+
+# ------------------------------------------------------------------ what can be wrong with a config
+
+
+def problems_of(config: MineStudioPPOConfig) -> list[str]:
+    """All problems of a config, or an empty list."""
+    problems = [
+        *range_problems(config),
+        *_recordings_problems(config.behaviour_cloning.get("recordings")),
+        *_contradictions(config),
+        *model_problems(config, prior=config.prior, ema_decay=config.ema_decay),
+        *env_problems(config.env, config.env_config),
+    ]
+    return problems or [*_size_problems(config), *_missing_parts(config)]
+
+
+def _missing_parts(config: MineStudioPPOConfig) -> list[str]:
+    folder = config.behaviour_cloning.get("recordings")
+    if folder is None:
+        return []
+    problems = recorded_parts_problems(config, find_episodes(folder))
+    return [f"behaviour_cloning.recordings is {folder!r}: {problem}" for problem in problems]
+
+
+def _recordings_problems(folder: Any) -> list[str]:
+    if not isinstance(folder, str):
+        return []
+    try:
+        steps = sum(len(open_episode(path)) for path in find_episodes(folder))
+    except RecordingError as error:
+        return [f"behaviour_cloning.recordings is {folder!r}: {error}"]
+    if steps == 0:
+        return [
+            f"behaviour_cloning.recordings is {folder!r}, where there is no recorded episode: "
+            "give the folder that `rllib record` wrote, or leave it out."
+        ]
+    return []
+
+
+def _contradictions(config: MineStudioPPOConfig) -> list[str]:
+    problems = []
+    if config.prior is None and config.kl_coeff:
+        problems.append(
+            f"prior is null but kl_coeff is {config.kl_coeff}: set kl_coeff to 0, or prior to "
+            "'initial' or a path to weights."
+        )
+    if config.lr_annealing_iterations is not None and not isinstance(config.lr, int | float):
+        problems.append(
+            f"lr_annealing_iterations is {config.lr_annealing_iterations!r}, but lr is the "
+            f"schedule {config.lr!r}: give a number as lr, or leave the iterations out."
+        )
+    if config.prior is None and config.prior_update_interval:
+        problems.append(
+            f"prior_update_interval is {config.prior_update_interval} but prior is null: there is "
+            "nothing to update; set prior to 'initial', or leave the interval out."
+        )
+    return problems
+
+
+def _size_problems(config: MineStudioPPOConfig) -> list[str]:
+    """Problems between options that are each right on their own."""
+    problems = []
+    num_envs, batch = config.num_envs_per_env_runner, config.env_pool["inference_batch_size"]
+    if batch > num_envs:
+        problems.append(
+            broken_rule(
+                "env_pool.inference_batch_size",
+                batch,
+                f"must be an integer from 1 to num_envs_per_env_runner={num_envs}",
+            )
+        )
+    num_envs *= max(1, config.num_env_runners)
+    collected = num_envs * config.fragments_per_sequence
+    capacity = config.buffer_capacity
+    if capacity < config.fragments_per_iteration + collected:
+        problems.append(
+            f"replay_buffer.max_fragments is {capacity}, too few for fragments_per_iteration="
+            f"{config.fragments_per_iteration} while the environments add a chunk of fragments "
+            f"each, {collected} in all: make it at least "
+            f"{config.fragments_per_iteration + collected}."
+        )
+    return problems + _sharing_problems(config)
+
+
+def _sharing_problems(config: MineStudioPPOConfig) -> list[str]:
+    """Problems with dividing an iteration into sequences, learners and minibatches."""
+    learners, join = max(1, config.num_learners), config.fragments_per_sequence
+    problems = []
+    least = config.fragments_per_minibatch * join * learners
+    if config.fragments_per_iteration % (learners * join):
+        problems.append(
+            broken_rule(
+                "fragments_per_iteration",
+                config.fragments_per_iteration,
+                f"must be a multiple of num_learners={learners} times "
+                f"replay_buffer.fragments_per_chunk={join}, so that all learners get equally "
+                f"many, such as {_next(config.fragments_per_iteration, learners * join)}",
+            )
+        )
+    if config.gradient_accumulation % learners:
+        problems.append(
+            broken_rule(
+                "gradient_accumulation",
+                config.gradient_accumulation,
+                "must, as it counts the minibatches of all learners in one optimizer step, be a "
+                f"multiple of num_learners={learners}, such as "
+                f"{_next(config.gradient_accumulation, learners)}",
+            )
+        )
+    if least > config.fragments_per_iteration:
+        problems.append(
+            f"fragments_per_minibatch is {config.fragments_per_minibatch}, more than "
+            f"fragments_per_iteration={config.fragments_per_iteration} holds: {learners} "
+            f"learner(s) with so many sequences of {join} fragment(s) each need at least {least}."
+        )
+    return problems
+
+
+def _next(number: int, step: int) -> int:
+    """The smallest multiple of `step` that is not below `number`."""
+    return -(-number // step) * step
+
+
+# ----------------------------------------------------------------- what is asked between iterations
+
+
+class PolicyAccess(Algorithm):
+    """RLlib's own versions show the weights that a run began with, where remote runners play.
+
+    Attributes:
+        experience: Knows what was published; a subclass makes it in `setup`.
+    """
+
+    experience: Experience
+
+    def __repr__(self) -> str:
+        """Name the class at least where the config was refused; Ray shows this beside the error."""
+        return super().__repr__() if self.config is not None else type(self).__name__
+
+    @property
+    def env_runner(self) -> Any:
+        """The env runner in this process, with the weights published last; None without one.
+
+        Where remote runners play, it has them loaded when it is asked for.
+        """
+        runner = super().env_runner
+        if runner is not None and hasattr(self, "experience"):
+            self.experience.bring_up_to_date(runner)
+        return runner
+
+    def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> Any:
+        """Return the module that env runners act with, with the weights published last.
+
+        In a warmup of the value function nothing is published, and the learner is ahead of it.
+
+        Args:
+            module_id: `default_policy`; there is no other.
+
+        Returns:
+            The module, or None for another id.
+        """
+        if module_id != DEFAULT_MODULE_ID:
+            return None
+        if (runner := self.env_runner) is not None:
+            return runner.module
+        module = self.config.get_rl_module_spec(spaces=self.spaces, inference_only=True).build()
+        module.set_state(self.experience.published())
+        return module
+
+    def evaluate(self, parallel_train_future: Any = None) -> dict[str, Any]:
+        """Play `evaluation_duration` episodes with the learner's weights, at any time.
+
+        Without `evaluation_interval` the env runners for it are built in the first call, and kept.
+
+        Returns:
+            RLlib's result: `env_runners` has what `evaluation.training.reported` names.
+        """
+        activity.stage("evaluating")
+        prepare_to_evaluate(self)
+        return super().evaluate(parallel_train_future)
+
+
+# ------------------------------------------------------------------------------------ the algorithm
 
 EPISODE_STATISTICS = "episode_statistics"
 ROLLOUT_PROGRESS = "rollout_progress"
