@@ -7,7 +7,7 @@ from typing import Any
 from rllib_minestudio import __version__
 
 project = "rllib_minestudio"
-author = "the authors of rllib_minestudio"
+author = "The rllib_minestudio developers"
 release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

@@ -1,6 +1,8 @@
 """Wheel and source distribution hold all that the package needs, seen from outside the checkout."""
 
+import email
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -132,6 +134,18 @@ def test_packaged_examples_are_found_by_name_outside_the_checkout(unpacked):
     )
     assert unknown.returncode == 2
     assert b"There is no experiment file 'cowx'. Did you mean 'cow'?" in unknown.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_describes_itself_with_readme_as_setup_py_changes_it(distributions):
+    with zipfile.ZipFile(distributions[1]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(wheel.read(name))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    described = runpy.run_path(str(ROOT / "setup.py"))
+    source = described["source_address"]((ROOT / "setup.cfg").read_text())
+    expected = described["long_description"]((ROOT / "README.md").read_text(), source)
+    assert metadata.get_payload(decode=True).decode().strip() == expected.strip()
 
 
 @pytest.mark.slow

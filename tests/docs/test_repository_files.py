@@ -4,6 +4,7 @@ import configparser
 import json
 import os
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ import yaml
 
 from rllib_minestudio import __version__
 from rllib_minestudio.cli.main import build_parser
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, without_code
 
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 DOCKERFILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
 IN_CODE = re.compile(r"`(rllib [^`]+)`")
+LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 def read(*parts):
@@ -124,6 +126,52 @@ def test_the_citation_is_of_this_version_and_names_what_it_builds_on():
         "arXiv:2412.18293": ("Cai", 2024),
         "arXiv:1712.09381": ("Liang", 2018),
     }
+
+
+def test_site_and_licence_name_the_same_authors():
+    author = setup_cfg()["metadata"]["author"]
+    assert f' "{author}"\n' in read("docs", "conf.py")
+    assert re.search(rf"^Copyright \(c\) \d+ {author}$", read("LICENSE"), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def setup_py():
+    """What setup.py defines; nothing is built."""
+    return runpy.run_path(str(ROOT / "setup.py"))
+
+
+def test_a_package_index_shows_readme_without_links_that_lead_nowhere(setup_py):
+    readme = read("README.md")
+    relative = [link for link in LINK.findall(without_code(readme)) if "://" not in link]
+    assert len(relative) > 10
+    alone = setup_py["long_description"](readme, None)
+    assert all("://" in link for link in LINK.findall(without_code(alone)))
+    assert "docs/images" not in alone and "CITATION.cff" in alone
+    source = "https://example.org/a/b"
+    linked = LINK.findall(without_code(setup_py["long_description"](readme, source)))
+    below = [link for link in linked if link.startswith(source)]
+    assert [re.sub(rf"^{source}/(blob|raw)/HEAD/", "", link) for link in below] == relative
+    assert all(("/raw/" in link) is ("/images/" in link) for link in below)
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "linked"),
+    [
+        ("[a](b.md#c), [`d`](e)", "a, `d`", "[a](S/blob/HEAD/b.md#c), [`d`](S/blob/HEAD/e)"),
+        ("![A cow](docs/cow.png)", "*A cow.*", "![A cow](S/raw/HEAD/docs/cow.png)"),
+        ("[a](https://b.c/d)", *2 * ("[a](https://b.c/d)",)),
+        ("`[a](b)`\n```\n[c](d)\n```\n", *2 * ("`[a](b)`\n```\n[c](d)\n```\n",)),
+    ],
+)
+def test_links_and_pictures_become_absolute_or_text_and_code_stays(setup_py, text, alone, linked):
+    assert setup_py["long_description"](text, None) == alone
+    assert setup_py["long_description"](text, "S") == linked
+
+
+def test_readmes_links_follow_the_source_that_setup_cfg_names(setup_py):
+    urls = "[metadata]\nproject_urls =\n    Docs = https://d.org\n    Source = https://s.org/a/\n"
+    assert setup_py["source_address"](urls) == "https://s.org/a"
+    assert setup_py["source_address"]("[metadata]\nname = a\n") is None
 
 
 def test_contributors_are_given_readmes_test_command():
