@@ -88,8 +88,11 @@ def refusal(words):
     except SystemExit as end:
         is_help = words[-1:] == ["--help"] and end.code == 0
         return None if is_help else f"status {end.code}: {printed.getvalue()}"
-    if words[:2] == ["train", "file"] and Path(parsed.file).parent == Path("tuned_examples"):
-        return wrong_settings(Path(parsed.file), parsed.set)
+    if words[:2] == ["train", "file"]:
+        file = Path(parsed.file)
+        named = example(parsed.file)  # by its name alone
+        if file.parent == Path("tuned_examples") or named.is_file():
+            return wrong_settings(named if named.is_file() else file, parsed.set)
     return None
 
 
