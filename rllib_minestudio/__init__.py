@@ -10,7 +10,7 @@ priority Ray's workers have (`processor_threads.py`), and lets processes start s
 
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio import former_paths, quick_start, ray_version
+from rllib_minestudio import quick_start, ray_version
 from rllib_minestudio.processor_threads import set_processor_environment
 from rllib_minestudio.public_names import load_public_name
 from rllib_minestudio.registration import register_evaluation, register_names
@@ -57,6 +57,5 @@ def __dir__() -> list[str]:
 set_processor_environment()  # before anything loads torch or starts Ray
 quick_start.install()  # likewise
 ray_version.install()
-former_paths.install()
 register_names()
 register_evaluation()

@@ -1,4 +1,4 @@
-"""Which code ran: the versions of packages, and the commit of a source folder."""
+"""Which code ran: versions of packages, the revision of the learner, the commit of a folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Any
 
 PACKAGES = ("rllib-minestudio", "ray", "torch", "numpy", "gymnasium")
 """Packages whose version decides what a run does."""
+
+NUMERICS = 1
+"""Revision of the learner's numerics; whatever changes what a config learns raises it."""
 
 SECONDS_FOR_GIT = 10.0
 

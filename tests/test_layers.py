@@ -78,7 +78,7 @@ FORBIDDEN = {
     **{
         file.name: [f"{OURS}.recordings", f"{OURS}.demonstrations", *from_layer("env")]
         for file in sorted(PACKAGE.glob("*.py"))
-        if file.name not in ("__init__.py", "registration.py", "former_paths.py", "minestudio.py")
+        if file.name not in ("__init__.py", "registration.py", "minestudio.py")
     },
     "observations.py": ["ray", "torch", OURS],
 }

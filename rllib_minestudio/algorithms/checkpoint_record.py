@@ -18,9 +18,8 @@ from rllib_minestudio.checkpoints.record import (
     digest_of,
     save_record,
 )
-from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.plain_values import recordable
-from rllib_minestudio.provenance import code_identity, versions
+from rllib_minestudio.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.whole_file import save_whole
 
 

@@ -12,7 +12,6 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
 from rllib_minestudio.algorithms.envs import resolve_env, suited_env_config
-from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS, former_option_problems
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
 from rllib_minestudio.checkpoints.lookup import pinned
@@ -41,14 +40,7 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
     module_class: str
 
     def set_options(self, options: Mapping[str, Any]) -> None:
-        """Set what `training` was given: options of ours, and arguments of RLlib's `training`.
-
-        Raises:
-            InvalidOptionsError: A former option is among them.
-        """
-        problems = former_option_problems(options)
-        if problems:
-            raise InvalidOptionsError(problems)
+        """Set what `training` was given: options of ours, and arguments of RLlib's `training`."""
         given = {name: value for name, value in options.items() if value is not NotProvided}
         own = {"model", *(option.name for option in fields(self.OPTIONS))}
         super().training(**{name: given[name] for name in given.keys() - own})
@@ -60,14 +52,10 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
 
         Raises:
             InvalidOptionsError: There is no option of that name; RLlib would take it in silence.
-                A former option passes at the value that asks for what is now always done: who
-                listed all options of an earlier version did not choose it.
         """
         # Tune notes its own facts under names such as __trial_info__.
         rest = {key: value for key, value in config_dict.items() if not key.startswith("__")}
-        problems = former_option_problems(rest, listed=True)
-        rest = {key: value for key, value in rest.items() if key not in FORMER_OPTIONS}
-        problems += unknown_key_problems(rest, self)
+        problems = unknown_key_problems(rest, self)
         if problems:
             raise InvalidOptionsError(problems)
         if "learner_class" in rest:

@@ -42,11 +42,6 @@ class PolicyLearner(TorchLearner):
         """The module in training, without its distributed wrapper."""
         return self.module[DEFAULT_MODULE_ID].unwrapped()
 
-    @property
-    def vpt(self) -> RecurrentRLModule:
-        """`policy`, under the name it had while all policies were VPT's."""
-        return self.policy
-
     def build(self) -> None:
         """Build module and optimizer, and compute as the policy's `precision` says."""
         super().build()
@@ -158,8 +153,6 @@ class PolicyLearner(TorchLearner):
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         """Take over the moments; unlike with RLlib's, options stay those of the config."""
-        parameters = self.policy.network.named_parameters()
-        learning = {name: parameter for name, parameter in parameters if parameter.requires_grad}
         for name, optimizer in self._named_optimizers.items():
             if name in state:
-                restore_moments(optimizer, state[name]["state"], learning)
+                restore_moments(optimizer, state[name]["state"])

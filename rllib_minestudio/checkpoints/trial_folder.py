@@ -3,7 +3,6 @@
 <trial>/checkpoint_000011/       the newest few, numbered by Tune, which deletes older ones
 <trial>/kept/iteration_000200/   every keep_interval-th, and the best; nothing deletes them
 <trial>/best                     link to the one with the highest mean return
-<trial>/resumed_from/            records of those that the trial was resumed from; no weights
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ logger = logging.getLogger(__name__)
 PREFIX = "checkpoint_"
 KEPT = "kept"
 BEST = "best"
-RESUMED_FROM = "resumed_from"
 
 
 class SavedCheckpoint(NamedTuple):
@@ -112,9 +110,3 @@ def newest_checkpoint(trial_folder: Path) -> SavedCheckpoint | None:
     """Return the whole checkpoint of the highest iteration on disk, if there is one."""
     newest_first = reversed(folders_of_trial(trial_folder))  # those that are kept are older
     return next((found for folder in newest_first if (found := read_checkpoint(folder))), None)
-
-
-def kept_checkpoints(trial_folder: Path) -> list[SavedCheckpoint]:
-    """List the checkpoints that are kept for good, and the best, oldest first."""
-    found = [read_checkpoint(folder) for folder in sorted((trial_folder / KEPT).glob("iter*"))]
-    return [checkpoint for checkpoint in found if checkpoint is not None]

@@ -1,7 +1,4 @@
-"""`rllib doctor`: what works on this machine, and how to make the rest work.
-
-With a run it looks at that instead (`doctor_run.py`).
-"""
+"""`rllib doctor`: what works on this machine, and how to make the rest work."""
 
 from __future__ import annotations
 
@@ -11,11 +8,9 @@ import importlib.metadata
 from rich.table import Table
 from rich.text import Text
 
-from rllib_minestudio.cli.doctor_run import examine
 from rllib_minestudio.console import stdout
 from rllib_minestudio.doctor.diagnosis import Diagnosis, diagnose, is_needed
 from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING
-from rllib_minestudio.errors import InvalidOptionsError
 
 NOT_WELL = 1
 """Exit status when something that is needed does not work."""
@@ -25,11 +20,6 @@ Try out what works on this machine, and say how to fix what does not.
 
 Every check runs in a process of its own, with a time limit, and never prompts. The exit
 status is 0 if everything that --engine needs works, else 1.
-
-Given a RUN, look at that instead: say of every defect of the learner that has been fixed whether
-the run was affected by it, judging by the code and the options that the records of its checkpoints
-name. The exit status is 0 if it was affected by none, 1 if by any, 2 if RUN holds no checkpoint.
-docs/errata.md describes the defects.
 """
 
 EXAMPLES = """\
@@ -37,22 +27,15 @@ examples:
   rllib doctor                        # for the embedded engine
   rllib doctor --engine minecraft     # for the real game as well
   rllib doctor --json                 # for a bug report or a script
-  rllib doctor results/cow/2026-11-21_12-00-00
-  rllib doctor results/cow/2026-11-21_12-00-00/MineStudioPPO_*/best --json
 """
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rllib doctor`."""
     parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        help="a run's folder, one of its trials, or a checkpoint; left out: this machine",
-    )
-    parser.add_argument(
         "--engine",
         choices=("voxel", "minecraft"),
+        default="voxel",
         help="the engine that has to work: the embedded one or the real game (default: voxel)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -60,19 +43,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Run `rllib doctor` and return the exit status.
-
-    Raises:
-        InvalidOptionsError: `--engine` was given together with a run.
-        CheckpointError: The run holds no checkpoint.
-    """
-    if arguments.path is not None:
-        if arguments.engine is not None:
-            raise InvalidOptionsError(
-                f"--engine {arguments.engine} is about this machine, RUN {arguments.path!r} is "
-                "not: leave one of them out."
-            )
-        return examine(arguments.path, arguments.json)
+    """Run `rllib doctor` and return the exit status."""
     diagnoses = diagnose(CHECKS)
     needed = {TRAINING, MINECRAFT} if arguments.engine == "minecraft" else {TRAINING}
     failures = [d for d in diagnoses if is_needed(d.check, needed) and not d.health.ok]

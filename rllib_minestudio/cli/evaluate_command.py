@@ -17,8 +17,9 @@ worlds and the policy's random numbers derive from --seed alone: two checkpoints
 worlds, and the number of workers changes nothing. A summary with the success rate, its 95 %
 interval and a table per task is printed, and saved as summary.json and summary.html.
 
-The policy is read without unpickling. Checkpoints without policy/playing.yaml (of earlier versions)
-are unpickled, which can run arbitrary code: evaluate only those that you trust.
+The policy is read without unpickling. Checkpoints without policy/playing.yaml, as where options of
+the environment are objects, are unpickled, which can run arbitrary code: evaluate only those that
+you trust.
 
 {HELP}\
   FILE                        an experiment file: the weights that training would start from, such

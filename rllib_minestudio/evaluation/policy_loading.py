@@ -12,10 +12,8 @@ import numpy as np
 import torch
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.envs import suited_env_config
 from rllib_minestudio.checkpoints.lookup import locate
 from rllib_minestudio.checkpoints.shipped import is_shipped
-from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.module_loading import check_if_recorded, load_module
@@ -47,9 +45,9 @@ class LoadedPolicy:
 def load_policy(source: str | Path) -> LoadedPolicy:
     """Load policy and config from an Algorithm checkpoint; neither learner nor prior is needed.
 
-    Nothing in it is run, but for checkpoints without `policy/playing.yaml`: those written before
-    there was one, and those of environments with options that are objects. Their config is in one
-    of RLlib's pickles, which runs what its writer wanted; one log line says so.
+    Nothing in it is run, but for checkpoints without `policy/playing.yaml`: those of environments
+    with options that are objects. Their config is in one of RLlib's pickles, which runs what its
+    writer wanted; one log line says so.
 
     Args:
         source: What `checkpoints.lookup.locate` finds: a folder that `Algorithm.save_to_path` or a
@@ -68,22 +66,9 @@ def load_policy(source: str | Path) -> LoadedPolicy:
         weights: Mapping[str, Any] = module.get_state()
     else:
         config, weights = _load_other(checkpoint, files)
-    keep_as_trained(config)
     name = str(source if is_shipped(source) else checkpoint)
     identity = {"checkpoint": name, "weights": weights_digest(weights)}
     return LoadedPolicy(config, weights, identity, checkpoint)
-
-
-def keep_as_trained(config: MineStudioPPOConfig) -> None:
-    """Note in a checkpoint's config what it does not say, before the policy's defaults decide it.
-
-    Training notes all options that policies have defaults for, so one that is not there did not
-    exist yet, and the environment behaved as it does by its own default.
-    """
-    known = vars(EnvOptions())
-    names = config.policy_class.env_defaults(config.model_config)
-    then = {name: known[name] for name in names}
-    config.environment(env_config=suited_env_config(config.env, config.env_config, then))
 
 
 def _load_other(

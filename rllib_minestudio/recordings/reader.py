@@ -94,7 +94,7 @@ class Recording:
         Names are as in `rllib_minestudio.observations`. A column is read when it is asked for,
         which raises `RecordingError` if it is damaged.
         """
-        described = self.meta.get(OBSERVATIONS, {})
+        described = self.meta[OBSERVATIONS]
         damaged = partial(self._damaged, STEPS_FILE)
         return RecordedObservations(self.path / STEPS_FILE, described, len(self), damaged)
 
@@ -168,7 +168,7 @@ def _meta_problems(meta: dict[str, Any]) -> list[str]:
     if not isinstance(meta.get("video") or {}, dict):
         problems.append("video must be a mapping")
     if not problems:
-        problems += problems_of(meta.get(OBSERVATIONS, {}), length)
+        problems += problems_of(meta.get(OBSERVATIONS), length)
     total = meta.get("return", 0.0)
     if isinstance(total, bool) or not isinstance(total, int | float) or not math.isfinite(total):
         problems.append(f"return must be a number; got {str(total)[:40]}")

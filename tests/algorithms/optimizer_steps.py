@@ -43,7 +43,7 @@ def adamw_step(
 def optimizer_of(algorithm):
     """The learner's network, which names the parameters, and its optimizer."""
     learner = algorithm.learner_group._learner
-    return learner.vpt.network, learner.get_optimizer("default_policy")
+    return learner.policy.network, learner.get_optimizer("default_policy")
 
 
 def moments_of(algorithm):

@@ -7,7 +7,6 @@ import pytest
 
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.policy_loading import keep_as_trained
 from tests.algorithms.toy_envs import tiny_model
 
 
@@ -79,24 +78,6 @@ def test_null_is_no_group_of_options(make_config, name):
         make_config().update_from_dict({name: None})
 
 
-def test_a_former_option_is_refused_with_what_took_its_place(make_config):
-    with pytest.raises(InvalidOptionsError, match="no longer an option: values of stale"):
-        make_config(reuse_stored_values=False)
-    with pytest.raises(InvalidOptionsError, match="no longer an option: values of stale"):
-        make_config().update_from_dict({"reuse_stored_values": True})
-
-
-def test_what_an_earlier_version_saved_asks_for_nothing_else(make_config):
-    """A pickled config has the former option as an attribute, and `to_dict` lists it."""
-    config = make_config()
-    config.reuse_stored_values = False
-    config.validate()
-    assert make_config().update_from_dict(config.to_dict()).kl_coeff == config.kl_coeff
-    config.reuse_stored_values = True
-    with pytest.raises(InvalidOptionsError, match="no longer an option"):
-        config.validate()
-
-
 def test_env_options_are_checked_too():
     config = MineStudioPPOConfig().environment(env_config={"obs_sise": [64, 64]})
     with pytest.raises(InvalidOptionsError, match="obs_size"):
@@ -131,7 +112,7 @@ def test_rates_by_part_reach_the_optimizer(local_ray, make_config):
     algorithm = config.build_algo()
     try:
         learner = algorithm.learner_group._learner
-        network = learner.vpt.network
+        network = learner.policy.network
         (optimizer,) = learner._named_optimizers.values()
         rates = {
             id(parameter): group["lr"]
@@ -171,12 +152,3 @@ def test_validation_notes_how_frames_are_made():
     config = MineStudioPPOConfig().training(model={"preset": "1x"}).environment(OtherEnv)
     config.suit_env_to_policy()
     assert config.env_config == {}, "only MineStudioEnv has the option"
-
-
-def test_a_checkpoint_that_does_not_say_saw_averaged_frames():
-    config = MineStudioPPOConfig().training(model={"preset": "1x"})
-    keep_as_trained(config)
-    assert config.env_config == {"sampling": "average"}
-    config.environment(env_config={"sampling": "samples"})
-    keep_as_trained(config)
-    assert config.env_config == {"sampling": "samples"}

@@ -10,7 +10,7 @@ import av
 import pytest
 import yaml
 
-from rllib_minestudio.checkpoints.record import parse_record, read_record
+from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
@@ -85,9 +85,6 @@ def test_a_grid_of_two_learning_rates_ends_in_a_table_and_goes_on(folder):
             one = evaluations / f"iteration_{iteration:06}"
             assert len(Summary.load(one).episodes) == 1
             assert len(list(one.rglob("*.mp4"))) == 1
-    origins = sorted(run.glob("*/resumed_from/*"))
-    assert [origin.name for origin in origins] == ["iteration_000002.yaml"] * 2
-    assert all(parse_record(origin).config["gamma"] != 0.9 for origin in origins)
 
 
 @pytest.mark.slow

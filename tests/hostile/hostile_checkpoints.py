@@ -99,18 +99,8 @@ def _record(**changes) -> Callable[[Path], None]:
     return change
 
 
-def _as_before(folder: Path) -> None:
-    """What this package wrote before there were digests, and a policy without pickle."""
-    shutil.rmtree(folder / "policy")
-    record = yaml.safe_load((folder / RECORD_FILE).read_text())
-    del record["digests"]
-    record["files"] = {k: v for k, v in record["files"].items() if not k.startswith("policy")}
-    (folder / RECORD_FILE).write_text(yaml.safe_dump(record))
-
-
 def cases() -> Iterator[Case]:
     yield Case("honest", _changed(lambda folder: None), load, ACCEPTED)
-    yield Case("of before", _changed(_as_before), load, ACCEPTED)
     chance = random.Random(0)
     for _ in range(FLIPS):
         name, position, bit = chance.choice(_files()), chance.random(), chance.randrange(8)

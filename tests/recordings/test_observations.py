@@ -63,11 +63,6 @@ def test_minestudios_formats_leave_them_out(tmp_path, format):
 def test_recordings_without_them_have_none(tmp_path):
     recording = write(tmp_path / "e", None, None)
     assert dict(recording.observations) == {} == recording.meta["observations"]
-    file = tmp_path / "e" / EPISODE_FILE  # one of before there were any
-    meta = json.loads(file.read_text())
-    del meta["observations"]
-    file.write_text(json.dumps(meta))
-    assert dict(Recording(tmp_path / "e").observations) == {}
 
 
 def test_every_dtype_and_shape_comes_back(tmp_path):

@@ -72,7 +72,7 @@ class AuxiliaryLearner(MineStudioPPOLearner):
         self, gradients_dict: dict[torch.Tensor, torch.Tensor]
     ) -> dict[torch.Tensor, torch.Tensor]:
         gradients = super().postprocess_gradients(gradients_dict)
-        for parameter in self.vpt.network.value_head.parameters():
+        for parameter in self.policy.network.value_head.parameters():
             gradients[parameter].mul_(0.5)
         self.metrics.log_value((DEFAULT_MODULE_ID, "gradient_hooks"), 1, reduce="sum")
         return gradients

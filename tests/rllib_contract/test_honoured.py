@@ -187,7 +187,7 @@ def test_without_a_runner_in_the_driver_there_is_still_the_policy(local_ray, mak
     algorithm.experience.meanwhile(0.0)
     assert 16 < algorithm.experience.requests.fragments_under_way <= 24
     module = algorithm.get_module().get_state()
-    for name, tensor in algorithm.learner_group._learner.vpt.get_state().items():
+    for name, tensor in algorithm.learner_group._learner.policy.get_state().items():
         np.testing.assert_array_equal(module[name], tensor)
     assert torch.is_tensor(algorithm.get_module().get_initial_state()["mask"])
     algorithm.stop()

@@ -172,7 +172,7 @@ def demonstrations(tmp_path_factory):
 def test_what_is_returned_by_a_gradient_hook_is_applied(harness_with):
     class OnlyTheValueHead(Watching):
         def postprocess_gradients(self, gradients_dict):
-            kept = set(self.vpt.network.value_head.parameters())
+            kept = set(self.policy.network.value_head.parameters())
             gradients = super().postprocess_gradients(gradients_dict)
             return {p: torch.ones_like(gradient) for p, gradient in gradients.items() if p in kept}
 

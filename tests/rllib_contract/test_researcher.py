@@ -15,7 +15,7 @@ MODULE = "default_policy"
 
 
 def weights_of_learners(algorithm):
-    found = algorithm.learner_group.foreach_learner(lambda learner: learner.vpt.get_state())
+    found = algorithm.learner_group.foreach_learner(lambda learner: learner.policy.get_state())
     return [getattr(state, "get", lambda state=state: state)() for state in found]
 
 

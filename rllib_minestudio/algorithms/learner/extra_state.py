@@ -46,6 +46,6 @@ class ExtraState:
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `add_to` added."""
         if self._prior is not None and COMPONENT_PRIOR in state:
-            self._prior.set_state(state[COMPONENT_PRIOR], version=state.get(PRIOR_VERSION, 0))
+            self._prior.set_state(state[COMPONENT_PRIOR], version=state[PRIOR_VERSION])
         if self._averaged is not None and AVERAGED_UPDATES in state:
             self._averaged.restore(state[AVERAGED_UPDATES], state.get(COMPONENT_WEIGHT_AVERAGE))

@@ -20,5 +20,4 @@ speaks MineStudio's wire protocol.
 
 RULES = 2
 """Revision of the game's rules. Raise it with whatever changes what the same actions lead to:
-evaluations that were played under different revisions are not compared. Summaries from before there
-were revisions name none."""
+evaluations that were played under different revisions are not compared."""

@@ -12,16 +12,15 @@ from typing import Any
 
 from ray import tune
 
-from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
+from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.checkpoints.trial_folder import (
     BEST,
     KEPT,
-    RESUMED_FROM,
     SavedCheckpoint,
     best_checkpoint,
 )
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.whole_file import Unfinished, save_whole, whole_file
+from rllib_minestudio.whole_file import Unfinished, save_whole
 
 logger = logging.getLogger(__name__)
 
@@ -51,19 +50,6 @@ def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
     if is_best:
         _point(trial_folder / BEST, Path(KEPT, name))
     _drop_former_best(trial_folder, keep_interval)
-
-
-def note_origin(trial_folder: Path, checkpoint: SavedCheckpoint) -> None:
-    """Keep the record of the checkpoint that a trial is resumed from.
-
-    Tune deletes the checkpoint in time; the record tells for good which code and options trained
-    the trial until then.
-    """
-    target = trial_folder / RESUMED_FROM / f"iteration_{checkpoint.record.iteration:06d}.yaml"
-    if target.exists():  # resumed from there twice
-        return
-    with whole_file(target) as partial:
-        shutil.copyfile(checkpoint.folder / RECORD_FILE, partial)
 
 
 def _is_due(iteration: int, keep_interval: int | None) -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE
 
-from rllib_minestudio.algorithms.options.former import FORMER_OPTIONS
 from rllib_minestudio.algorithms.rllib_settings import OTHER_NAMES
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.experiments.reading.minestudio_names import name_here
@@ -49,9 +48,7 @@ def key_problems(
     for key in config:
         if key in valid:
             continue
-        if key in FORMER_OPTIONS:
-            problems.append(f"{path}.{key}: is no longer an option; {FORMER_OPTIONS[key].advice}.")
-        elif key in OTHER_NAMES:
+        if key in OTHER_NAMES:
             problems.append(f"{path}.{key}: has no effect here; {OTHER_NAMES[key]}.")
         elif key in own_attributes:
             problems.append(f"{path}.{key}: is deprecated in RLlib and has no effect.")

@@ -45,7 +45,7 @@ DEFAULT_ALGORITHM = "MineStudioPPO"
 TUNES_SAVE_INTERVAL = "checkpoint_frequency"
 """Tune's name of `checkpoint_config.save_interval`, which is MineStudio's; both are understood."""
 
-MOVED_KEYS = {
+RLLIB_KEYS = {
     "checkpoint_at_end": "checkpoint_config.checkpoint_at_end",
     "checkpoint_freq": "checkpoint_config.save_interval",
     "keep_checkpoints_num": "checkpoint_config.num_to_keep",
@@ -53,7 +53,7 @@ MOVED_KEYS = {
     "restore": "the command line's --resume",
     "storage_path": "the command line's --out",
 }
-"""Keys of older experiment files, and what replaced each."""
+"""Keys of RLlib's own experiment files, and what does the same here."""
 
 
 @dataclass
@@ -174,8 +174,8 @@ def _layout_problems(name: Any, body: Any) -> list[str]:
         return [f"{name}: an experiment is a mapping with keys {', '.join(EXPERIMENT_KEYS)}.{hint}"]
     problems = []
     for key, value in body.items():
-        if key in MOVED_KEYS:
-            problems.append(f"{name}.{key}: no longer exists; use {MOVED_KEYS[key]}.")
+        if key in RLLIB_KEYS:
+            problems.append(f"{name}.{key}: is RLlib's name of it; use {RLLIB_KEYS[key]}.")
         elif key not in EXPERIMENT_KEYS:
             problems.append(unknown_name("key", key, EXPERIMENT_KEYS, str(name)))
         elif key in SECTIONS and not isinstance(value, Mapping | None):

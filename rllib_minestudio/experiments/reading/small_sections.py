@@ -30,11 +30,12 @@ METRIC_GROUPS = (
     "timers",
 )
 
-DEAD_METRICS = {
+RLLIB_METRICS = {
     "episode_reward_mean": "env_runners/episode_return_mean",
     "timesteps_total": "num_env_steps_sampled_lifetime",
     "episodes_total": "env_runners/num_episodes_lifetime",
 }
+"""Metrics of RLlib's old API stack, and their names in the new one."""
 
 DEFAULT_SAVE_INTERVAL = 10
 """Iterations; used where an experiment does not say otherwise, so that `--resume` finds some."""
@@ -89,8 +90,8 @@ def stop_criteria(experiment: Experiment, problems: list[str]) -> dict[str, floa
     for metric, value in _flattened(experiment.stop).items():
         path = f"{experiment.name}.stop.{metric}"
         group = metric.partition("/")[0]
-        if metric in DEAD_METRICS:
-            problems.append(f"{path}: no longer reported; use {DEAD_METRICS[metric]}.")
+        if metric in RLLIB_METRICS:
+            problems.append(f"{path}: is not reported; use {RLLIB_METRICS[metric]}.")
         elif metric not in STOP_METRICS and (group == metric or group not in METRIC_GROUPS):
             problems.append(unknown_name("metric", metric, STOP_METRICS, path))
         elif not is_number(value):

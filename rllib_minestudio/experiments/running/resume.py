@@ -189,7 +189,7 @@ def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Differe
     rows += [(change, "other code") for change in differences(then.code, now.code)]
     if then.numerics != now.numerics:
         change = Difference("numerics", then.numerics, now.numerics)
-        rows.append((change, "the learner has been fixed since: see rllib doctor RUN"))
+        rows.append((change, "the learner computes differently"))
     if not rows:
         stdout.print("resuming, with the options that the run was started with")
         return

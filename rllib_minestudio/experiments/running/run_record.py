@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
 from rllib_minestudio.plain_values import recordable
-from rllib_minestudio.provenance import code_identity, versions
+from rllib_minestudio.provenance import NUMERICS, code_identity, versions
 from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import write_whole
 
@@ -32,7 +31,7 @@ class RunRecord:
         versions: Package -> version.
         code: Where git knows it, the identity of this package and of the folder that the
             command was started in (`provenance.code_identity`).
-        numerics: Revision of the learner's numerics; 0 in records from before there were any.
+        numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
     """
 
     file: dict[str, Any]
@@ -79,7 +78,7 @@ def read_run_record(folder: Path) -> RunRecord:
     """
     file = folder / RUN_RECORD_FILE
     try:
-        return RunRecord(**{"numerics": 0, **read_yaml(file)})
+        return RunRecord(**read_yaml(file))
     except OSError as error:
         raise CheckpointError(
             f"{str(folder)!r} has no {RUN_RECORD_FILE}, so nothing tells what it was started with. "

@@ -29,7 +29,6 @@ from rllib_minestudio.checkpoints.trial_folder import (
     number_of,
     numbered_folders,
 )
-from rllib_minestudio.experiments.outputs.trial_checkpoints import note_origin
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 logger = logging.getLogger(__name__)
@@ -180,13 +179,7 @@ class ContinueTrials(tune.Callback):
             trial.update_resources(request)
         manager = trial.run_metadata.checkpoint_manager
         config = self._checkpoint_config or manager.checkpoint_config
-        origin = catch_up(trial, Path(trial.path), config)
-        if origin is None or trial.is_finished():
-            return
-        try:
-            note_origin(Path(trial.path), origin)
-        except OSError as error:
-            logger.warning("What %s is resumed from could not be noted: %s", trial.path, error)
+        catch_up(trial, Path(trial.path), config)
 
 
 def catch_up(

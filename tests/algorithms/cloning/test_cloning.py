@@ -84,7 +84,7 @@ def test_windows_give_the_loss_of_whole_episodes(local_ray, make_config):
     learner, recording = learner_of(algorithm), next(find_recordings(config.input_))
     pieces = [stack([window]) for window in windows(recording, window_options(config))]
     (whole,) = windows(recording, WindowOptions(LENGTH, 0))
-    network = learner.vpt.network
+    network = learner.policy.network
     with torch.no_grad():
         output = network(
             torch.from_numpy(whole.image)[None],
@@ -139,7 +139,7 @@ def test_carried_memory_gives_the_loss_of_whole_episodes(local_ray, make_config)
         for side in zip(*cut, strict=True)
     ]
     whole = stack([next(windows(r, WindowOptions(LENGTH, 0))) for r in recordings])
-    network = learner.vpt.network
+    network = learner.policy.network
     with torch.no_grad():
         image, first = torch.from_numpy(whole["image"]), torch.from_numpy(whole["first"])
         output = network(image, first, network.initial_state(3))
@@ -268,11 +268,11 @@ def test_training_validates_plays_and_goes_on_from_a_checkpoint(
     assert [r["env_runners"]["num_episodes_lifetime"] for r in (first, second)] == [4, 8]
     path = algorithm.save_to_path(str(tmp_path / "checkpoint"))
     assert read_record(path).iteration == 2
-    weights = learner_of(algorithm).vpt.get_state()
+    weights = learner_of(algorithm).policy.get_state()
     algorithm.stop()
 
     restored = MineStudioBC.from_checkpoint(path)
-    for name, array in learner_of(restored).vpt.get_state().items():
+    for name, array in learner_of(restored).policy.get_state().items():
         np.testing.assert_array_equal(array, weights[name], err_msg=name)
     assert restored.train()["training_iteration"] == 3
     restored.stop()

@@ -57,7 +57,7 @@ def test_warmup_trains_the_value_function_and_publishes_nothing(local_ray, make_
     assert metrics["kl_coeff"] == 1.0
     for name, array in weights_of(algorithm.env_runner.module).items():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
-    trained = weights_of(learner_of(algorithm).vpt)
+    trained = weights_of(learner_of(algorithm).policy)
     assert np.any(trained["value_head.linear.weight"] != before["value_head.linear.weight"])
 
     metrics = algorithm.train()["learners"]["default_policy"]
@@ -68,10 +68,10 @@ def test_warmup_trains_the_value_function_and_publishes_nothing(local_ray, make_
 
 def test_a_warmup_of_the_head_leaves_the_policy_as_it_is(make_harness):
     harness = make_harness(vf_warmup_iterations=1, vf_warmup_head_only=True)
-    before = weights_of(harness.learner.vpt)
+    before = weights_of(harness.learner.policy)
 
     def moved():
-        after = weights_of(harness.learner.vpt)
+        after = weights_of(harness.learner.policy)
         return {name.split(".")[0] for name in after if np.any(after[name] != before[name])}
 
     metrics = harness.iterate()
@@ -84,11 +84,11 @@ def test_a_warmup_of_the_head_leaves_the_policy_as_it_is(make_harness):
 def test_nan_rewards_are_left_out_counted_and_leave_no_trace(make_harness):
     """Every fragment of the first iteration holds one."""
     harness = make_harness({"nan_reward_at": 3})
-    before = weights_of(harness.learner.vpt)
+    before = weights_of(harness.learner.policy)
     metrics = harness.iterate()
     assert metrics["dropped_nonfinite"] == 8
     assert metrics["skipped_minibatches"] == 4
-    for name, array in weights_of(harness.learner.vpt).items():
+    for name, array in weights_of(harness.learner.policy).items():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
     metrics = harness.iterate()
     assert metrics["dropped_nonfinite"] == 0
@@ -107,7 +107,7 @@ def test_a_spoilt_gradient_costs_one_step(make_harness, number):
     harness = make_harness(grad_clip=None)
     learner = harness.learner
     spoil = iter([number])
-    weight = learner.vpt.network.net.lastlayer.layer.weight
+    weight = learner.policy.network.net.lastlayer.layer.weight
     weight.register_hook(lambda gradient: gradient * next(spoil, 1.0))
     metrics = harness.iterate()
     assert metrics["skipped_minibatches"] == 1
@@ -122,7 +122,7 @@ def test_weights_that_are_not_finite_are_neither_published_nor_saved(
 ):
     algorithm = make_config().build_algo()
     with torch.no_grad():
-        learner_of(algorithm).vpt.network.net.final_ln.weight[0] = math.nan
+        learner_of(algorithm).policy.network.net.final_ln.weight[0] = math.nan
     with pytest.raises(NonFiniteWeightsError, match="neither published nor saved"):
         algorithm.train()
     with pytest.raises(NonFiniteWeightsError):
@@ -157,10 +157,10 @@ def test_the_rate_is_annealed_over_iterations(make_harness):
     harness = make_harness(lr=1e-3, lr_annealing_iterations=2)
     rates, moved = [], []
     for _ in range(3):
-        before = weights_of(harness.learner.vpt)
+        before = weights_of(harness.learner.policy)
         metrics = harness.iterate()
         rates.append(metrics["default_optimizer_learning_rate"])
-        after = weights_of(harness.learner.vpt)
+        after = weights_of(harness.learner.policy)
         # The value head's statistics have no rate.
         moved.append(any((before[name] != after[name]).any() for name in after if "net." in name))
     assert rates == pytest.approx([1e-3, 0.5e-3, 0.0])
@@ -175,7 +175,7 @@ def test_the_prior_stays_frozen(make_harness):
     for name, tensor in prior.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
     assert np.any(
-        weights_of(harness.learner.vpt)["pi_head.buttons.linear_layer.weight"]
+        weights_of(harness.learner.policy)["pi_head.buttons.linear_layer.weight"]
         != before["pi_head.buttons.linear_layer.weight"].numpy()
     )
 
@@ -193,7 +193,7 @@ def test_the_prior_can_follow_the_policy(make_harness):
 
 def weights_differ(learner):
     prior = learner._prior.module.network.state_dict()
-    return any(not t.equal(prior[name]) for name, t in learner.vpt.network.named_parameters())
+    return any(not t.equal(prior[name]) for name, t in learner.policy.network.named_parameters())
 
 
 def test_reduced_precision_is_for_the_network_only(make_harness):
@@ -201,14 +201,14 @@ def test_reduced_precision_is_for_the_network_only(make_harness):
     harness = make_harness(model=tiny_model(precision="bfloat16"))
     learner = harness.learner
     dtypes = set()
-    learner.vpt.network.net.lastlayer.layer.register_forward_hook(
+    learner.policy.network.net.lastlayer.layer.register_forward_hook(
         lambda module, inputs, output: dtypes.add(output.dtype)
     )
-    before = weights_of(learner.vpt)
+    before = weights_of(learner.policy)
     metrics = harness.iterate()
     assert dtypes == {torch.bfloat16}
     assert math.isfinite(metrics["policy_loss"])
-    after = weights_of(learner.vpt)
+    after = weights_of(learner.policy)
     assert {array.dtype for array in after.values()} == {np.dtype(np.float32)}
     assert all(np.any(after[name] != array) for name, array in before.items() if "r_layer" in name)
     moments = learner.get_optimizer("default_policy").state.values()
@@ -237,7 +237,7 @@ def test_what_a_fragment_that_became_too_stale_holds_does_not_matter(make_harnes
         obs = {name: np.full_like(part, garbage) for name, part in first.obs.items()}
         stale = replace(first, weights_version_min=-3, obs=obs, reward=reward)
         assert harness.update([stale, *rest])["dropped_stale"] == 1
-        outcomes.append(weights_of(harness.learner.vpt))
+        outcomes.append(weights_of(harness.learner.policy))
     for name, array in outcomes[0].items():
         np.testing.assert_array_equal(outcomes[1][name], array, err_msg=name)
 
@@ -249,7 +249,7 @@ def test_joined_fragments_are_evaluated_as_they_were_played(make_harness):
     fragments = sorted(played, key=lambda fragment: fragment.key)
     last = fragments[1::2]
     evaluation = evaluate(
-        harness.learner.vpt,
+        harness.learner.policy,
         sequences_of(fragments, join=2),
         stream=MinibatchStream(torch.device("cpu")),
         context_length=16,

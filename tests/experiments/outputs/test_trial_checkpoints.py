@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.checkpoints.trial_folder import (
     best_checkpoint,
     complete_checkpoints,
-    kept_checkpoints,
 )
 from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
 
@@ -40,7 +40,7 @@ def tell(callback, trial, folder):
 
 
 def kept(trial):
-    return [checkpoint.record.iteration for checkpoint in kept_checkpoints(trial)]
+    return [read_record(folder).iteration for folder in sorted((trial / "kept").iterdir())]
 
 
 def test_every_so_many_are_kept_and_the_best_one(tmp_path):

@@ -7,13 +7,13 @@ import random
 import re
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
 from rllib_minestudio.console import stdout
-from rllib_minestudio.errata import NUMERICS
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.tune_plan import make_plan
@@ -23,7 +23,6 @@ from rllib_minestudio.experiments.running.resume import (
     resumed_record,
 )
 from rllib_minestudio.experiments.running.run_record import (
-    RUN_RECORD_FILE,
     Difference,
     RunRecord,
     describe,
@@ -31,6 +30,7 @@ from rllib_minestudio.experiments.running.run_record import (
     read_run_record,
     write_run_record,
 )
+from rllib_minestudio.provenance import NUMERICS
 from tests.cli.tiny import TINY
 from tests.processes import rllib, run_rllib
 
@@ -175,18 +175,14 @@ def test_other_versions_and_other_code_are_reported(started):
     assert re.search(r"rllib_minestudio.commit abc -> \S+ \(other code\)", shown)
 
 
-def test_another_revision_of_the_numerics_is_reported_and_an_old_record_has_none(started):
+def test_another_revision_of_the_numerics_is_reported(started):
     _, folder = started
-    file = folder / RUN_RECORD_FILE
-    saved = yaml.safe_load(file.read_text())
-    assert saved.pop("numerics") == NUMERICS
-    file.write_text(yaml.safe_dump(saved))
-    assert read_run_record(folder).numerics == 0
+    write_run_record(folder, replace(read_run_record(folder), numerics=NUMERICS + 1))
     with stdout.capture() as capture:
         _, record = resume(started)
     assert record.numerics == NUMERICS
     shown = " ".join(capture.get().split())
-    assert f"numerics 0 -> {NUMERICS} (the learner has been fixed since: see" in shown
+    assert f"numerics {NUMERICS + 1} -> {NUMERICS} (the learner computes differently)" in shown
 
 
 def test_an_edited_python_file_is_reported_and_only_what_is_set_is_applied(tmp_path):
