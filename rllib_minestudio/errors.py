@@ -45,6 +45,10 @@ class CheckpointError(MineStudioError):
     """A checkpoint is incomplete, damaged, or was written by something else."""
 
 
+class CheckpointFormatError(CheckpointError):
+    """A checkpoint is of a format that another version of this package reads."""
+
+
 class EngineError(MineStudioError, RuntimeError):
     """The game engine crashed, hung, or is not available."""
 

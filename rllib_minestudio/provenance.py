@@ -9,7 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("rllib-minestudio", "ray", "torch", "numpy", "gymnasium")
+OURS = "rllib-minestudio"
+PACKAGES = (OURS, "ray", "torch", "numpy", "gymnasium")
 """Packages whose version decides what a run does."""
 
 NUMERICS = 1

@@ -17,7 +17,7 @@ from rllib_minestudio.checkpoints.trial_folder import (
     newest_checkpoint,
     trial_of,
 )
-from rllib_minestudio.errors import CheckpointMismatchError, did_you_mean
+from rllib_minestudio.errors import CheckpointFormatError, CheckpointMismatchError, did_you_mean
 
 LATEST = "latest"
 POLICY_AVERAGE = "policy_average"
@@ -124,7 +124,7 @@ def pinned(source: Any) -> Any:
         return source
     try:
         path = locate(source)
-    except (CheckpointMismatchError, OSError):
+    except (CheckpointMismatchError, CheckpointFormatError, OSError):
         return source  # whoever reads it says what is wrong
     return source if path == Path(source) else str(path)
 

@@ -1,9 +1,10 @@
 """What a checkpoint says about itself.
 
-Beside RLlib's own files every checkpoint has a `record.yaml`, made to be read: the last result,
-the versions and the code that wrote it, the whole resolved config, and the size and digest of each
-file. The sizes tell at once a checkpoint that was copied to its end from one that was cut short;
-the digests, compared when it is loaded, tell damage. The last line is the record's own digest.
+Beside RLlib's own files every checkpoint has a `record.yaml`, made to be read: its format, the last
+result, the versions and the code that wrote it, the whole resolved config, and the size and digest
+of each file. The sizes tell at once a checkpoint that was copied to its end from one that was cut
+short; the digests, compared when it is loaded, tell damage. The last line is the record's own
+digest.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from rllib_minestudio.checkpoints.record_format import FORMAT, check_format
 from rllib_minestudio.errors import CheckpointError
 from rllib_minestudio.option_checks import is_number
 from rllib_minestudio.small_files import SmallFileError, read_text, read_yaml
@@ -39,22 +41,23 @@ class CheckpointRecord:
         saved_at: When, in UTC, as ISO 8601.
         result: The last result before, without its config (`training_iteration`, ...).
         versions: Package -> version.
-        code: `identity.code_identity()` of this package's checkout.
-        numerics: Revision of the learner's numerics (`errata.NUMERICS`); 0 in records from before
-            there were revisions.
+        code: `provenance.code_identity()` of this package's checkout.
+        numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
         config: Every option of the algorithm, as plain data.
         files: Path inside the folder -> size in bytes, the record itself left out.
-        digests: Path inside the folder -> SHA-256 of the file; empty in checkpoints of before.
+        digests: Path inside the folder -> SHA-256 of the file.
+        format: Of the checkpoint (`record_format.FORMAT`).
     """
 
+    format: int = FORMAT
     saved_at: str
     result: dict[str, Any]
     versions: dict[str, str]
     code: dict[str, Any]
-    numerics: int = 0
+    numerics: int
     config: dict[str, Any]
     files: dict[str, int]
-    digests: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str]
 
     @property
     def iteration(self) -> int:
@@ -72,8 +75,12 @@ class CheckpointRecord:
 def save_record(folder: Path, record: CheckpointRecord) -> None:
     """Write a record, the last file of its checkpoint, with its own digest."""
     text = yaml.dump(asdict(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    own = hashlib.sha256(text.encode()).hexdigest()
-    write_whole(folder / RECORD_FILE, f"{text}{_OWN_DIGEST}{own}\n")
+    write_whole(folder / RECORD_FILE, with_own_digest(text))
+
+
+def with_own_digest(text: str) -> str:
+    """Add to a record's text the line that tells whether it is still the same."""
+    return f"{text}{_OWN_DIGEST}{hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 def read_record(folder: str | os.PathLike[str]) -> CheckpointRecord:
@@ -107,9 +114,14 @@ def parse_record(file: Path) -> CheckpointRecord:
 
     Raises:
         CheckpointError: It is not one, or damaged.
+        CheckpointFormatError: It is of another format.
     """
     try:
-        record = CheckpointRecord(**read_yaml(file, _LARGEST_RECORD))
+        facts = read_yaml(file, _LARGEST_RECORD)
+        if not isinstance(facts, dict):
+            raise SmallFileError("it is no mapping")
+        check_format(file, facts)
+        record = CheckpointRecord(**facts)
         _check_record(record, read_text(file, _LARGEST_RECORD))
     except (OSError, yaml.YAMLError, TypeError, SmallFileError) as error:
         raise CheckpointError(f"{str(file)!r} is damaged: {error}.") from error
@@ -125,7 +137,7 @@ def _check_record(record: CheckpointRecord, text: str) -> None:
     body, mark, own = text.rpartition(_OWN_DIGEST)
     if mark and own.strip() != hashlib.sha256(body.encode()).hexdigest():
         raise SmallFileError("its text is not the one that was written")
-    if record.digests and not mark:
+    if not mark:
         raise SmallFileError("its last line is missing")
     parts = (record.result, record.versions, record.code, record.config, record.files)
     if not all(isinstance(part, dict) for part in (*parts, record.digests)):
@@ -138,7 +150,7 @@ def _check_record(record: CheckpointRecord, text: str) -> None:
 def check_digests(folder: str | os.PathLike[str]) -> None:
     """Compare every file of a checkpoint that is about to be loaded with its record.
 
-    Checkpoints written before there were digests are loaded unchecked; one log line says so.
+    Those without a record, which RLlib wrote by itself, are loaded unchecked; one log line says so.
 
     Raises:
         CheckpointError: A file is missing, or not as it was written.
@@ -148,9 +160,7 @@ def check_digests(folder: str | os.PathLike[str]) -> None:
         logger.warning("%s has no %s: it is loaded unchecked.", folder, RECORD_FILE)
         return
     record = read_record(folder)
-    if not record.digests:
-        logger.warning("%s was written without digests: it is loaded unchecked.", folder)
-    for name in record.files if record.digests else ():
+    for name in record.files:
         if digest_of(folder / name) != record.digests.get(name):
             raise CheckpointError(
                 f"{str(folder)!r} is damaged: {name} is not as it was written (its SHA-256 "

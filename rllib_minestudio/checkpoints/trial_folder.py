@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rllib_minestudio.checkpoints.record import CheckpointRecord, check_digests, read_record
-from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +74,15 @@ def number_of(folder: Path) -> int:
 
 
 def read_checkpoint(folder: Path) -> SavedCheckpoint | None:
-    """Return a checkpoint if it is whole, else None."""
+    """Return a checkpoint if it is whole, else None.
+
+    Raises:
+        CheckpointFormatError: It is of another format: nothing is wrong with it.
+    """
     try:
         return SavedCheckpoint(folder, read_record(folder))
+    except CheckpointFormatError:
+        raise
     except CheckpointError:
         return None
 

@@ -10,7 +10,7 @@ from rllib_minestudio.checkpoints.lookup import LATEST, locate
 from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
 from rllib_minestudio.checkpoints.trial_folder import BEST, checkpoint_folders, trial_of
 from rllib_minestudio.console import stderr, stdout
-from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
 from rllib_minestudio.experiments.running.run_record import differences
 
 IS_DAMAGED = 1
@@ -85,6 +85,7 @@ def _show(folder: Path, record: Any) -> None:
         **_facts(record),
         "saved": record.saved_at,
         "versions": ", ".join(f"{name} {version}" for name, version in record.versions.items()),
+        "format": f"{record.format}",
         "code": code + (", modified" if record.code.get("modified") else ""),
         "numerics": f"revision {record.numerics}",
     }
@@ -139,7 +140,9 @@ def _list(folder: Path) -> int:
             record = read_record(checkpoint)
         except CheckpointError as error:
             damaged.append(error)
-            stdout.print(_row(name, "-", "-", "-", "not whole"))
+            is_whole = isinstance(error, CheckpointFormatError)
+            state = "of another format" if is_whole else "not whole"
+            stdout.print(_row(name, "-", "-", "-", state))
             continue
         best = " best" if _is_best(checkpoint) else ""
         iteration, steps, mean = _facts(record).values()

@@ -5,15 +5,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.checkpoints.lookup import locate, pinned
+from rllib_minestudio.checkpoints.record import CheckpointRecord, digest_of, save_record
 from rllib_minestudio.checkpoints.shipped import FOLDER
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.experiments.outputs.trial_checkpoints import keep
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
 from rllib_minestudio.experiments.reading.pinned_weights import pin_weights
+from rllib_minestudio.provenance import NUMERICS
 
 FIRST, SECOND = "results/cow/2026-01-01_00-00-00/trial_a", "results/cow/2026-01-02_00-00-00/trial_b"
 
@@ -24,9 +25,17 @@ def save(trial, iteration, mean_return, day):
     folder.mkdir(parents=True)
     (folder / "weights").write_text("weights")
     result = {"training_iteration": iteration, "env_runners": {"episode_return_mean": mean_return}}
-    facts = {"saved_at": f"2026-01-{day:02d}T00:00:00+00:00", "result": result}
-    record = {**facts, "versions": {}, "code": {}, "config": {}, "files": {"weights": 7}}
-    (folder / "record.yaml").write_text(yaml.safe_dump(record))
+    record = CheckpointRecord(
+        saved_at=f"2026-01-{day:02d}T00:00:00+00:00",
+        result=result,
+        versions={},
+        code={},
+        numerics=NUMERICS,
+        config={},
+        files={"weights": 7},
+        digests={"weights": digest_of(folder / "weights")},
+    )
+    save_record(folder, record)
     keep(Path(trial), folder, None)
     return folder
 

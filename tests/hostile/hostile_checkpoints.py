@@ -18,7 +18,7 @@ from judging import ACCEPTED, Case
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.checkpoint_policy import write_policy
 from rllib_minestudio.algorithms.checkpoint_record import write_record
-from rllib_minestudio.checkpoints.record import RECORD_FILE
+from rllib_minestudio.checkpoints.record import RECORD_FILE, with_own_digest
 from rllib_minestudio.evaluation.played_config import MODULE_PATH
 
 FLIPS = 60
@@ -94,7 +94,8 @@ def _cut(name: str, share: float) -> Callable[[Path], None]:
 def _record(**changes) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         record = yaml.safe_load((folder / RECORD_FILE).read_text())
-        (folder / RECORD_FILE).write_text(yaml.safe_dump({**record, **changes}))
+        text = yaml.safe_dump({**record, **changes})
+        (folder / RECORD_FILE).write_text(with_own_digest(text))
 
     return change
 
@@ -126,5 +127,6 @@ def cases() -> Iterator[Case]:
         "files no mapping": {"files": 5},
         "one more field": {"x": 1},
         "digests no mapping": {"digests": [1]},
+        "a format of many digits": {"format": 10**4000},
     }.items():
         yield Case(f"record: {name}", _changed(_record(**changes)), load)

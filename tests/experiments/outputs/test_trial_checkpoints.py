@@ -5,14 +5,19 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
-from rllib_minestudio.checkpoints.record import read_record
+from rllib_minestudio.checkpoints.record import (
+    CheckpointRecord,
+    digest_of,
+    read_record,
+    save_record,
+)
 from rllib_minestudio.checkpoints.trial_folder import (
     best_checkpoint,
     complete_checkpoints,
 )
 from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
+from rllib_minestudio.provenance import NUMERICS, versions
 
 
 def save(trial, number, iteration, mean_return):
@@ -21,15 +26,17 @@ def save(trial, number, iteration, mean_return):
     folder.mkdir(parents=True)
     (folder / "weights").write_text(f"weights of {iteration}")
     result = {"training_iteration": iteration, "env_runners": {"episode_return_mean": mean_return}}
-    record = {
-        "saved_at": "2026-01-01T00:00:00+00:00",
-        "result": result,
-        "versions": {},
-        "code": {},
-        "config": {},
-        "files": {"weights": (folder / "weights").stat().st_size},
-    }
-    (folder / "record.yaml").write_text(yaml.safe_dump(record))
+    record = CheckpointRecord(
+        saved_at="2026-01-01T00:00:00+00:00",
+        result=result,
+        versions=versions(),
+        code={},
+        numerics=NUMERICS,
+        config={},
+        files={"weights": (folder / "weights").stat().st_size},
+        digests={"weights": digest_of(folder / "weights")},
+    )
+    save_record(folder, record)
     return folder
 
 
