@@ -5,7 +5,7 @@
         kl_coeff: float = option(0.2, "The KL term starts with this weight.", least=0.0, most=1e9)
 
 From the fields come keyword arguments with their help (`takes`), validation (`value_problems`,
-`group_problems`), and the page of the docs that lists them (`algorithms/options/listing.py`).
+`group_problems`), and the page of the docs that lists them (`tools/reference/options.py`).
 """
 
 from __future__ import annotations

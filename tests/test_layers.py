@@ -18,11 +18,11 @@ ENGINE_LAYERS = (
     *("data", "world", "items", "entities", "player", "screens", "render", "game"),
     *("commands", "engine", "server"),
 )
-"""Upwards, in `env/voxel`; nothing but a person's call knows `painting`, beside them."""
+"""Upwards, in `env/voxel`."""
 
 LAYERS = (
     *("env", "models", "algorithms", "evaluation", "experiments", "benchmark"),
-    *("doctor", "cli", "reference"),
+    *("doctor", "cli"),
 )
 """Upwards; `checkpoints`, `recordings` and `demonstrations` lie beside `env`, below `models`."""
 
@@ -33,8 +33,8 @@ def from_layer(lowest):
 
 
 FORBIDDEN = {
+    ".": ["benchmarks", "tests", "tools"],  # of the repository; they may import the package
     "env/voxel": ["gymnasium", "ray", "torch", f"{OURS}.env", *from_layer("models")],
-    "env/voxel/painting": [f"{ENGINE}.{above}" for above in ("game", "commands", "engine")],
     **{
         f"env/voxel/{layer}": [f"{ENGINE}.{above}" for above in ENGINE_LAYERS[i + 1 :]]
         for i, layer in enumerate(ENGINE_LAYERS)
@@ -74,7 +74,6 @@ FORBIDDEN = {
         for file in ("task", "world", "biome", "capabilities", "suites", "judge", "facts", "names")
     },
     "doctor": [f"{OURS}.cli", f"{OURS}.experiments", f"{OURS}.benchmark"],
-    "cli": [f"{OURS}.reference"],
     **{
         file.name: [f"{OURS}.recordings", f"{OURS}.demonstrations", *from_layer("env")]
         for file in sorted(PACKAGE.glob("*.py"))

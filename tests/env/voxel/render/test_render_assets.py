@@ -10,7 +10,6 @@ from PIL import Image
 
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.painting.__main__ import paint
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
@@ -25,6 +24,7 @@ from rllib_minestudio.env.voxel.render.texels import (
 )
 from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from tools.painting.__main__ import paint
 
 _NAMES = """
     oak_log oak_planks birch_log birch_planks stick crafting_table cobblestone furnace chest

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.painting.art import RGB, Rgba, fill
-from rllib_minestudio.env.voxel.painting.grounds import planks
 from rllib_minestudio.env.voxel.render.texels import name_seed
+from tools.painting.art import RGB, Rgba, fill
+from tools.painting.grounds import planks
 
 WOODS: dict[str, tuple[RGB, RGB, RGB]] = {
     "normal": ((164, 112, 44), (58, 40, 20), (188, 188, 192)),

@@ -12,7 +12,7 @@ from rllib_minestudio.experiments.reading.small_sections import (
     CheckpointOptions,
     SummaryOptions,
 )
-from rllib_minestudio.reference.tables import (
+from tools.reference.tables import (
     dataclass_table,
     in_yaml,
     inherited_table,
@@ -36,7 +36,7 @@ The keys of `config` are in [options.md](options.md) and [rllib.md](rllib.md), t
 `config.env_config` in [env_options.md](env_options.md), and what `stop` accepts in
 [metrics.md](metrics.md).
 
-This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+This page is generated from the code: `python -m tools.reference docs`.
 """
 
 _EVALUATION = """\

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.callbacks import CALLBACKS
-from rllib_minestudio.reference.tables import prose, signature_table
+from tools.reference.tables import prose, signature_table
 
 _INTRODUCTION = """\
 # Callbacks and their arguments
@@ -11,7 +11,7 @@ _INTRODUCTION = """\
 What can be listed in `env_config.callbacks`. [callbacks.md](callbacks.md) explains how callbacks
 work and how to write your own.
 
-This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+This page is generated from the code: `python -m tools.reference docs`.
 """
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rllib_minestudio.env.voxel.painting.art import RGB, Rgba, draw, read_art
-from rllib_minestudio.env.voxel.painting.families import colours_of, expanded
+from tools.painting.art import RGB, Rgba, draw, read_art
+from tools.painting.families import colours_of, expanded
 
 # Letters that a row does not give; wood is that of handles.
 USUAL: dict[str, RGB] = {

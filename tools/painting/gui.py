@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.painting.art import (
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, Layout
+from tools.painting.art import (
     RGB,
     SEE_THROUGH,
     Rgba,
@@ -15,7 +16,6 @@ from rllib_minestudio.env.voxel.painting.art import (
     put,
     read_art,
 )
-from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, Layout
 
 SHEET = 256
 PANEL, LIGHT, DARK, SLOT, SLOT_DARK = 198, 255, 85, 139, 55

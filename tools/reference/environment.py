@@ -5,14 +5,14 @@ from __future__ import annotations
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.reference.tables import dataclass_table
+from tools.reference.tables import dataclass_table
 
 _INTRODUCTION = """\
 # Options of the environment
 
 What `MineStudioEnv(...)` takes in Python, and `env_config:` in an experiment file.
 
-This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+This page is generated from the code: `python -m tools.reference docs`.
 """
 
 _SET_BY_RLLIB = ("worker_index", "vector_index")

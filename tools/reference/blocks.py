@@ -5,7 +5,7 @@ from __future__ import annotations
 from rllib_minestudio.env.voxel.game.loot import TABLES, Entry
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, UNBREAKABLE, Block, Shape
-from rllib_minestudio.reference.tables import table
+from tools.reference.tables import table
 
 _INTRODUCTION = """\
 # Blocks and items
@@ -32,7 +32,7 @@ enchantments, so nothing that needs silk touch drops. Where a table asks for the
 such as the age of a crop, it is that of a block just placed; a bed or a tall plant, two blocks in
 Minecraft, drops what the whole does. Boxes drop without their contents.
 
-This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+This page is generated from the code: `python -m tools.reference docs`.
 
 ## Every block
 """

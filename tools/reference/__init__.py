@@ -1,4 +1,4 @@
 """The pages of docs/ that are generated from the code, so that no option goes undocumented.
 
-python -m rllib_minestudio.reference docs
+python -m tools.reference docs
 """

@@ -11,14 +11,14 @@ from typing import Any
 
 from rllib_minestudio.algorithms.options.listing import help_text
 from rllib_minestudio.cli.main import build_parser
-from rllib_minestudio.reference.tables import table
+from tools.reference.tables import table
 
 _INTRODUCTION = """\
 # Commands
 
 Every command of `rllib`, as `rllib COMMAND --help` shows it.
 
-This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+This page is generated from the code: `python -m tools.reference docs`.
 """
 
 

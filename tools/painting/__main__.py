@@ -8,16 +8,16 @@ from pathlib import Path
 
 from PIL import Image
 
-from rllib_minestudio.env.voxel.painting.art import Rgba
-from rllib_minestudio.env.voxel.painting.blocks import paint_blocks
-from rllib_minestudio.env.voxel.painting.chests import paint_chests
-from rllib_minestudio.env.voxel.painting.font import paint_font
-from rllib_minestudio.env.voxel.painting.gui import paint_gui
-from rllib_minestudio.env.voxel.painting.items import paint_items
-from rllib_minestudio.env.voxel.painting.mobs import paint_mobs
-from rllib_minestudio.env.voxel.painting.player import paint_player
 from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.textures import OUR_PACK
+from tools.painting.art import Rgba
+from tools.painting.blocks import paint_blocks
+from tools.painting.chests import paint_chests
+from tools.painting.font import paint_font
+from tools.painting.gui import paint_gui
+from tools.painting.items import paint_items
+from tools.painting.mobs import paint_mobs
+from tools.painting.player import paint_player
 
 
 def paint() -> Iterator[tuple[str, Rgba]]:

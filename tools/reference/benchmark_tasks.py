@@ -9,7 +9,7 @@ from typing import Any
 from rllib_minestudio.benchmark.capabilities import lacking_capabilities
 from rllib_minestudio.benchmark.suites import FOLDER, SUITE_FILE, Suite, load_suite
 from rllib_minestudio.benchmark.task import AT_END, BenchmarkTask
-from rllib_minestudio.reference.tables import table
+from tools.reference.tables import table
 
 _INTRODUCTION = """\
 # The benchmark's tasks
@@ -23,7 +23,7 @@ never counted as failed. So is one that no program can decide. A task is solved 
 solution: its families are named, and `solution` in the task's file says the rest. Steps are those
 of the time limit; 20 are one second of game time.
 
-This page is generated from the code: `python -m rllib_minestudio.reference docs`.
+This page is generated from the code: `python -m tools.reference docs`.
 """
 
 _MISSING = """## What the embedded engine lacks

@@ -1,11 +1,11 @@
-"""Writes the generated pages: `python -m rllib_minestudio.reference docs`."""
+"""Writes the generated pages: `python -m tools.reference docs`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from rllib_minestudio.reference.pages import PAGES
+from tools.reference.pages import PAGES
 
 
 def write(folder: Path) -> None:
@@ -16,5 +16,5 @@ def write(folder: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("usage: python -m rllib_minestudio.reference FOLDER (such as docs)")
+        sys.exit("usage: python -m tools.reference FOLDER (such as docs)")
     write(Path(sys.argv[1]))

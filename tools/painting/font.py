@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.painting.art import Rgba, draw, put, read_art
+from tools.painting.art import Rgba, draw, put, read_art
 
 CELL = 8
 

@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Iterator
 
-from rllib_minestudio.env.voxel.painting.art import FOLDER, RGB, colour
+from tools.painting.art import FOLDER, RGB, colour
 
 _MEMBER = re.compile(r"\{(\w+)\}")
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rllib_minestudio.algorithms.options import listing
-from rllib_minestudio.reference import (
+from tools.reference import (
     benchmark_tasks,
     blocks,
     callbacks,
     commands,
     environment,
     experiments,
+    options,
 )
 
 PAGES: dict[str, Callable[[], str]] = {
-    "options.md": listing.page,
+    "options.md": options.page,
     "env_options.md": environment.page,
     "callback_options.md": callbacks.page,
     "experiment_options.md": experiments.page,

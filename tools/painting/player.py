@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.painting.art import RGB, Rgba, draw, fill, put
+from tools.painting.art import RGB, Rgba, draw, fill, put
 
 SKIN: RGB = (206, 156, 128)
 SLEEVE: RGB = (28, 150, 150)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.painting.art import Rgba
-from rllib_minestudio.env.voxel.painting.grounds import noise
 from rllib_minestudio.env.voxel.render.mob_textures import (
     PARTS,
     SHEEP_SLEEVE,
@@ -26,6 +24,8 @@ from rllib_minestudio.env.voxel.render.texels import (
     Picture,
     name_seed,
 )
+from tools.painting.art import Rgba
+from tools.painting.grounds import noise
 
 RGB = tuple[float, float, float]
 PartPainter = Callable[[np.random.RandomState, int], Picture]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.painting.art import Rgba, colour, draw, put, read_art
-from rllib_minestudio.env.voxel.painting.families import colours_of, expanded
-from rllib_minestudio.env.voxel.painting.grounds import GROUNDS, SIZE
-from rllib_minestudio.env.voxel.painting.items import palette
 from rllib_minestudio.env.voxel.render.texels import name_seed
+from tools.painting.art import Rgba, colour, draw, put, read_art
+from tools.painting.families import colours_of, expanded
+from tools.painting.grounds import GROUNDS, SIZE
+from tools.painting.items import palette
 
 SHAPE_GRAIN = 6
 """Noise on what is drawn by eye, so that it sits on its ground."""

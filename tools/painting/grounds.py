@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.painting.art import RGB
+from tools.painting.art import RGB
 
 Picture = NDArray[np.float64]
 Ground = Callable[..., Picture]

@@ -1,0 +1,1 @@
+"""What makes files of this repository. It may import the package, and is no part of it."""

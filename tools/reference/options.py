@@ -1,0 +1,90 @@
+"""docs/options.md: every option of the algorithms and models, from their declarations."""
+
+from __future__ import annotations
+
+from dataclasses import Field, fields
+
+from rllib_minestudio.algorithms.options.listing import ALGORITHMS, as_yaml
+from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
+from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.option_fields import bounds_of, default_of, group_of, sentence_of, types_of
+
+_INTRODUCTION = """\
+# Options
+
+What `training()` of each algorithm takes in Python, and `config:` in an experiment file. RLlib's
+own settings (`num_env_runners`, `rollout_fragment_length`, ...) are in [rllib.md](rllib.md), the
+environment's in [env_options.md](env_options.md), the other keys of an experiment file in
+[experiment_options.md](experiment_options.md).
+
+This page is generated from the code: `python -m tools.reference docs`.
+"""
+
+_VPT = """\
+## The fields of `VPTConfig`
+
+`model` takes them beside `preset`, `weights` and `freeze`. Defaults are those of the preset `1x`,
+which is the default itself unless `weights` decide; [vpt.md](vpt.md) has the other presets.
+"""
+
+_CONV_GRU = """\
+## The fields of `ConvGRUConfig`
+
+With `module_class: ConvGRU` ([policies.md](policies.md)), `model` takes them beside `weights` and
+`freeze`.
+"""
+
+_TYPES = {
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    str: "text",
+    dict: "mapping",
+    tuple: "list of integers",
+}
+
+
+def page() -> str:
+    """Return docs/options.md."""
+    parts = [_INTRODUCTION]
+    for name, options in ALGORITHMS.items():
+        parts.append(f"## {name}\n\n{_table(options)}")
+        for option in fields(options):
+            if (group := group_of(option)) is not None:
+                parts.append(f"### {name}: `{option.name}`\n\n{_table(group)}")
+    parts.append(f"{_VPT}\n{_table(VPTConfig)}")
+    return "\n".join([*parts, f"{_CONV_GRU}\n{_table(ConvGRUConfig)}"])
+
+
+def _table(options: type) -> str:
+    rows = []
+    for option in fields(options):
+        sentence = sentence_of(option).replace("|", r"\|")
+        cells = (f"`{option.name}`", _default(option), _values(options, option), sentence)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(["| Option | Default | Values | |", "|---|---|---|---|", *rows, ""])
+
+
+def _default(option: Field) -> str:
+    return "" if group_of(option) is not None else f"`{as_yaml(default_of(option))}`"
+
+
+def _values(options: type, option: Field) -> str:
+    """Say which values an option may have."""
+    kind, nullable = types_of(options)[option.name]
+    bounds = bounds_of(option)
+    text = bounds.wording or _TYPES[kind]
+    if bounds.choices:
+        text = ", ".join(f"`{choice}`" for choice in bounds.choices)
+    elif kind in (int, float) and bounds.check is None and bounds.wording is None:
+        text += _range(bounds.least, bounds.most)
+    return f"{text}, or null" if nullable else text
+
+
+def _range(least: float, most: float) -> str:
+    """Word the bounds that a user could meet; those that only catch typing errors go unsaid."""
+    if most == 1:
+        return f" from {least:g} to 1"
+    if least == 0:
+        return ", at least 0"
+    return f", at least {least:g}" if isinstance(least, int) else ", positive"
