@@ -356,7 +356,7 @@ class MineStudioPPO(PolicyAccess):
     """PPO with a KL term to a frozen prior, on fragments of recurrent experience."""
 
     # Checkpoints that Ray's actors wrote name every method of this class, those with an underscore
-    # included, and load only where all of them are: none may be renamed.
+    # included, and load only where all of them are: renaming one takes another format.
 
     config: MineStudioPPOConfig
     learner_group: LearnerGroup

@@ -22,8 +22,6 @@ from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.strict_loading import check_strictly
 from rllib_minestudio.models.vpt.checkpoint_files import CheckpointFiles, find_checkpoint
 
-"""Fragments of a buffer that is never filled."""
-
 
 @dataclass(frozen=True)
 class LoadedPolicy:

@@ -182,22 +182,20 @@ class ContinueTrials(tune.Callback):
         catch_up(trial, Path(trial.path), config)
 
 
-def catch_up(
-    trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointConfig
-) -> SavedCheckpoint | None:
+def catch_up(trial: Any, trial_folder: Path, checkpoint_config: tune.CheckpointConfig) -> None:
     """Replace what Tune believes about a trial's checkpoints by what lies on disk.
 
     Leaves trials alone whose checkpoints say nothing about themselves (RLlib's own algorithms).
     Removes folders after the newest whole checkpoint: the end came while they were written.
 
-    Returns:
-        The checkpoint that the trial goes on from, if there is one on disk.
+    Raises:
+        CheckpointFormatError: One of them is of another format.
     """
     found = loadable_checkpoints(trial_folder)
     manager = trial.run_metadata.checkpoint_manager
     if not found:
         manager._checkpoint_config = checkpoint_config
-        return None
+        return
     trial.run_metadata.checkpoint_manager = type(manager)(checkpoint_config=checkpoint_config)
     for checkpoint in found:
         trial.on_checkpoint(_as_result(checkpoint))
@@ -210,7 +208,6 @@ def catch_up(
     trial.storage.current_checkpoint_index = number_of(newest.folder)
     # A record has the config as plain data, beside its result; Tune has it inside.
     trial.update_last_result({**copy.deepcopy(newest.record.result), "config": trial.config})
-    return newest
 
 
 def _as_result(checkpoint: SavedCheckpoint) -> _TrainingResult:
