@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 
-from rllib_minestudio.experiments.play_task import play_task
+from rllib_minestudio.experiments.play_task import PlayRequest, play_task
 from rllib_minestudio.recordings import find_recordings
 
 EXAMPLES = Path(__file__).parents[1] / "tuned_examples"
@@ -63,7 +63,7 @@ def main() -> None:
 def scene(task: str, player: str, steps: int, crafted: str | None) -> Iterator[Image.Image]:
     """Play an episode, and return a stretch of it."""
     with tempfile.TemporaryDirectory() as folder:
-        play_task(EXAMPLES / task, player, folder)
+        play_task(PlayRequest(task=EXAMPLES / task, agent=player, out=folder))
         (recording,) = find_recordings(folder)
         start = 0
         if crafted is not None:

@@ -5,7 +5,8 @@
         kl_coeff: float = option(0.2, "The KL term starts with this weight.", least=0.0, most=1e9)
 
 From the fields come keyword arguments with their help (`takes`), validation (`value_problems`,
-`group_problems`), and the page of the docs that lists them (`tools/reference/options.py`).
+`group_problems`), the flags of a command (`cli/flags.py`), and the pages of the docs that list them
+(`tools/reference`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from typing import Any, Concatenate, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -34,7 +35,7 @@ Check = Callable[[str, Any], list[str]]
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
-_SENTENCE, _BOUNDS, _GROUP = "sentence", "bounds", "group"
+_SENTENCE, _BOUNDS, _FLAG, _GROUP, _KEYS = "sentence", "bounds", "flag", "group", "keys"
 """Keys of a field's metadata."""
 
 
@@ -57,38 +58,81 @@ class Bounds:
     check: Check | None = None
 
 
-def option(default: Any, sentence: str, **bounds: Any) -> Any:
+@dataclass(frozen=True)
+class Flag:
+    """How an option is written on the command line, where that is not `--its-name VALUE`.
+
+    A truth value is a flag without a value: false unless it is given.
+
+    Attributes:
+        metavar: What stands for its value in the help; "": what its type suggests.
+        names: With their dashes; left out: `--` and the option's name.
+        is_positional: Its value is a word of its own, without a name before it.
+        takes_several: All values of a list follow one name, instead of each its own.
+        is_alternative: Exactly one of a command's flags that are marked so has to be given.
+    """
+
+    metavar: str = ""
+    names: tuple[str, ...] = ()
+    is_positional: bool = False
+    takes_several: bool = False
+    is_alternative: bool = False
+
+
+def option(default: Any, sentence: str, flag: Flag | None = None, **bounds: Any) -> Any:
     """Declare an option, as the right-hand side of a dataclass field.
 
     Args:
-        default: Its default; a mapping is copied for each instance.
+        default: Its default; a mapping is copied for each instance. MISSING: it has to be given.
         sentence: What it does, for help and docs.
+        flag: How it is written on the command line, if it is a flag there.
         bounds: Fields of `Bounds`.
     """
-    metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(**bounds)}
+    metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(**bounds), _FLAG: flag or Flag()}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def option_group(options: type, sentence: str) -> Any:
-    """Declare an option that is a mapping, whose keys are the fields of a dataclass."""
-    metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(), _GROUP: options}
-    return field(default_factory=lambda: asdict(options()), metadata=metadata)
+def option_group(options: type, sentence: str, without: tuple[str, ...] = ()) -> Any:
+    """Declare an option that is a mapping, whose keys are the fields of a dataclass.
+
+    Args:
+        options: The dataclass.
+        sentence: What they decide.
+        without: Fields that are no keys.
+    """
+    keys = tuple(option for option in fields(options) if option.name not in without)
+    metadata = {_SENTENCE: sentence, _BOUNDS: Bounds(), _GROUP: options, _KEYS: keys}
+    return field(default_factory=lambda: {k.name: default_of(k) for k in keys}, metadata=metadata)
 
 
-def changed(base: type, name: str, *, default: Any = MISSING, **bounds: Any) -> Any:
-    """Declare an inherited option anew, with another default or other bounds."""
-    (inherited,) = (declared for declared in fields(base) if declared.name == name)
+def like(
+    base: type,
+    name: str,
+    *,
+    default: Any = MISSING,
+    sentence: str = "",
+    flag: Flag | None = None,
+    **bounds: Any,
+) -> Any:
+    """Declare an option as another dataclass does, but for what is given here."""
+    (model,) = (declared for declared in fields(base) if declared.name == name)
     return option(
-        default_of(inherited) if default is MISSING else default,
-        sentence_of(inherited),
-        **{**vars(bounds_of(inherited)), **bounds},
+        default_of(model) if default is MISSING else default,
+        sentence or sentence_of(model),
+        flag or flag_of(model),
+        **{**vars(bounds_of(model)), **bounds},
     )
 
 
+def is_option(declared: Field) -> bool:
+    """Whether a dataclass's field was declared as an option."""
+    return _SENTENCE in declared.metadata
+
+
 def default_of(option: Field) -> Any:
-    """Return an option's default."""
+    """Return an option's default; MISSING if it has none."""
     if option.default_factory is not MISSING:
         return option.default_factory()
     return option.default
@@ -102,6 +146,18 @@ def sentence_of(option: Field) -> str:
 def group_of(option: Field) -> type | None:
     """Return the dataclass of a mapping's keys; None for other options."""
     return option.metadata.get(_GROUP)
+
+
+def keys_of(group: Field) -> tuple[Field, ...]:
+    """Return the options that are the keys of a mapping."""
+    keys: tuple[Field, ...] = group.metadata[_KEYS]
+    return keys
+
+
+def flag_of(option: Field) -> Flag:
+    """Return how an option is written on the command line."""
+    flag: Flag = option.metadata[_FLAG]
+    return flag
 
 
 def bounds_of(option: Field) -> Bounds:

@@ -1,20 +1,28 @@
-"""What `rllib benchmark run` is asked for, and how it is known again when it goes on."""
+"""What `rllib benchmark run` is asked for, and how it is known again when it goes on.
+
+`rllib benchmark run --help` lists the request's options: what takes long to import comes late.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.evaluation.evaluation_summary import digest
-from rllib_minestudio.option_checks import Problems, is_integer
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
+from rllib_minestudio.option_checks import Problems
+from rllib_minestudio.option_fields import Flag, like, option, option_problems
 from rllib_minestudio.plain_values import plain
 from rllib_minestudio.small_files import read_json
 from rllib_minestudio.whole_file import write_probe, write_whole
+
+if TYPE_CHECKING:
+    from rllib_minestudio.benchmark.task import BenchmarkTask
 
 REQUEST_FILE = "request.json"
 """Says, from the first moment on, what a folder's results are results of."""
@@ -25,70 +33,61 @@ SMOKE_STEPS = 60
 LARGEST_RESULTS = 256 * 1024
 """Bytes that must be free before anything is played."""
 
-_RANGES = {
-    "episodes": (1, 1_000_000),
-    "seed": (0, 2**31 - 1),
-    "steps": (1, 10**9),
-    "workers": (0, 10_000),
-    "envs": (1, 10_000),
-}
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchmarkRequest:
-    """What is to be played, how, and where the results go.
+    """What is to be played, how, and where the results go."""
 
-    Attributes:
-        player: A checkpoint, an experiment file, one of `players.SCRIPTED`, or the
-            `module:function` that makes an agent.
-        suite: The name of a suite, or a folder of task files.
-        out: Folder of the results.
-        episodes: Per task.
-        seed: What worlds and the player's random numbers derive from.
-        steps: Cap of the tasks' time limits; None leaves them.
-        tasks: Pattern of the tasks that are played; None plays all.
-        overrides: `env_config.KEY=VALUE`, changes of the environment's options.
-        deterministic: Whether a policy takes its most probable actions.
-        smoke: Play one episode of `SMOKE_STEPS` per task, to see that everything runs.
-        videos: Whether a success and a failure of each task are filmed.
-        workers: Processes that play; 0 plays in this one.
-        envs: Environments per process; a fixed number, as another one changes a policy's numbers
-            in the last digit.
-        gpus: GPUs per process; None as in the policy's training.
-        agent_timeout_s: Seconds that an agent of somebody's own may take over an action.
-        verbose: Show what Ray and its workers print.
-    """
-
-    player: str
-    suite: str
-    out: str
-    episodes: int = 10
-    seed: int = 0
-    steps: int | None = None
-    tasks: str | None = None
-    overrides: Sequence[str] = ()
-    deterministic: bool = False
-    smoke: bool = False
-    videos: bool = True
-    workers: int = 0
-    envs: int = 10
-    gpus: float | None = None
-    agent_timeout_s: float = 60.0
-    verbose: bool = False
+    player: str = option(MISSING, "Who plays, see above.", Flag("PLAYER", is_positional=True))
+    suite: str = option(MISSING, "A suite's name, or a folder of task files.", Flag("SUITE"))
+    tasks: str | None = option(
+        None, 'Only tasks whose names fit, such as "collect_*".', Flag("PATTERN")
+    )
+    episodes: int = like(EvaluationOptions, "episodes", default=10, sentence="Episodes per task.")
+    seed: int = like(EvaluationOptions, "seed", sentence="Seed of the worlds and the player.")
+    steps: int | None = option(
+        None, "Cap of the tasks' time limits. Default: none.", least=1, most=10**9
+    )
+    smoke: bool = option(
+        False,
+        f"One episode of {SMOKE_STEPS} steps per task, to see that everything runs.",
+    )
+    out: str = option("", "Where the results go. Default: a new folder.", Flag("DIR"))
+    no_videos: bool = option(
+        False,
+        "Do not film a success and a failure of each task, which takes an eighth of the time.",
+    )
+    deterministic: bool = like(EvaluationOptions, "deterministic")
+    workers: int = like(
+        EvaluationRequest,
+        "workers",
+        sentence="Processes that play; 0 plays in this one. Their number changes no result.",
+    )
+    envs: int = like(
+        EvaluationRequest,
+        "envs",
+        default=10,
+        sentence="Environments per process; another number changes about one of a policy's actions "
+        "in ten thousand.",
+    )
+    gpus: float | None = like(EvaluationRequest, "gpus", sentence="GPUs per process.")
+    agent_timeout_s: float = like(EvaluationRequest, "agent_timeout_s")
+    overrides: tuple[str, ...] = like(
+        EvaluationRequest,
+        "overrides",
+        sentence="Change how the player sees the game, by its dotted path: "
+        "env_config.engine=minecraft.",
+    )
+    verbose: bool = like(EvaluationRequest, "verbose")
 
     def checked(self) -> BenchmarkRequest:
         """Return the request as it is carried out: `smoke` decides episodes, steps and envs.
 
         Raises:
-            InvalidOptionsError: A number is out of bounds; lists all problems.
+            InvalidOptionsError: An option is wrong; lists all problems.
         """
         problems = Problems()
-        for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if value is None and name == "steps":
-                continue
-            if not is_integer(value) or not least <= value <= most:
-                problems.add(f"--{name}", value, f"must be an integer from {least} to {most}")
+        problems.messages += option_problems(BenchmarkRequest, vars(self))
         for override in self.overrides:
             if override.removeprefix("config.").startswith("env_config.callbacks"):
                 problems.messages.append(
@@ -96,10 +95,12 @@ class BenchmarkRequest:
                     "file, in a folder of your own (--suite FOLDER)."
                 )
         problems.raise_if_any()
+        now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        request = replace(self, out=self.out or f"evaluations/benchmark_{now}")
         if not self.smoke:
-            return self
+            return request
         steps = SMOKE_STEPS if self.steps is None else min(SMOKE_STEPS, self.steps)
-        return replace(self, episodes=1, steps=steps, envs=1)
+        return replace(request, episodes=1, steps=steps, envs=1)
 
     def facts(
         self,
@@ -116,6 +117,8 @@ class BenchmarkRequest:
             rules: The embedded engine's revision; None with the real game.
             tasks: Digest of each task that is chosen, by name.
         """
+        from rllib_minestudio.evaluation.evaluation_summary import digest
+
         facts: dict[str, Any] = {
             "suite": self.suite,
             "player": plain(dict(player)),
@@ -140,6 +143,8 @@ def task_digest(task: BenchmarkTask, engine: str, rules: int | None) -> str:
         engine: Which game.
         rules: The embedded engine's revision; None with the real game.
     """
+    from rllib_minestudio.evaluation.evaluation_summary import digest
+
     unseen = ("category", "because", "by_chance", "solution", "origin", "needs")
     facts = {name: value for name, value in asdict(task).items() if name not in unseen}
     return digest(plain({"task": facts, "engine": engine, "rules": rules}))

@@ -148,7 +148,7 @@ def _play(
         settings = PlaySettings(
             seed=request.seed,
             deterministic=request.deterministic,
-            recorder=videos.recorder if request.videos else None,
+            recorder=None if request.no_videos else videos.recorder,
             policy=plan.player.identity,
             env_config=planned.env_config,
         )

@@ -1,14 +1,17 @@
-"""`rllib benchmark`: its subcommands and their arguments."""
+"""`rllib benchmark`: its subcommands, and `list` among them."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import dataclass
 
 from rllib_minestudio.cli import benchmark_compare, benchmark_run
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.option_fields import Flag, option
 
 DESCRIPTION = """\
 Play suites of tasks with conditions that a program decides.
@@ -32,18 +35,33 @@ scripted solution is shipped.
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListRequest:
+    """Which suites or tasks are listed, and how."""
+
+    suites: tuple[str, ...] = option(
+        (), "A suite's name or folder. Default: all, summed.", Flag("SUITE", is_positional=True)
+    )
+    tasks: str | None = option(
+        None, 'Only tasks whose names fit, such as "collect_*".', Flag("PATTERN")
+    )
+    engine: str = option("voxel", "The game that is meant.", choices=("voxel", "minecraft"))
+    json: bool = option(False, "Print everything as JSON.")
+
+
 def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of `rllib benchmark`."""
     commands = parser.add_subparsers(dest="benchmark_command", required=True, metavar="COMMAND")
-    _add_list(
+    add_flags(
         commands.add_parser(
             "list",
             help="list suites, or the tasks of some",
             description=_LIST_DESCRIPTION,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        ),
+        ListRequest,
+        _list,
     )
-
     for name, line, module in (
         ("run", "play the tasks of a suite and sum them up", benchmark_run),
         ("compare", "compare two runs, paired by task and episode", benchmark_compare),
@@ -59,37 +77,22 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_list(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `rllib benchmark list`."""
-    parser.add_argument(
-        "suites", metavar="SUITE", nargs="*", help="a suite's name or folder (default: all, summed)"
-    )
-    parser.add_argument(
-        "--tasks", metavar="PATTERN", help='only tasks whose names fit, such as "collect_*"'
-    )
-    parser.add_argument(
-        "--engine", choices=("voxel", "minecraft"), default="voxel", help="the game that is meant"
-    )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.set_defaults(run=_list)
-
-
-def _list(arguments: argparse.Namespace) -> int:
+def _list(request: ListRequest) -> int:
     """Print suites or tasks; returns the exit status."""
     from rllib_minestudio.benchmark import listing
     from rllib_minestudio.benchmark.suites import find_suites, load_suite
 
-    engine = arguments.engine
-    if arguments.tasks is not None and not arguments.suites:
+    engine = request.engine
+    if request.tasks is not None and not request.suites:
         raise InvalidOptionsError(
-            broken_rule("--tasks", arguments.tasks, "needs the SUITE whose tasks are meant")
+            broken_rule("--tasks", request.tasks, "needs the SUITE whose tasks are meant")
         )
-    suites = [load_suite(name) for name in arguments.suites or find_suites()]
-    if not arguments.json and not arguments.suites:
+    suites = [load_suite(name) for name in request.suites or find_suites()]
+    if not request.json and not request.suites:
         stdout.print(listing.suites_table(suites, engine))
         return 0
-    listings = [(suite, suite.matching(arguments.tasks)) for suite in suites]
-    if arguments.json:
+    listings = [(suite, suite.matching(request.tasks)) for suite in suites]
+    if request.json:
         print(json.dumps(listing.listing_json(listings, engine), indent=2, ensure_ascii=False))
         return 0
     for suite, tasks in listings:

@@ -1,12 +1,15 @@
-"""`rllib benchmark compare`: its arguments."""
+"""`rllib benchmark compare`."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.option_fields import Flag, option
 
 DESCRIPTION = """\
 Compare two runs of a benchmark, paired by task and episode.
@@ -23,32 +26,40 @@ examples:
 """
 
 
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `rllib benchmark compare`."""
-    parser.add_argument("first", metavar="A", help="folder of the first run's results")
-    parser.add_argument("second", metavar="B", help="folder of the second run's results")
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="also write the comparison, as JSON"
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRequest:
+    """Which runs are compared, and where the comparison is written."""
+
+    first: str = option(
+        MISSING, "Folder of the first run's results.", Flag("A", is_positional=True)
     )
-    parser.set_defaults(run=_run)
+    second: str = option(
+        MISSING, "Folder of the second run's results.", Flag("B", is_positional=True)
+    )
+    out: Path | None = option(None, "Also write the comparison, as JSON.", Flag("FILE"))
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare `rllib benchmark compare`."""
+    add_flags(parser, ComparisonRequest, _run)
+
+
+def _run(request: ComparisonRequest) -> int:
     """Print the comparison; returns the exit status."""
     from rllib_minestudio.benchmark.compare import compare_benchmarks
     from rllib_minestudio.benchmark.results import BenchmarkResults
     from rllib_minestudio.benchmark.tables import comparison_table
 
-    first, second = map(BenchmarkResults.load, (arguments.first, arguments.second))
+    first, second = map(BenchmarkResults.load, (request.first, request.second))
     comparison = compare_benchmarks(first, second)
     stdout.print(comparison_table(comparison))
-    if arguments.out is not None:
+    if request.out is not None:
         try:
-            comparison.save(arguments.out)
+            comparison.save(request.out)
         except OSError as error:
             raise MineStudioError(
-                f"{str(arguments.out)!r} cannot be written: {error.strerror or error}. Choose "
+                f"{str(request.out)!r} cannot be written: {error.strerror or error}. Choose "
                 "another file with --out."
             ) from error
-        stdout.print(f"comparison: {arguments.out}")
+        stdout.print(f"comparison: {request.out}")
     return 0

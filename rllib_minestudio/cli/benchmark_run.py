@@ -1,23 +1,18 @@
-"""`rllib benchmark run`: its arguments, and what it prints."""
+"""`rllib benchmark run`, and what it prints."""
 
 from __future__ import annotations
 
 import argparse
 import textwrap
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.agent_names import agents_help
+from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.checkpoints.lookup import HELP
-from rllib_minestudio.cli.argument_types import (
-    LARGEST_SEED,
-    MOST_EPISODES,
-    add_agent_timeout,
-    whole_number,
-)
-from rllib_minestudio.cli.deterministic import add_deterministic, warn_if_deterministic
+from rllib_minestudio.cli.deterministic import warn_if_deterministic
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import counted, stderr, stdout
 
 if TYPE_CHECKING:
@@ -54,115 +49,23 @@ examples:
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `rllib benchmark run`."""
-    parser.add_argument("player", metavar="PLAYER", help="who plays, see above")
-    parser.add_argument(
-        "--suite", metavar="SUITE", required=True, help="a suite's name, or a folder of task files"
-    )
-    parser.add_argument(
-        "--tasks", metavar="PATTERN", help='only tasks whose names fit, such as "collect_*"'
-    )
-    parser.add_argument(
-        "--episodes",
-        metavar="N",
-        type=whole_number(1, MOST_EPISODES),
-        default=10,
-        help="per task (default: 10)",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="N",
-        type=whole_number(0, LARGEST_SEED),
-        default=0,
-        help="of the worlds and the player (default: 0)",
-    )
-    parser.add_argument(
-        "--steps",
-        metavar="N",
-        type=whole_number(1, 10**9),
-        help="cap of the tasks' time limits (default: none)",
-    )
-    parser.add_argument(
-        "--smoke",
-        action="store_true",
-        help="one episode of 60 steps per task, to see that everything runs",
-    )
-    parser.add_argument("--out", metavar="DIR", help="where the results go (default: a new folder)")
-    parser.add_argument(
-        "--no-videos",
-        action="store_true",
-        help="do not film a success and a failure of each task, which takes an eighth of the time",
-    )
-    add_deterministic(parser)
-    _add_machinery(parser)
-    parser.set_defaults(run=_run)
+    """Declare `rllib benchmark run`."""
+    add_flags(parser, BenchmarkRequest, _run)
 
 
-def _add_machinery(parser: argparse.ArgumentParser) -> None:
-    """Declare what decides how fast it goes, and by what environment."""
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=whole_number(0, 10_000),
-        default=0,
-        help="processes that play; 0 plays in this one (default), and changes no result",
-    )
-    parser.add_argument(
-        "--envs",
-        metavar="N",
-        type=whole_number(1, 10_000),
-        default=10,
-        help="environments per process (default: 10); another number changes about one of a "
-        "policy's actions in ten thousand",
-    )
-    parser.add_argument("--gpus", metavar="X", type=float, help="GPUs per process")
-    add_agent_timeout(parser)
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="change how the player sees the game, by its dotted path: env_config.engine=minecraft",
-    )
-    parser.add_argument(
-        "--verbose", action="store_true", help="show what Ray and its workers print"
-    )
-
-
-def _run(arguments: argparse.Namespace) -> int:
+def _run(request: BenchmarkRequest) -> int:
     """Run the benchmark, print its table and return the exit status."""
     from rllib_minestudio.experiments.reading.named_objects import make_importable
 
     make_importable(Path.cwd())
-    from rllib_minestudio.benchmark.request import BenchmarkRequest
     from rllib_minestudio.benchmark.results import PAGE_FILE, RESULTS_FILE
     from rllib_minestudio.benchmark.run import run_benchmark
     from rllib_minestudio.benchmark.tables import items_table, results_table
     from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED
 
-    warn_if_deterministic(arguments)
-    now = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    folder = Path(arguments.out or Path("evaluations") / f"benchmark_{now}")
-    results = run_benchmark(
-        BenchmarkRequest(
-            player=arguments.player,
-            suite=arguments.suite,
-            out=str(folder),
-            episodes=arguments.episodes,
-            seed=arguments.seed,
-            steps=arguments.steps,
-            tasks=arguments.tasks,
-            overrides=tuple(arguments.set),
-            deterministic=arguments.deterministic,
-            smoke=arguments.smoke,
-            videos=not arguments.no_videos,
-            workers=arguments.workers,
-            envs=arguments.envs,
-            gpus=arguments.gpus,
-            agent_timeout_s=arguments.agent_timeout,
-            verbose=arguments.verbose,
-        )
-    )
+    warn_if_deterministic(request.deterministic)
+    request = request.checked()
+    results = run_benchmark(request)
     stdout.print(results_table(results))
     for task in results.with_status(PLAYED):
         if task.items:
@@ -171,6 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     failed = results.with_status(FAILED)
     for task in failed:
         stderr.print(f"error: {task.name} failed: {task.reason}", style="red")
+    folder = Path(request.out)
     stdout.print(f"results: {folder / RESULTS_FILE}, {folder / PAGE_FILE}")
     return 1 if failed or results.total is None else 0
 

@@ -1,6 +1,7 @@
 """`rllib checkpoint`: what the checkpoints of a run are, and what one of them was made with."""
 
 import argparse
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import yaml
 from rllib_minestudio.checkpoints.lookup import LATEST, locate
 from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
 from rllib_minestudio.checkpoints.trial_folder import BEST, checkpoint_folders, trial_of
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
 from rllib_minestudio.experiments.running.run_record import differences
+from rllib_minestudio.option_fields import Flag, option
 
 IS_DAMAGED = 1
 """Exit status where a checkpoint is not whole, as `rllib model info` has it."""
@@ -33,8 +36,18 @@ examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class InfoRequest:
+    """Which checkpoints are looked at, and how much of them is shown."""
+
+    path: str = option(
+        MISSING, "A checkpoint, or a folder with some.", Flag("PATH", is_positional=True)
+    )
+    all: bool = option(False, "Print the whole record as YAML, each option included.")
+
+
 def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rllib checkpoint`."""
+    """Declare `rllib checkpoint info`."""
     commands = parser.add_subparsers(dest="checkpoint_command", required=True, metavar="COMMAND")
     info = commands.add_parser(
         "info",
@@ -43,34 +56,23 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder with some")
-    info.add_argument(
-        "--all", action="store_true", help="print the whole record as YAML, each option included"
-    )
-    info.set_defaults(run=lambda arguments: run(arguments.path, arguments.all))
+    add_flags(info, InfoRequest, run)
 
 
-def run(path: str, everything: bool) -> int:
-    """Show a checkpoint, or list those below a folder.
-
-    Args:
-        path: A checkpoint or a folder.
-        everything: Print a checkpoint's record as it is.
-
-    Returns:
-        The exit status.
+def run(request: InfoRequest) -> int:
+    """Show a checkpoint, or list those below a folder, and return the exit status.
 
     Raises:
         CheckpointError: There is no checkpoint.
         CheckpointMismatchError: `latest` or `best` names none.
     """
-    folder = Path(path)
+    folder = Path(request.path)
     if not folder.is_dir() and folder.name in (BEST, LATEST):
-        folder = locate(path)
+        folder = locate(request.path)
     if not (folder / RECORD_FILE).is_file():
         return _list(folder)
     record = read_record(folder)
-    if everything:
+    if request.all:
         stdout.print((folder / RECORD_FILE).read_text(), markup=False, end="")
     else:
         _show(folder, record)

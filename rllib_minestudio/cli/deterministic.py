@@ -1,8 +1,6 @@
-"""`--deterministic`, and what it costs."""
+"""What `--deterministic` costs."""
 
 from __future__ import annotations
-
-import argparse
 
 from rllib_minestudio.console import stderr
 
@@ -15,16 +13,7 @@ WARNING = (
 )
 
 
-def add_deterministic(parser: argparse.ArgumentParser) -> None:
-    """Declare the option."""
-    parser.add_argument(
-        "--deterministic",
-        action="store_true",
-        help="take the most probable actions instead of sampling, which VPT is not trained for",
-    )
-
-
-def warn_if_deterministic(arguments: argparse.Namespace) -> None:
+def warn_if_deterministic(deterministic: bool) -> None:
     """Say what the option costs, if it is given."""
-    if arguments.deterministic:
+    if deterministic:
         stderr.print(WARNING, style="yellow", markup=False)

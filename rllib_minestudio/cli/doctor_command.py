@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
 
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stdout
 from rllib_minestudio.doctor.diagnosis import Diagnosis, diagnose, is_needed
 from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING
+from rllib_minestudio.option_fields import option
 
 NOT_WELL = 1
 """Exit status when something that is needed does not work."""
@@ -30,24 +33,29 @@ examples:
 """
 
 
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rllib doctor`."""
-    parser.add_argument(
-        "--engine",
+@dataclass(frozen=True, kw_only=True)
+class DoctorRequest:
+    """What is looked at, and how it is shown."""
+
+    engine: str = option(
+        "voxel",
+        "The engine that has to work: the embedded one or the real game.",
         choices=("voxel", "minecraft"),
-        default="voxel",
-        help="the engine that has to work: the embedded one or the real game (default: voxel)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=doctor)
+    json: bool = option(False, "Print JSON instead of a table.")
 
 
-def doctor(arguments: argparse.Namespace) -> int:
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare `rllib doctor`."""
+    add_flags(parser, DoctorRequest, doctor)
+
+
+def doctor(request: DoctorRequest) -> int:
     """Run `rllib doctor` and return the exit status."""
     diagnoses = diagnose(CHECKS)
-    needed = {TRAINING, MINECRAFT} if arguments.engine == "minecraft" else {TRAINING}
+    needed = {TRAINING, MINECRAFT} if request.engine == "minecraft" else {TRAINING}
     failures = [d for d in diagnoses if is_needed(d.check, needed) and not d.health.ok]
-    if arguments.json:
+    if request.json:
         stdout.print_json(data=_report(diagnoses, needed), highlight=False)
     else:
         _print(diagnoses, needed)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.option_fields import Flag, option
 
 DESCRIPTION = """\
 Put an engine where MineStudio's package and this package's `engine: minecraft` look for one.
@@ -29,27 +32,31 @@ examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class InstallRequest:
+    """Which engine is put where."""
+
+    embedded: bool = option(
+        False, "The embedded engine, which needs no Java.", Flag(is_alternative=True)
+    )
+    minestudio: bool = option(
+        False, "MineStudio's own engine, by download.", Flag(is_alternative=True)
+    )
+    dir: Path | None = option(
+        None,
+        "MineStudio's folder. Default: $MINESTUDIO_DIR, else MineStudio's own default.",
+        Flag("MINESTUDIO_DIR"),
+    )
+
+
 def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rllib engine`."""
+    """Declare `rllib engine install`."""
     commands = parser.add_subparsers(dest="engine_command", required=True, metavar="COMMAND")
     command = commands.add_parser("install", help="put an engine where MineStudio looks for one")
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--embedded", action="store_true", help="the embedded engine, which needs no Java"
-    )
-    which.add_argument(
-        "--minestudio", action="store_true", help="MineStudio's own engine, by download"
-    )
-    command.add_argument(
-        "--dir",
-        metavar="MINESTUDIO_DIR",
-        type=Path,
-        help="MineStudio's folder (default: $MINESTUDIO_DIR, else MineStudio's own default)",
-    )
-    parser.set_defaults(run=install)
+    add_flags(command, InstallRequest, install)
 
 
-def install(arguments: argparse.Namespace) -> int:
+def install(request: InstallRequest) -> int:
     """Run `rllib engine install` and return the exit status.
 
     Raises:
@@ -58,8 +65,8 @@ def install(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.env.voxel.server import launcher
     from rllib_minestudio.experiments.running.kernels import compile_kernels
 
-    directory = (arguments.dir or launcher.default_directory()).expanduser().absolute()
-    if arguments.minestudio:
+    directory = (request.dir or launcher.default_directory()).expanduser().absolute()
+    if request.minestudio:
         _download(directory)
         stdout.print(f"MineStudio's engine is in {directory}.", markup=False)
         stdout.print(f"  export MINESTUDIO_DIR={shlex.quote(str(directory))}", markup=False)

@@ -22,6 +22,7 @@ from rllib_minestudio.cli import (
     train_command,
     warmup_command,
 )
+from rllib_minestudio.cli.flags import request_from
 from rllib_minestudio.cli.parser import Parser
 from rllib_minestudio.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     parsed = build_parser().parse_args(words or ["--help"])
     try:
-        status: int = parsed.run(parsed)
+        status: int = parsed.run(request_from(parsed))
         sys.stdout.flush()  # here, where a full disk can still be reported
         return status
     except KeyboardInterrupt:

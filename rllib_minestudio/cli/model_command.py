@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rllib_minestudio.checkpoints.lookup import HELP, locate
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.models.tempering import LEAST_TEMPERATURE, MOST_TEMPERATURE
 from rllib_minestudio.option_checks import shown
+from rllib_minestudio.option_fields import Flag, option
 
 if TYPE_CHECKING:
     from rllib_minestudio.models.policy_summary import PolicySummary
@@ -38,50 +42,56 @@ examples:
 """
 
 
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rllib model`."""
-    commands = parser.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
-    info = commands.add_parser("info", help="print size, temperature, and which keys fit")
-    info.add_argument(
-        "path", metavar="PATH", nargs="+", help="a checkpoint; OpenAI's are two files"
+@dataclass(frozen=True, kw_only=True)
+class InfoRequest:
+    """Whose weights are looked at."""
+
+    paths: tuple[str, ...] = option(
+        MISSING, "A checkpoint; OpenAI's are two files.", Flag("PATH", is_positional=True)
     )
-    export = commands.add_parser(
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest:
+    """Which policy is copied, in which form, and where to."""
+
+    path: str = option(MISSING, "A checkpoint.", Flag("PATH", is_positional=True))
+    folder: str = option(
+        MISSING, "Output folder, without a model in it yet.", Flag("FOLDER", is_positional=True)
+    )
+    own: bool = option(
+        False,
+        "Write network.json and model.safetensors, and playing.yaml where it is known what the "
+        "policy played: factored heads stay factored, which is smaller, and only this package "
+        "loads it.",
+    )
+    memory: int | None = option(
+        None,
+        "With --own: remember the last N frames only; 1 forgets everything but the present.",
+        least=1,
+    )
+    temperature: float | None = option(
+        None,
+        "With --own: divide the logits of the copy's actions by T; below 1, probable actions "
+        "become more probable, and a clone strays less often.",
+        Flag("T"),
+        least=LEAST_TEMPERATURE,
+        most=MOST_TEMPERATURE,
+    )
+
+
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare `rllib model info` and `rllib model export`."""
+    commands = parser.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
+    info_parser = commands.add_parser("info", help="print size, temperature, and which keys fit")
+    add_flags(info_parser, InfoRequest, info)
+    export_parser = commands.add_parser(
         "export", help="write a folder that MineStudio loads, or a small one of our own"
     )
-    export.add_argument("path", metavar="PATH", help="a checkpoint")
-    export.add_argument("folder", metavar="FOLDER", help="output folder, without a model in it yet")
-    export.add_argument(
-        "--own",
-        action="store_true",
-        help="write network.json and model.safetensors, and playing.yaml where it is known what "
-        "the policy played: factored heads stay factored, which is smaller, and only this package "
-        "loads it",
-    )
-    export.add_argument(
-        "--memory",
-        type=int,
-        metavar="N",
-        help="with --own: remember the last N frames only; 1 forgets everything but the present",
-    )
-    export.add_argument(
-        "--temperature",
-        type=float,
-        metavar="T",
-        help="with --own: divide the logits of the copy's actions by T; below 1, probable actions "
-        "become more probable, and a clone strays less often",
-    )
-    parser.set_defaults(run=model)
+    add_flags(export_parser, ExportRequest, export)
 
 
-def model(arguments: argparse.Namespace) -> int:
-    """Run `rllib model info` or `rllib model export`, and return the exit status."""
-    if arguments.model_command == "export":
-        changes = {"memory": arguments.memory, "temperature": arguments.temperature}
-        return export(arguments.path, arguments.folder, arguments.own, **changes)
-    return info(arguments.path)
-
-
-def info(paths: list[str]) -> int:
+def info(request: InfoRequest) -> int:
     """Print what a checkpoint holds.
 
     Returns:
@@ -90,7 +100,7 @@ def info(paths: list[str]) -> int:
     from rllib_minestudio.models.policy_summary import summarize_other
     from rllib_minestudio.models.vpt.checkpoint_summary import summarize
 
-    source = paths[0] if len(paths) == 1 else paths
+    source = request.paths[0] if len(request.paths) == 1 else list(request.paths)
     other = summarize_other(source)
     if other is not None:
         for name, value in _rows_of_other(other).items():
@@ -104,14 +114,7 @@ def info(paths: list[str]) -> int:
     return DOES_NOT_FIT if summary.problems else 0
 
 
-def export(
-    path: str,
-    folder: str,
-    own: bool = False,
-    *,
-    memory: int | None = None,
-    temperature: float | None = None,
-) -> int:
+def export(request: ExportRequest) -> int:
     """Write a checkpoint as a folder for MineStudio, or for this package.
 
     Raises:
@@ -121,8 +124,9 @@ def export(
     from rllib_minestudio.algorithms.checkpoint_policy import copy_playing
     from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
-    source = locate(path)
-    if own:
+    source, folder = locate(request.path), request.folder
+    memory, temperature = request.memory, request.temperature
+    if request.own:
         content = _copy_other(source, folder, memory, temperature)
         if content is None:
             config = save_checkpoint(source, folder, memory, temperature)

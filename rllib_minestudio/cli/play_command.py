@@ -1,15 +1,15 @@
-"""`rllib play`: its arguments, and what it prints."""
+"""`rllib play`, and what it prints."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from rllib_minestudio.agent_names import HUNTER, agents_help
+from rllib_minestudio.agent_names import agents_help
 from rllib_minestudio.checkpoints.lookup import HELP
-from rllib_minestudio.cli.argument_types import LARGEST_SEED, MOST_EPISODES, whole_number
-from rllib_minestudio.cli.deterministic import add_deterministic, warn_if_deterministic
+from rllib_minestudio.cli.deterministic import warn_if_deterministic
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stdout
+from rllib_minestudio.experiments.play_task import PlayRequest, play_task
 
 DESCRIPTION = f"""\
 Play a task and record it: one folder per episode, with a video. Episodes are numbered on from those
@@ -38,60 +38,18 @@ examples:
 
 
 def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `rllib play`."""
-    parser.add_argument("task", metavar="TASK", help="an experiment file")
-    parser.add_argument(
-        "--agent",
-        metavar="NAME|CHECKPOINT|MODULE:FUNCTION",
-        default=HUNTER,
-        help=f"who plays (default: {HUNTER})",
-    )
-    add_deterministic(parser)
-    parser.add_argument(
-        "--episodes",
-        metavar="N",
-        type=whole_number(1, MOST_EPISODES),
-        default=1,
-        help="how many are played (default: 1)",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="N",
-        type=whole_number(0, LARGEST_SEED),
-        default=0,
-        help="of the first episode, and of what the agent draws",
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", default="plays", help="where recordings go (default: ./plays)"
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set an option below the task's `config`, as in `rllib train file`",
-    )
-    parser.set_defaults(run=play)
+    """Declare `rllib play`."""
+    add_flags(parser, PlayRequest, play)
 
 
-def play(arguments: argparse.Namespace) -> int:
+def play(request: PlayRequest) -> int:
     """Run `rllib play` and return the exit status.
 
     Raises:
         MineStudioError: The file, an option, the checkpoint or the folder is not in order.
     """
-    from rllib_minestudio.experiments.play_task import play_task
-
-    warn_if_deterministic(arguments)
-    returns = play_task(
-        Path(arguments.task),
-        arguments.agent,
-        arguments.out,
-        episodes=arguments.episodes,
-        seed=arguments.seed,
-        overrides=arguments.set,
-        deterministic=arguments.deterministic,
-    )
+    warn_if_deterministic(request.deterministic)
+    returns = play_task(request)
     stdout.print(f"returns: {', '.join(f'{value:g}' for value in returns)}")
-    stdout.print(f"recordings: {arguments.out}")
+    stdout.print(f"recordings: {request.out}")
     return 0

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from rllib_minestudio.algorithms.options.listing import help_text
-from rllib_minestudio.cli.argument_types import whole_number
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.cli.parser import Parser
 from rllib_minestudio.errors import did_you_mean
-
-MOST_SEEDS = 1000
+from rllib_minestudio.experiments.train import TrainingRequest, train
 
 SUFFIXES = (".yaml", ".yml", ".py")
 """Of experiment files."""
@@ -68,7 +67,7 @@ examples:
 
 
 def add_parser(parser: Parser) -> None:
-    """Declare the arguments of `rllib train`."""
+    """Declare `rllib train file`."""
     parser.correction = _correction
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     file = sources.add_parser(
@@ -78,8 +77,7 @@ def add_parser(parser: Parser) -> None:
         epilog=f"{EXAMPLES}\n{help_text()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_options(file)
-    file.set_defaults(run=_run)
+    add_flags(file, TrainingRequest, _run)
 
 
 def _correction(words: Sequence[str]) -> str:
@@ -104,86 +102,8 @@ def _correction(words: Sequence[str]) -> str:
     return f"`file` is missing; the command is `{meant}`."
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="a .yaml, .yml or .py file, or the name of an example in the package, such as cow, or "
-        "of one of MineStudio's configs, such as gate_kl",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set an option below `config`, by its dotted path; repeatable. Values are YAML, "
-        "list elements go by number: env_config.callbacks.0.JudgeReset.time_limit=300",
-    )
-    parser.add_argument(
-        "--stop",
-        metavar="METRIC=VALUE",
-        action="append",
-        default=[],
-        help="add or change a stop criterion: training_iteration, time_total_s, "
-        "num_env_steps_sampled_lifetime, env_runners/episode_return_mean, or any other of "
-        "docs/metrics.md; repeatable",
-    )
-    parser.add_argument(
-        "--num-samples",
-        metavar="N",
-        type=int,
-        help="repeat the search space N times (default: the file's, else 1)",
-    )
-    parser.add_argument(
-        "--seeds",
-        metavar="N",
-        type=whole_number(1, MOST_SEEDS),
-        help="train with N seeds, counted from the experiment's on, and draw their mean and range",
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the newest run of this experiment in --out from its last checkpoint, with "
-        "the options it was started with; --set and --stop change them",
-    )
-    parser.add_argument(
-        "--save-interval",
-        "--checkpoint-freq",
-        metavar="N",
-        type=int,
-        help="save a checkpoint every N iterations (default: the file's, else 10)",
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", default="results", help="results folder (default: ./results)"
-    )
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="train on the Ray cluster there (`auto`: the one that this machine belongs to) "
-        "instead of on this machine only",
-    )
-    parser.add_argument(
-        "--verbose", action="store_true", help="show what Ray and its workers print"
-    )
-
-
-def _run(arguments: argparse.Namespace) -> int:
+def _run(request: TrainingRequest) -> int:
     from rllib_minestudio.cli.convert.named import experiment_file
-    from rllib_minestudio.experiments.train import TrainingRequest, train
 
-    with experiment_file(Path(arguments.file)) as (file, kept):
-        return train(
-            TrainingRequest(
-                file=file,
-                out=Path(arguments.out),
-                overrides=arguments.set,
-                stop=arguments.stop,
-                num_samples=arguments.num_samples,
-                seeds=arguments.seeds,
-                save_interval=arguments.save_interval,
-                resume=arguments.resume,
-                address=arguments.address,
-                verbose=arguments.verbose,
-                kept=kept,
-            )
-        )
+    with experiment_file(request.file) as (file, kept):
+        return train(replace(request, file=file, kept=kept))

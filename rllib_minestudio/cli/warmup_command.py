@@ -1,7 +1,9 @@
 """`rllib warmup`: compile the kernels of engine and network ahead of time."""
 
 import argparse
+from dataclasses import dataclass
 
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stdout
 
 DESCRIPTION = """\
@@ -16,12 +18,17 @@ example:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class WarmupRequest:
+    """Nothing is to be chosen."""
+
+
 def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare `rllib warmup`, which takes no arguments."""
-    parser.set_defaults(run=warmup)
+    """Declare `rllib warmup`."""
+    add_flags(parser, WarmupRequest, warmup)
 
 
-def warmup(arguments: argparse.Namespace) -> int:
+def warmup(_: WarmupRequest) -> int:
     """Compile the kernels, or say that they are compiled; return the exit status."""
     from rllib_minestudio.experiments.running.kernels import compile_convolutions, compile_kernels
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import ActionMapper
-from rllib_minestudio.env.recorder_options import DATASET, RecorderOptions
+from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
+from rllib_minestudio.recording_form import DATASET
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.minestudio_dataset import MineStudioDatasetWriter
 from rllib_minestudio.recordings.overlay import action_lines, overlaid

@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.option_checks import Problems, is_integer
+from rllib_minestudio.option_checks import Problems
+from rllib_minestudio.option_fields import option, option_problems
+from rllib_minestudio.recording_form import AUTO, DATASET, FORMATS, OBSERVATION, POV, RecordingForm
 from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE
-from rllib_minestudio.recordings.writer import MEDIA, VideoOptions
-
-DATASET = "minestudio-dataset"
-FORMATS = ("episodes", "minestudio", DATASET)
-OBSERVATION, POV, AUTO = "observation", "pov", "auto"
-SOURCES = (OBSERVATION, POV, AUTO)
-PRESETS = (
-    *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
-    *("veryslow", "placebo"),
-)
-"""x264's, from fast and large to slow and small."""
-MAX_CRF = 51
 
 
 @dataclass(frozen=True)
-class RecorderOptions:
-    """What is recorded, and how.
+class RecorderOptions(RecordingForm):
+    """What is recorded, where to, and how."""
 
-    Attributes:
-        folder: Where recordings go.
-        format: `episodes`, this package's (see `recordings`); `minestudio`, the files of its
-            inference, or `minestudio-dataset`, the source files of its datasets.
-        source: `observation`, the frames that the agent saw, or `pov`, frames at `render_size`,
-            which the embedded engine renders in addition; MineStudio's formats have no other.
-            `auto` is `pov` if the environment renders, and `observation` if it does not.
-        overlay: Whether to write actions, reward, return, value and divergence onto the frames.
-        media: `h264` or `jpeg`.
-        fps: Frames per second of playback; MineStudio's inference files have 30, its datasets 20.
-        crf: x264's constant rate factor: 0 lossless, 23 good, 51 worst.
-        preset: x264's trade of speed for size.
-    """
-
-    folder: str
-    format: str = "episodes"
-    source: str = OBSERVATION
-    overlay: bool = False
-    media: str = "h264"
-    fps: int = field(default=VideoOptions.fps)
-    crf: int = field(default=VideoOptions.crf)
-    preset: str = VideoOptions.preset
+    folder: str = option(MISSING, "Where recordings go.", wording="the path of a folder")
 
     @property
     def shows_pov(self) -> bool:
@@ -69,22 +38,10 @@ class RecorderOptions:
         """
         problems = Problems("recorder")
         known = problems.known("option", options, [option.name for option in fields(cls)])
-        if not isinstance(known.get("folder"), str):
-            problems.add("folder", known.get("folder"), "must be the path of a folder")
-            known["folder"] = ""
-        checked = cls(**known)
-        problems.choice("format", checked.format, FORMATS)
-        problems.choice("source", checked.source, SOURCES)
-        problems.choice("media", checked.media, MEDIA)
-        problems.choice("preset", checked.preset, PRESETS)
+        checked = cls(**{"folder": None, **known})
+        problems.messages += option_problems(cls, vars(checked), "recorder: ")
         if checked.format == DATASET and checked.media != "h264":
             problems.add("media", checked.media, f"must be h264 with format {DATASET}")
-        if not isinstance(checked.overlay, bool):
-            problems.add("overlay", checked.overlay, "must be true or false")
-        if not is_integer(checked.fps) or not 1 <= checked.fps <= 240:
-            problems.add("fps", checked.fps, "must be an integer from 1 to 240")
-        if not is_integer(checked.crf) or not 0 <= checked.crf <= MAX_CRF:
-            problems.add("crf", checked.crf, f"must be an integer from 0 to {MAX_CRF}")
         problems.raise_if_any()
         return checked
 

@@ -1,61 +1,97 @@
-"""The options of an evaluation: the same on the command line, in YAML and in Python."""
+"""The options of an evaluation: the same on the command line, in YAML and in Python.
+
+Imports are late, so that `rllib evaluate --help`, which lists these options, is quick.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.filters import EpisodeFilter, parse_filter
-from rllib_minestudio.evaluation.request import PlaySettings
-from rllib_minestudio.option_checks import Problems, is_integer
+from rllib_minestudio.option_checks import Problems, broken_rule
+from rllib_minestudio.option_fields import MANY, Flag, option, option_problems
+
+if TYPE_CHECKING:
+    from rllib_minestudio.evaluation.filters import EpisodeFilter
+    from rllib_minestudio.evaluation.request import PlaySettings
 
 ONLY = ("all", "success", "failure")
 PRIOR = "prior"
 """Value of `kl_to`: the frozen policy that ours was held to in training."""
-
-_RANGES = {
-    "episodes": (1, 1_000_000),
-    "seed": (0, 2**31 - 1),
-    "max_attempts": (1, 1000),
-    "max_steps": (1, 10**9),
-}
-"""Option -> least and greatest; `max_steps` may be null."""
+LARGEST_SEED = 2**31 - 1
 
 _BEST = re.compile(r"best_([1-9]\d*)")
 
 
+def _only_problems(name: str, value: Any) -> list[str]:
+    """Judge which recordings are to be kept."""
+    if isinstance(value, str) and (value in ONLY or _BEST.fullmatch(value)):
+        return []
+    return [broken_rule(name, value, f"must be {', '.join(ONLY)} or best_K, such as best_3")]
+
+
+def _prior_problems(name: str, value: Any) -> list[str]:
+    """Judge what is named as the frozen policy."""
+    if isinstance(value, str) and value:
+        return []
+    return [broken_rule(name, value, f"must be {PRIOR!r}, or a path to weights")]
+
+
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """What is evaluated, and how.
+    """What is evaluated, and how."""
 
-    Attributes:
-        episodes: How many episodes; each is played to its end.
-        seed: What their worlds and the policy's random numbers derive from.
-        filter: When an episode counts as a success, as a text such as `kill_entity:cow>=3`; None
-            asks the task itself.
-        deterministic: Take the most probable actions instead of sampling.
-        max_steps: Steps after which an episode is truncated; None leaves that to the task.
-        max_attempts: How often an episode is begun before the environment's failure is final.
-        record: Options of the recorder, its `folder` among them; None records nothing.
-        only: Which recordings are kept: `all`, `success`, `failure`, or `best_K`, the K with the
-            highest returns.
-        kl_to: The frozen policy to which recordings show the divergence, step by step: `prior`, the
-            one of the training, or a path to weights of the same size; None leaves it out.
-    """
-
-    episodes: int = 20
-    seed: int = 0
-    filter: str | None = None
-    deterministic: bool = False
-    max_steps: int | None = None
-    max_attempts: int = 3
-    record: Mapping[str, Any] | None = None
-    only: str = "all"
-    kl_to: str | None = None
+    episodes: int = option(20, "How many episodes are played, each to its end.", least=1, most=MANY)
+    seed: int = option(
+        0,
+        "What their worlds and the policy's random numbers derive from.",
+        least=0,
+        most=LARGEST_SEED,
+    )
+    filter: str | None = option(
+        None,
+        "When an episode counts as a success, as a text such as `kill_entity:cow>=3`; without it, "
+        "when the task itself says so.",
+        wording="text such as kill_entity:cow>=3",
+    )
+    deterministic: bool = option(
+        False,
+        "Take the most probable actions instead of sampling, which VPT is not trained for.",
+    )
+    max_steps: int | None = option(
+        None,
+        "Steps after which an episode is truncated; without it, the task's.",
+        least=1,
+        most=10**9,
+    )
+    max_attempts: int = option(
+        3,
+        "How often an episode is begun before the environment's failure is final.",
+        least=1,
+        most=1000,
+    )
+    record: Mapping[str, Any] | None = option(
+        None,
+        "Options of the recorder, its `folder` among them; None records nothing.",
+        wording="a mapping of the recorder's options",
+    )
+    only: str = option(
+        "all",
+        "Which recordings are kept: `all`, `success`, `failure`, or `best_K`, the K with the "
+        "highest returns.",
+        Flag("WHICH"),
+        check=_only_problems,
+    )
+    kl_to: str | None = option(
+        None,
+        "The frozen policy to which recordings show the divergence, step by step: `prior`, the one "
+        "of the training, or a path to weights of the same size.",
+        Flag("WEIGHTS"),
+        check=_prior_problems,
+    )
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> EvaluationOptions:
@@ -67,13 +103,16 @@ class EvaluationOptions:
         problems = Problems("evaluation")
         names = [option.name for option in fields(cls)]
         checked = cls(**problems.known("option", options, names))
-        _check(problems, checked)
+        problems.messages += option_problems(cls, vars(checked), "evaluation: ")
+        _check_together(problems, checked)
         problems.raise_if_any()
         return checked
 
     @property
     def condition(self) -> EpisodeFilter | None:
         """The filter; None asks the task."""
+        from rllib_minestudio.evaluation.filters import parse_filter
+
         return None if self.filter is None else parse_filter(self.filter)
 
     @property
@@ -84,6 +123,8 @@ class EvaluationOptions:
 
     def settings(self, policy: Mapping[str, Any] | None = None) -> PlaySettings:
         """Return what the env runners need to know; `policy` goes into recordings."""
+        from rllib_minestudio.evaluation.request import PlaySettings
+
         return PlaySettings(
             seed=self.seed,
             deterministic=self.deterministic,
@@ -94,35 +135,16 @@ class EvaluationOptions:
         )
 
 
-def _check(problems: Problems, options: EvaluationOptions) -> None:
-    """Note every problem."""
-    for name, (least, most) in _RANGES.items():
-        value = getattr(options, name)
-        if value is None and name == "max_steps":
-            continue
-        if not is_integer(value) or value < least:
-            problems.add(name, value, f"must be an integer of at least {least}")
-        elif value > most:
-            problems.add(name, value, f"must be an integer of at most {most}")
-    if not isinstance(options.deterministic, bool):
-        problems.add("deterministic", options.deterministic, "must be true or false")
-    if not isinstance(options.only, str) or not (
-        options.only in ONLY or _BEST.fullmatch(options.only)
-    ):
-        problems.add("only", options.only, f"must be {', '.join(ONLY)} or best_K, such as best_3")
-    if options.kl_to is not None and not (isinstance(options.kl_to, str) and options.kl_to):
-        problems.add("kl_to", options.kl_to, f"must be {PRIOR!r}, or a path to weights")
-    elif options.kl_to is not None and options.record is None:
+def _check_together(problems: Problems, options: EvaluationOptions) -> None:
+    """Note what is wrong with a filter, the recorder's options, and options beside one another."""
+    from rllib_minestudio.env.recorder_options import RecorderOptions
+
+    if options.kl_to is not None and options.record is None:
         problems.add("kl_to", options.kl_to, "needs `record`: recordings are what shows it")
-    if options.filter is not None and not isinstance(options.filter, str):
-        problems.add("filter", options.filter, "must be text such as kill_entity:cow>=3")
-    elif options.filter is not None:
+    if isinstance(options.filter, str):
         _include(problems, lambda: _parse_without_judge(str(options.filter)))
-    if options.record is not None:
-        if isinstance(options.record, Mapping):
-            _include(problems, lambda: RecorderOptions.from_mapping(options.record or {}))
-        else:
-            problems.add("record", options.record, "must be a mapping of the recorder's options")
+    if isinstance(options.record, Mapping):
+        _include(problems, lambda: RecorderOptions.from_mapping(options.record or {}))
 
 
 def _parse_without_judge(text: str) -> None:
@@ -131,6 +153,8 @@ def _parse_without_judge(text: str) -> None:
     Raises:
         InvalidOptionsError: It is none, or asks for facts of the world.
     """
+    from rllib_minestudio.evaluation.filters import parse_filter
+
     if facts := sorted(fact.key for fact in parse_filter(text).needed_facts()):
         raise InvalidOptionsError(
             f"filter: {facts[0]!r} is a fact of the world, which only the judge of a benchmark's "

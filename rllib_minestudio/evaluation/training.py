@@ -14,7 +14,6 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_minestudio.algorithms import MineStudioBCConfig
 from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
-from rllib_minestudio.env.recorder_options import AUTO
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
@@ -25,6 +24,7 @@ from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.option_checks import shown
+from rllib_minestudio.recording_form import AUTO
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

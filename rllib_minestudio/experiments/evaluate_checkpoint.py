@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.console import counted, phase, stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.reading.named_objects import make_importable
-from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.option_fields import Flag, like, option, option_group
+from rllib_minestudio.recording_form import AUTO, RecordingForm
 from rllib_minestudio.whole_file import write_probe
 
 if TYPE_CHECKING:
@@ -22,48 +24,70 @@ if TYPE_CHECKING:
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.evaluation.agent_runner import AgentGroup
     from rllib_minestudio.evaluation.compare import Comparison
-    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
     from rllib_minestudio.evaluation.evaluation_summary import Summary
     from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
 
 LARGEST_SUMMARY = 256 * 1024
 """Bytes that must be free before an evaluation begins, for a summary and its page."""
 
+MOST_PROCESSES = 10_000
+"""More env runners than any cluster has, environments in one of them, or GPUs."""
+
 EPISODES_FOLDER = "episodes"
 """Where recordings go, below the folder of the evaluation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class FilmedForm(RecordingForm):
+    """How the recordings of `rllib evaluate` are made."""
+
+    source: str = like(RecordingForm, "source", default=AUTO)
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """What is to be evaluated, how, and where the results go.
+    """What is to be evaluated, how, and where the results go."""
 
-    Attributes:
-        checkpoint: What `load_policy` takes; an experiment file: the policy it starts from; or the
-            `module:function` that makes an agent.
-        options: Fields of `EvaluationOptions`; recordings go below `record["folder"]`.
-        out: Folder of the summary; None takes that of the recordings, or a new one.
-        compare: Another of these, or the folder of its evaluation; None compares with none.
-        env: A checkpoint or experiment file, in whose environment an agent plays; None: ours, with
-            `overrides` alone.
-        overrides: `key=value`, changes of the environment's options.
-        workers: Env runners; 0 plays in this process.
-        envs: Environments per env runner; None leaves the config's.
-        gpus: GPUs per env runner; None leaves the config's.
-        agent_timeout_s: Seconds that an agent may take over an action.
-        verbose: Show what Ray and its workers print.
-    """
-
-    checkpoint: str
-    options: Mapping[str, Any]
-    out: str | None = None
-    compare: str | None = None
-    env: str | None = None
-    overrides: Sequence[str] = ()
-    workers: int = 0
-    envs: int | None = None
-    gpus: float | None = None
-    agent_timeout_s: float = 60.0
-    verbose: bool = False
+    checkpoint: str = option(
+        MISSING, "What plays, see above.", Flag("CHECKPOINT", is_positional=True)
+    )
+    options: Mapping[str, Any] = option_group(
+        EvaluationOptions, "What is played and kept.", without=("max_attempts", "record")
+    )
+    overrides: tuple[str, ...] = option(
+        (),
+        "Change an option of the environment, by its dotted path as in `rllib train file`: "
+        "env_config.callbacks.0.JudgeReset.time_limit=300.",
+        Flag("KEY=VALUE", names=("--set",)),
+    )
+    workers: int = option(0, "Env runners; 0 plays in this process.", most=MOST_PROCESSES)
+    envs: int | None = option(None, "Environments per env runner.", least=1, most=MOST_PROCESSES)
+    gpus: float | None = option(None, "GPUs per env runner.", most=MOST_PROCESSES)
+    env: str | None = option(
+        None,
+        "For MODULE:FUNCTION: the experiment file or checkpoint whose environment it plays in. "
+        "Default: ours, with --set alone.",
+        Flag("SOURCE"),
+    )
+    agent_timeout_s: float = option(
+        60.0,
+        "Seconds that MODULE:FUNCTION's agent may take over an action.",
+        Flag("S", names=("--agent-timeout",)),
+        least=1e-300,
+        most=1e9,
+        wording="positive seconds, at most 1e9",
+    )
+    compare: str | None = option(
+        None, "Another checkpoint, or the folder of its evaluation.", Flag("OLD")
+    )
+    out: str | None = option(
+        None, "Where the summary goes. Default: --record's, or a new folder.", Flag("DIR")
+    )
+    record: str | None = option(None, "Record the episodes, below DIR/episodes.", Flag("DIR"))
+    form: Mapping[str, Any] = option_group(
+        FilmedForm, "How recordings are made.", without=("preset",)
+    )
+    verbose: bool = option(False, "Show what Ray and its workers print.")
 
 
 def evaluate_checkpoint(request: EvaluationRequest) -> int:
@@ -72,7 +96,6 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     Raises:
         MineStudioError: The checkpoint, an option or a folder is not in order.
     """
-    from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
     from rllib_minestudio.experiments.running import ray_session
     from rllib_minestudio.experiments.running.kernels import compile_kernels
 
@@ -161,7 +184,7 @@ def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
 
 def _folder(request: EvaluationRequest) -> Path:
     """Return the evaluation's folder, which must not hold another one."""
-    chosen = request.out or (request.options.get("record") or {}).get("folder")
+    chosen = request.out or request.record
     folder = Path(chosen or Path("evaluations") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
     if (folder / "summary.json").exists():
         raise MineStudioError(
@@ -185,11 +208,10 @@ def _writable(folder: Path) -> None:
 
 def _options(request: EvaluationRequest) -> dict[str, Any]:
     """Return the options as `EvaluationOptions` wants them: recordings go into their own folder."""
-    options = dict(request.options)
-    if options.get("record"):
-        folder = Path(options["record"]["folder"]).resolve() / EPISODES_FOLDER
-        options["record"] = {**options["record"], "folder": str(folder)}
-    return options
+    if not request.record:
+        return dict(request.options)
+    folder = Path(request.record).resolve() / EPISODES_FOLDER
+    return {**request.options, "record": {**request.form, "folder": str(folder)}}
 
 
 def _other_summary(path: str | None) -> Summary | None:
@@ -205,10 +227,6 @@ def _config(own: MineStudioPPOConfig, request: EvaluationRequest) -> Any:
     """Return the config to evaluate with; checks everything that can be wrong with it."""
     from rllib_minestudio.evaluation.policy_loading import evaluation_config
 
-    for name, least in (("workers", 0), ("envs", 1)):
-        value = getattr(request, name)
-        if value is not None and value < least:
-            raise InvalidOptionsError(broken_rule(f"--{name}", value, f"must be at least {least}"))
     own.environment(env_config=overridden(own.env_config, request.overrides))
     return evaluation_config(
         own,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio.agent_names import AGENTS
+from rllib_minestudio.agent_names import AGENTS, HUNTER
 from rllib_minestudio.checkpoints.lookup import LATEST
 from rllib_minestudio.checkpoints.trial_folder import BEST
 from rllib_minestudio.console import phase
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
+from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.experiments.running.ray_session import quieten, set_environment
 from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.option_fields import Flag, like, option
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -25,26 +27,35 @@ if TYPE_CHECKING:
     from rllib_minestudio.evaluation.policies import Player
 
 
-def play_task(
-    task: Path,
-    agent: str,
-    out: str,
-    episodes: int = 1,
-    seed: int = 0,
-    overrides: Sequence[str] = (),
-    deterministic: bool = False,
-) -> list[float]:
-    """Let an agent play a task, and record each episode with actions and rewards written on it.
+@dataclass(frozen=True, kw_only=True)
+class PlayRequest:
+    """Who plays what, how often, and where the recordings go."""
 
-    Args:
-        task: An experiment file; of several experiments the first one counts.
-        agent: One of `AGENTS`, what `Policy.load` takes, or the `module:function` that makes an
-            agent.
-        out: Folder of the recordings, one folder per episode; numbered on from those there.
-        episodes: How many to play.
-        seed: Of the first episode, and of what the agent draws.
-        overrides: `key=value`, changes of the experiment.
-        deterministic: A policy takes its most probable actions; scripted agents have none.
+    task: Path = option(
+        MISSING,
+        "An experiment file; of several experiments the first one counts.",
+        Flag("TASK", is_positional=True),
+    )
+    agent: str = option(HUNTER, "Who plays.", Flag("NAME|CHECKPOINT|MODULE:FUNCTION"))
+    deterministic: bool = like(EvaluationOptions, "deterministic")
+    episodes: int = like(
+        EvaluationOptions, "episodes", default=1, sentence="How many episodes are played."
+    )
+    seed: int = like(
+        EvaluationOptions,
+        "seed",
+        sentence="Seed of the first episode, and of what the agent draws.",
+    )
+    out: str = option("plays", "Where recordings go, numbered on from those there.", Flag("DIR"))
+    overrides: tuple[str, ...] = option(
+        (),
+        "Set an option below the task's `config`, as in `rllib train file`.",
+        Flag("KEY=VALUE", names=("--set",)),
+    )
+
+
+def play_task(request: PlayRequest) -> list[float]:
+    """Let an agent play a task, and record each episode with actions and rewards written on it.
 
     Returns:
         The undiscounted return of each episode.
@@ -57,6 +68,7 @@ def play_task(
     quieten(verbose=False)
     from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path
 
+    agent, deterministic = request.agent, request.deterministic
     maker = AgentMaker.named(agent) if is_agent_path(agent) else None
     if maker is None:
         _check_agent(agent, deterministic)
@@ -67,16 +79,16 @@ def play_task(
     from rllib_minestudio.experiments.reading.tune_plan import make_plan
     from rllib_minestudio.experiments.running.environment import make_env
 
-    plan = make_plan(load_experiments(task, overrides)[0])
-    options = RecorderOptions(out, source="pov", overlay=True)
+    plan = make_plan(load_experiments(request.task, request.overrides)[0])
+    options = RecorderOptions(request.out, source="pov", overlay=True)
     env = EpisodeRecorder(make_env(plan.example), options)
     with phase(f"playing {plan.name}") as show:
         returns = play_episodes(
             env,
-            _player(maker or agent, env, seed, deterministic),
-            episodes,
-            seed=seed,
-            on_episode=lambda done, _: show(f"episode {done} of {episodes}"),
+            _player(maker or agent, env, request.seed, deterministic),
+            request.episodes,
+            seed=request.seed,
+            on_episode=lambda done, _: show(f"episode {done} of {request.episodes}"),
         )
     env.close()
     if env.failures:

@@ -5,8 +5,8 @@ The file is read and judged (`reading`), run or resumed (`running`), and summari
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -32,39 +32,66 @@ from rllib_minestudio.experiments.running.resume import (
 from rllib_minestudio.experiments.running.run_record import RunRecord, describe, write_run_record
 from rllib_minestudio.experiments.running.tune_run import require_resources_here, run
 from rllib_minestudio.option_checks import broken_rule, is_integer
+from rllib_minestudio.option_fields import Flag, option
 from rllib_minestudio.processor_threads import machine_cpus
 from rllib_minestudio.whole_file import write_whole
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingRequest:
     """What is to be trained, and how the command line changes what the file says.
 
     Attributes:
-        file: The experiment file.
-        out: Folder of all results.
-        overrides: `key=value`, changes of the experiment (`--set`).
-        stop: `metric=value`, further criteria to stop at (`--stop`).
-        num_samples: Replaces the file's; None leaves it.
-        seeds: Train so many, from the experiment's on; None trains with the experiment's.
-        save_interval: Replaces the file's; None leaves it.
-        resume: Go on with the newest run of the experiment.
-        address: The Ray cluster to train on; None trains on this machine only.
-        verbose: Show what Ray and its workers print.
         kept: Name -> text of files that a new run's folder is to hold: the experiment file itself
             and what it was translated from, where it was made for this run only.
     """
 
-    file: Path
-    out: Path
-    overrides: Sequence[str] = ()
-    stop: Sequence[str] = ()
-    num_samples: int | None = None
-    seeds: int | None = None
-    save_interval: int | None = None
-    resume: bool = False
-    address: str | None = None
-    verbose: bool = False
+    file: Path = option(
+        MISSING,
+        "A .yaml, .yml or .py file, or the name of an example in the package, such as cow, or of "
+        "one of MineStudio's configs, such as gate_kl.",
+        Flag("FILE", is_positional=True),
+    )
+    overrides: tuple[str, ...] = option(
+        (),
+        "Set an option below `config`, by its dotted path; repeatable. Values are YAML, list "
+        "elements go by number: env_config.callbacks.0.JudgeReset.time_limit=300.",
+        Flag("KEY=VALUE", names=("--set",)),
+    )
+    stop: tuple[str, ...] = option(
+        (),
+        "Add or change a stop criterion: training_iteration, time_total_s, "
+        "num_env_steps_sampled_lifetime, env_runners/episode_return_mean, or any other of "
+        "docs/metrics.md; repeatable.",
+        Flag("METRIC=VALUE"),
+    )
+    num_samples: int | None = option(
+        None, "Repeat the search space N times. Default: the file's, else 1.", least=1
+    )
+    seeds: int | None = option(
+        None,
+        "Train with N seeds, counted from the experiment's on, and draw their mean and range.",
+        least=1,
+        most=1000,
+    )
+    resume: bool = option(
+        False,
+        "Continue the newest run of this experiment in --out from its last checkpoint, with the "
+        "options it was started with; --set and --stop change them.",
+    )
+    save_interval: int | None = option(
+        None,
+        "Save a checkpoint every N iterations. Default: the file's, else 10.",
+        Flag(names=("--save-interval", "--checkpoint-freq")),
+    )
+    out: Path = option(Path("results"), "Results folder.", Flag("DIR"))
+    address: str | None = option(
+        None,
+        "Train on the Ray cluster there (`auto`: the one that this machine belongs to) instead of "
+        "on this machine only.",
+        Flag("HOST:PORT"),
+    )
+    verbose: bool = option(False, "Show what Ray and its workers print.")
     kept: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.option_checks import broken_rule, is_number
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 _LOGITS = re.compile(r"(pi_head|action_head)\.\w+\.linear_layer\.(weight|bias)")
 """Parameters of the action heads' last layers, in VPT and in the other policies of this package."""
-_MOST = 1e6
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-6, 1e6
+"""Of temperatures."""
 
 
 def at_temperature(state: Mapping[str, Tensor], temperature: float) -> dict[str, Tensor]:
@@ -29,8 +32,8 @@ def at_temperature(state: Mapping[str, Tensor], temperature: float) -> dict[str,
         CheckpointMismatchError: The policy has other heads.
         InvalidOptionsError: That is no temperature.
     """
-    if not is_number(temperature) or not 1 / _MOST <= temperature <= _MOST:
-        rule = f"must be from {1 / _MOST:g} to {_MOST:g}"
+    if not is_number(temperature) or not LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE:
+        rule = f"must be from {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}"
         raise InvalidOptionsError(broken_rule("temperature", temperature, rule))
     heads = [name for name in state if _LOGITS.fullmatch(name)]
     if not heads:

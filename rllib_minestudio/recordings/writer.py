@@ -13,6 +13,7 @@ import numpy as np
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.plain_values import plain
+from rllib_minestudio.recording_form import RecordingForm
 from rllib_minestudio.recordings.columns import Columns
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.infos import InfoLines
@@ -29,15 +30,12 @@ from rllib_minestudio.recordings.layout import (
 )
 from rllib_minestudio.recordings.observations import ObservationColumns
 from rllib_minestudio.recordings.video import (
-    FRAMES_PER_SECOND,
     Frame,
     FrameSink,
     PictureFolder,
     VideoWriter,
 )
 from rllib_minestudio.whole_file import Unfinished
-
-MEDIA = ("h264", "jpeg")
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,10 @@ class VideoOptions:
             costs, and files a half larger.
     """
 
-    media: str = "h264"
-    fps: int = FRAMES_PER_SECOND
-    crf: int = 23
-    preset: str = "ultrafast"
+    media: str = RecordingForm.media
+    fps: int = RecordingForm.fps
+    crf: int = RecordingForm.crf
+    preset: str = RecordingForm.preset
 
     def sink(self, folder: Path) -> FrameSink:
         """Return what writes frames into `folder`."""

@@ -69,7 +69,7 @@ def request_of(suite, tmp_path) -> Callable[..., BenchmarkRequest]:
 
     def build(**changes: Any) -> BenchmarkRequest:
         out = str(tmp_path / changes.pop("out", "out"))
-        given = {"player": "random", "suite": suite, "episodes": 2, "videos": False, **changes}
+        given = {"player": "random", "suite": suite, "episodes": 2, "no_videos": True, **changes}
         return BenchmarkRequest(out=out, **given)
 
     return build

@@ -32,7 +32,7 @@ def table(results):
 
 
 def test_a_run_writes_results_and_the_same_command_gives_the_same(request_of, tmp_path, capsys):
-    results = run_benchmark(request_of(videos=True))
+    results = run_benchmark(request_of(no_videos=False))
     assert [task.status for task in results.tasks] == [PLAYED, PLAYED, MARKED]
     stay, walk, dance = results.tasks
     assert (stay.rate.yes_rate, stay.progress) == (1.0, 1.0)

@@ -120,7 +120,7 @@ def test_record_plays_scripted_agents_only(tmp_path, capsys):
     "words, message",
     [
         (["--filter", "kil_entity:cow>=3"], "Did you mean 'kill_entity'"),
-        (["--episodes", "0"], "must be an integer of at least 1"),
+        (["--episodes", "0"], "--episodes must be an integer, at least 1; got 0."),
         (["--only", "best"], "or best_K"),
         (["--record", "x", "--format", "minestudo"], "Did you mean 'minestudio'"),
         ([], "is a folder without a checkpoint"),

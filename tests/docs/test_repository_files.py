@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rllib_minestudio import __version__
+from rllib_minestudio.cli.flags import request_from
 from rllib_minestudio.cli.main import build_parser
 from tests.docs.pages import ROOT, without_code
 
@@ -42,7 +43,7 @@ def pinned(package):
 def taken(command):
     """Whether the command line takes these words."""
     try:
-        build_parser().parse_args(command.split()[1:])
+        request_from(build_parser().parse_args(command.split()[1:]))
     except SystemExit as end:
         return end.code == 0  # such as --version
     return True

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.benchmark.task import BenchmarkTask
+from rllib_minestudio.cli.flags import request_from
 from rllib_minestudio.cli.main import build_parser
 from rllib_minestudio.env.callbacks import MinecraftCallback
 from rllib_minestudio.errors import InvalidOptionsError
@@ -85,14 +86,16 @@ def refusal(words):
     try:
         with redirect_stderr(printed), redirect_stdout(printed):
             parsed = build_parser().parse_args(words)
+        request = request_from(parsed)
+    except InvalidOptionsError as error:
+        return str(error)
     except SystemExit as end:
         is_help = words[-1:] == ["--help"] and end.code == 0
         return None if is_help else f"status {end.code}: {printed.getvalue()}"
     if words[:2] == ["train", "file"]:
-        file = Path(parsed.file)
-        named = example(parsed.file)  # by its name alone
-        if file.parent == Path("tuned_examples") or named.is_file():
-            return wrong_settings(named if named.is_file() else file, parsed.set)
+        named = example(str(request.file))  # by its name alone
+        if request.file.parent == Path("tuned_examples") or named.is_file():
+            return wrong_settings(named if named.is_file() else request.file, request.overrides)
     return None
 
 

@@ -75,9 +75,9 @@ def play(folder: str) -> str:
 
 
 def look(folder: str) -> str:
-    from rllib_minestudio.cli.model_command import info
+    from rllib_minestudio.cli.model_command import InfoRequest, info
 
-    return str(info([folder]))
+    return str(info(InfoRequest(paths=(folder,))))
 
 
 def export(folder: str) -> str:

@@ -1,16 +1,18 @@
 """docs/commands.md: every command of `rllib` and its arguments.
 
-Made from the parsers rather than from `--help`, whose layout differs between versions of Python.
+Made from the declarations rather than from `--help`, whose layout differs between versions of
+Python.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 from rllib_minestudio.algorithms.options.listing import help_text
+from rllib_minestudio.cli.flags import DeclaredFlag, flags_of, shown_default
 from rllib_minestudio.cli.main import build_parser
+from rllib_minestudio.option_fields import default_of, sentence_of
 from tools.reference.tables import table
 
 _INTRODUCTION = """\
@@ -27,7 +29,7 @@ def page() -> str:
     parts = [_INTRODUCTION]
     for words, parser in _leaves(build_parser()):
         parts += [f"## {words}\n", *_text(parser.description)]
-        rows = [_row(action) for action in parser._actions if _is_argument(action)]
+        rows = [_row(flag) for flag in flags_of(parser.get_default("request"))]
         parts.append(
             table(rows, ("Argument", "Default", "Description")) if rows else "No arguments.\n"
         )
@@ -48,24 +50,11 @@ def _leaves(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Arg
             yield from _leaves(command)
 
 
-def _is_argument(action: argparse.Action) -> bool:
-    return not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS
-
-
-def _row(action: argparse.Action) -> tuple[str, str, str]:
-    default: Any = action.default
-    shown = "" if default in (None, False, argparse.SUPPRESS, []) else f"`{default}`"
-    if not action.help:
-        raise LookupError(f"{_name(action)}: has no help; add it where the argument is declared")
-    sentence = action.help.replace("%(default)s", str(default)).replace("%%", "%")
-    return _name(action), shown, sentence
-
-
-def _name(action: argparse.Action) -> str:
-    value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
-    if action.choices is not None and not action.metavar:
-        value = "{" + ",".join(map(str, action.choices)) + "}"
-    return " ".join(filter(None, [", ".join(action.option_strings), str(value)]))
+def _row(flag: DeclaredFlag) -> tuple[str, str, str]:
+    value = "" if flag.kind is bool else flag.metavar
+    name = " ".join(filter(None, [", ".join(flag.names), value]))
+    shown = shown_default(default_of(flag.option))
+    return name, shown and f"`{shown}`", sentence_of(flag.option)
 
 
 def _text(text: str | None) -> list[str]:

@@ -11,6 +11,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from rllib_minestudio.option_fields import default_of, is_option, sentence_of
+
 _HEADER = ("Option", "Default", "Values", "Description")
 
 _SECTION = re.compile(r"^(Args|Attributes):\n((?:[ ]{4}.*\n|\n)+)", re.MULTILINE)
@@ -54,10 +56,10 @@ def dataclass_table(
     defaults: Mapping[str, str] | None = None,
     more: Sequence[tuple[str, str, str, str]] = (),
 ) -> str:
-    """Return a table of a dataclass's fields.
+    """Return a table of a dataclass's fields, those without a default first.
 
     Args:
-        options: The dataclass; its docstring describes each field under `Attributes`.
+        options: The dataclass; each field is an option, or described under `Attributes`.
         without: Fields that users do not set.
         defaults: Field -> wording of a default that differs from machine to machine.
         more: Rows to put first: name, default, values, sentence.
@@ -67,11 +69,12 @@ def dataclass_table(
     """
     hints, told = get_type_hints(options), described(options.__doc__)
     rows = list(more)
-    for option in fields(options):
+    for option in sorted(fields(options), key=lambda option: default_of(option) is not MISSING):
         if option.name in without:
             continue
         default = (defaults or {}).get(option.name) or _default_of_field(option)
-        sentence = _sentence(told, option.name, options.__qualname__)
+        said = {option.name: sentence_of(option)} if is_option(option) else told
+        sentence = _sentence(said, option.name, options.__qualname__)
         rows.append((option.name, default, values(hints[option.name]), sentence))
     return table(rows)
 

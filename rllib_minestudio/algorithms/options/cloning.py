@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from rllib_minestudio.algorithms.options.learning_rate import LearningRate
 from rllib_minestudio.algorithms.options.shared import ModelArgument, SharedOptions
-from rllib_minestudio.option_fields import MANY, changed, option
+from rllib_minestudio.option_fields import MANY, like, option
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CloningOptions(SharedOptions):
     """MineStudioBC's own options, and those of RLlib's for which it has a default of its own."""
 
-    lr: LearningRate = changed(SharedOptions, "lr", default=1.0e-3)
-    weight_decay: float = changed(SharedOptions, "weight_decay", default=0.01)
+    lr: LearningRate = like(SharedOptions, "lr", default=1.0e-3)
+    weight_decay: float = like(SharedOptions, "weight_decay", default=0.01)
 
     window_length: int = option(
         128, "This many consecutive steps of an episode are imitated together.", least=1, most=MANY

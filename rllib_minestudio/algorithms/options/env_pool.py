@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from rllib_minestudio.option_fields import option
 
 AUTO, INLINE, PROCESS = "auto", "inline", "process"
 MODES = (AUTO, INLINE, PROCESS)
 
-_SECONDS = {"least": 1e-300, "most": sys.float_info.max, "wording": "positive seconds"}
+_SECONDS: dict[str, Any] = {
+    "least": 1e-300,
+    "most": sys.float_info.max,
+    "wording": "positive seconds",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

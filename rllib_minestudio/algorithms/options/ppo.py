@@ -7,7 +7,7 @@ from typing import Any
 
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 from rllib_minestudio.algorithms.options.shared import ModelArgument, SharedOptions
-from rllib_minestudio.option_fields import MANY, changed, option, option_group
+from rllib_minestudio.option_fields import MANY, like, option, option_group
 
 INITIAL_PRIOR = "initial"
 """Value of `prior`: the weights that training starts from."""
@@ -68,7 +68,7 @@ class BehaviourCloningOptions:
 class PPOOptions(SharedOptions):
     """MineStudioPPO's own options, and those of RLlib's for which it has a default of its own."""
 
-    gamma: float = changed(SharedOptions, "gamma", default=0.999)
+    gamma: float = like(SharedOptions, "gamma", default=0.999)
     num_epochs: int = option(
         1, "An iteration passes over its fragments this many times.", least=1, most=10_000
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
+from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.option_fields import Flag, option
 from rllib_minestudio.whole_file import write_whole
 
 INCOMPLETE = 1
@@ -30,16 +33,22 @@ examples:
 """
 
 
-def add_parser(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rllib convert`."""
-    parser.add_argument("config", metavar="CONFIG", type=Path, help="a Python file")
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="the YAML file to write (default: print it)"
+@dataclass(frozen=True, kw_only=True)
+class ConversionRequest:
+    """What is translated, and where the translation goes."""
+
+    config: Path = option(MISSING, "A Python file.", Flag("CONFIG", is_positional=True))
+    out: Path | None = option(
+        None, "The YAML file to write; without it, it is printed.", Flag("FILE")
     )
-    parser.set_defaults(run=convert)
 
 
-def convert(arguments: argparse.Namespace) -> int:
+def add_parser(parser: argparse.ArgumentParser) -> None:
+    """Declare `rllib convert`."""
+    add_flags(parser, ConversionRequest, convert)
+
+
+def convert(request: ConversionRequest) -> int:
     """Run `rllib convert` and return the exit status.
 
     Raises:
@@ -49,15 +58,15 @@ def convert(arguments: argparse.Namespace) -> int:
     from rllib_minestudio.cli.convert.stand_ins import ConfigModule
     from rllib_minestudio.cli.convert.writer import as_yaml, translate
 
-    if arguments.out is not None and arguments.out.exists():
-        raise InvalidOptionsError(f"--out {arguments.out}: the file exists already.")
-    translation = translate(ConfigModule(arguments.config))
-    text = as_yaml(translation, arguments.config)
-    if arguments.out is None:
+    if request.out is not None and request.out.exists():
+        raise InvalidOptionsError(f"--out {request.out}: the file exists already.")
+    translation = translate(ConfigModule(request.config))
+    text = as_yaml(translation, request.config)
+    if request.out is None:
         stdout.print(text, markup=False, end="")
     else:
-        write_whole(arguments.out, text)
-        stdout.print(f"{arguments.out} is written.", markup=False)
+        write_whole(request.out, text)
+        stdout.print(f"{request.out} is written.", markup=False)
         for sentence in translation.not_needed:
             stdout.print(f"not needed, or done otherwise: {sentence}", markup=False)
     for sentence in translation.left_out:

@@ -1,6 +1,6 @@
 """The task of an experiment file as `rllib record` orders demonstrations of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -23,35 +23,14 @@ from rllib_minestudio.evaluation.policy_loading import weights_digest
 from rllib_minestudio.experiments.reading.config_section import ENVIRONMENTS
 from rllib_minestudio.experiments.reading.experiment_file import Experiment, load_experiments
 from rllib_minestudio.experiments.reading.named_objects import load_object
+from rllib_minestudio.experiments.reading.recording_request import NOVICE_STEPS, RecordingRequest
 from rllib_minestudio.experiments.reading.search_space import parse_search_space, variants
 from rllib_minestudio.experiments.running.kernels import compile_kernels
 from rllib_minestudio.option_checks import broken_rule
 
 
-def recording_order(
-    task: Path,
-    overrides: Sequence[str],
-    agent: str,
-    prey: Sequence[str] | None,
-    make: str | None,
-    seed: int,
-    crf: int,
-    novice: str | None = None,
-    novice_steps: int | None = None,
-) -> RecordingOrder:
+def recording_order(request: RecordingRequest) -> RecordingOrder:
     """Read the task out of its file, and judge its environment's options.
-
-    Args:
-        task: An experiment file with one experiment.
-        overrides: `key=value`, changes of the experiment.
-        agent: Who plays.
-        prey: What a hunter hunts; None stands for every animal.
-        make: What a toolmaker makes; None stands for an iron pickaxe.
-        seed: Of the first episode.
-        crf: x264's constant rate factor; 0 is lossless.
-        novice: A policy that plays the beginning of every episode, in any form that
-            `evaluation.Policy.load` takes.
-        novice_steps: Up to how many steps it plays.
 
     Raises:
         InvalidOptionsError: The file holds several experiments, or an option is wrong or is
@@ -59,10 +38,11 @@ def recording_order(
         ExperimentFileError: It is missing or not readable.
         CheckpointMismatchError: There is no such novice, or it does not load.
     """
-    if prey and agent in (*TOOLMAKERS, RANDOM):
+    agent, task = request.agent, request.task
+    if request.prey and agent in (*TOOLMAKERS, RANDOM):
         rule = f"is for hunters only, not the agent {agent!r}"
-        raise InvalidOptionsError(broken_rule("prey", list(prey), rule))
-    experiments = load_experiments(task, overrides)
+        raise InvalidOptionsError(broken_rule("--prey", list(request.prey), rule))
+    experiments = load_experiments(task, request.overrides)
     if len(experiments) != 1:
         names = ", ".join(experiment.name for experiment in experiments)
         raise InvalidOptionsError(f"{task} holds several experiments: {names}.")
@@ -79,18 +59,21 @@ def recording_order(
         MineStudioEnv.check_options(options)
         if options.get("engine", "voxel") == "voxel":
             compile_kernels()
+    novice_steps = request.novice_steps
+    if request.novice is not None and novice_steps is None:
+        novice_steps = NOVICE_STEPS
     order = RecordingOrder(
         task=experiment.name,
         make_env=make_env,
         env_config=options,
         agent=agent,
-        prey=tuple(prey or BODIES),
-        make=make,
-        seed=seed,
-        crf=crf,
+        prey=request.prey or tuple(BODIES),
+        make=request.make,
+        seed=request.seed,
+        crf=request.crf,
         novice_steps=novice_steps,
     )
-    return order if novice is None else _with_novice(order, novice)
+    return order if request.novice is None else _with_novice(order, request.novice)
 
 
 def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
