@@ -76,7 +76,7 @@ class BenchmarkRequest:
         EvaluationRequest,
         "overrides",
         sentence="Change how the player sees the game, by its dotted path: "
-        "env_config.engine=minecraft.",
+        "`env_config.engine=minecraft`.",
     )
     verbose: bool = like(EvaluationRequest, "verbose")
 

@@ -57,7 +57,7 @@ class EvaluationRequest:
     overrides: tuple[str, ...] = option(
         (),
         "Change an option of the environment, by its dotted path as in `rllib train file`: "
-        "env_config.callbacks.0.JudgeReset.time_limit=300.",
+        "`env_config.callbacks.0.JudgeReset.time_limit=300`.",
         Flag("KEY=VALUE", names=("--set",)),
     )
     workers: int = option(0, "Env runners; 0 plays in this process.", most=MOST_PROCESSES)

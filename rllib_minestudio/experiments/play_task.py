@@ -49,7 +49,7 @@ class PlayRequest:
     out: str = option("plays", "Where recordings go, numbered on from those there.", Flag("DIR"))
     overrides: tuple[str, ...] = option(
         (),
-        "Set an option below the task's `config`, as in `rllib train file`.",
+        "Set an option below the task's `config`; repeatable, as in `rllib train file`.",
         Flag("KEY=VALUE", names=("--set",)),
     )
 

@@ -55,7 +55,7 @@ class TrainingRequest:
     overrides: tuple[str, ...] = option(
         (),
         "Set an option below `config`, by its dotted path; repeatable. Values are YAML, list "
-        "elements go by number: env_config.callbacks.0.JudgeReset.time_limit=300.",
+        "elements go by number: `env_config.callbacks.0.JudgeReset.time_limit=300`.",
         Flag("KEY=VALUE", names=("--set",)),
     )
     stop: tuple[str, ...] = option(

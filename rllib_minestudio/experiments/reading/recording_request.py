@@ -9,7 +9,9 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from rllib_minestudio.agent_names import HUNTER
-from rllib_minestudio.evaluation.evaluation_options import LARGEST_SEED, EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_options import LARGEST_SEED
+from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
+from rllib_minestudio.experiments.play_task import PlayRequest
 from rllib_minestudio.option_fields import MANY, Flag, like, option
 from rllib_minestudio.recording_form import RecordingForm
 
@@ -38,16 +40,14 @@ class RecordingRequest:
     )
     episodes: int = option(MISSING, "Number of episodes.", least=1, most=MANY)
     out: Path = option(MISSING, "Output folder.", Flag("DIR"))
-    overrides: tuple[str, ...] = option(
-        (),
-        "Set an option below the task's `config`; repeatable, as in `rllib train file`.",
-        Flag("KEY=VALUE", names=("--set",)),
-    )
-    seed: int = like(
-        EvaluationOptions, "seed", sentence="Seed of the first episode.", flag=Flag("SEED")
-    )
-    workers: int | None = option(
-        None, "Processes that play. Default: one per CPU.", least=1, most=10_000
+    overrides: tuple[str, ...] = like(PlayRequest, "overrides")
+    seed: int = like(PlayRequest, "seed", sentence="Seed of the first episode.", flag=Flag("SEED"))
+    workers: int | None = like(
+        EvaluationRequest,
+        "workers",
+        default=None,
+        sentence="Processes that play. Default: one per CPU.",
+        least=1,
     )
     crf: int = like(RecordingForm, "crf", default=0)
     novice: str | None = option(
