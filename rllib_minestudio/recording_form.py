@@ -40,7 +40,9 @@ class RecordingForm:
         choices=SOURCES,
     )
     overlay: bool = option(
-        False, "Write actions, reward, return, value and divergence onto the frames."
+        False,
+        "Show keys, camera, step, reward, return, value and divergence in a strip beneath the "
+        "frames; not in `minestudio-dataset`, whose frames have one size.",
     )
     media: str = option(
         "h264",

@@ -17,9 +17,9 @@ from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
 from rllib_minestudio.recording_form import DATASET
+from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.minestudio import MineStudioWriter
 from rllib_minestudio.recordings.minestudio_dataset import MineStudioDatasetWriter
-from rllib_minestudio.recordings.overlay import action_lines, overlaid
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.recordings.writer import RecordingWriter, VideoOptions
 
@@ -143,9 +143,8 @@ class EpisodeRecorder(gym.Wrapper):
             options = self._options
             video = VideoOptions(options.media, options.fps, options.crf, options.preset)
             self._writer = RecordingWriter(folder / name, video)
-        lines = ["step 0"] if self._options.overlay else None
-        self._writer.begin(self._frame(obs, lines), info)
         self._steps = 0
+        self._writer.begin(self._frame(obs, {}), info)
         self._seen = {}
         if not self._options.is_minestudios:
             self._seen = _blank_columns(self.env.observation_space)
@@ -163,8 +162,7 @@ class EpisodeRecorder(gym.Wrapper):
         self._steps += 1
         if self._options.is_minestudios:
             action = self._mapper.keys_of(action)
-        lines = self._lines(action, reward, extras) if self._options.overlay else None
-        frame = self._frame(obs, lines)
+        frame = self._frame(obs, action, reward, extras)
         seen = self._seen
         self._writer.add(
             action, reward, terminated, truncated, frame=frame, info=info, seen=seen, **extras
@@ -224,17 +222,19 @@ class EpisodeRecorder(gym.Wrapper):
 
     # ---------------------------------------------------------------- frames
 
-    def _frame(self, obs: Mapping[str, Any], lines: list[str] | None) -> Frame:
-        frame = self.env.render() if self._options.shows_pov else obs["image"]
-        return np.asarray(frame) if lines is None else overlaid(np.asarray(frame), lines)
-
-    def _lines(self, action: Any, reward: float, extras: dict[str, float]) -> list[str]:
-        """What the overlay says about the step that led to the frame."""
-        return [
-            f"step {self._steps}   reward {reward:g}   return {self._return:g}",
-            *action_lines(self._mapper.keys_of(action)),
-            *(f"{name} {value:.3f}" for name, value in extras.items()),
-        ]
+    def _frame(
+        self,
+        obs: Mapping[str, Any],
+        action: Mapping[str, Any],
+        reward: float = 0.0,
+        extras: Mapping[str, float] | None = None,
+    ) -> Frame:
+        """Return what is seen; an overlay shows the step that led to it."""
+        frame = np.asarray(self.env.render() if self._options.shows_pov else obs["image"])
+        if not self._options.overlay:
+            return frame
+        numbers = {"step": self._steps, "reward": reward, "return": self._return, **(extras or {})}
+        return with_key_strip(frame, self._mapper.keys_of(action), numbers)
 
     def _adopt(self, options: RecorderOptions) -> None:
         """Record by these options from now on, if the environment's frames allow it."""

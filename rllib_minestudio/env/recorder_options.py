@@ -42,6 +42,9 @@ class RecorderOptions(RecordingForm):
         problems.messages += option_problems(cls, vars(checked), "recorder: ")
         if checked.format == DATASET and checked.media != "h264":
             problems.add("media", checked.media, f"must be h264 with format {DATASET}")
+        if checked.overlay is True and checked.format == DATASET:
+            rule = f"must be false with format {DATASET}, whose frames have one size"
+            problems.add("overlay", checked.overlay, rule)
         problems.raise_if_any()
         return checked
 

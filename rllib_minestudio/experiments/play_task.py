@@ -55,7 +55,7 @@ class PlayRequest:
 
 
 def play_task(request: PlayRequest) -> list[float]:
-    """Let an agent play a task, and record each episode with actions and rewards written on it.
+    """Let an agent play a task, and record each episode with keys and rewards beneath it.
 
     Returns:
         The undiscounted return of each episode.

@@ -1,8 +1,12 @@
-"""A strip beneath a frame that shows which keys are pressed, how the camera turns, and numbers."""
+"""A strip beneath a frame that shows which keys are pressed, how the camera turns, and numbers.
+
+It is the one overlay of this package's videos: what the game shows is never covered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,81 +14,154 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rllib_minestudio.recordings.video import Frame
 
-HEIGHT = 60
-"""Of the strip, in pixels; even, as H.264 needs."""
+LEAST_WIDTH = 384
+"""Narrower frames are enlarged by a whole factor, so that everything can be read."""
 
-LEAST_WIDTH = 480
-"""Narrower frames are enlarged by a whole factor, so that everything has its place."""
+_HEIGHT = 44
+"""Of the strip; this and all places below are pixels of a strip of `LEAST_WIDTH`. Wider ones are
+drawn to scale."""
 
 _KEYS: dict[str, tuple[str, int, int, int]] = {
-    "forward": ("W", 32, 6, 22),
-    "left": ("A", 8, 32, 22),
-    "back": ("S", 32, 32, 22),
-    "right": ("D", 56, 32, 22),
-    "jump": ("jump", 88, 6, 50),
-    "sneak": ("sneak", 88, 32, 50),
-    "sprint": ("sprint", 142, 6, 50),
-    "inventory": ("inv", 142, 32, 50),
-    "attack": ("attack", 202, 6, 50),
-    "use": ("use", 202, 32, 50),
-    "hotbar": ("", 256, 6, 22),
-    "drop": ("drop", 256, 32, 38),
+    "forward": ("W", 22, 4, 16),
+    "left": ("A", 4, 23, 16),
+    "back": ("S", 22, 23, 16),
+    "right": ("D", 40, 23, 16),
+    "jump": ("jump", 61, 4, 32),
+    "sneak": ("sneak", 61, 23, 32),
+    "sprint": ("sprint", 95, 4, 32),
+    "inventory": ("inv", 95, 23, 32),
+    "attack": ("attack", 132, 4, 32),
+    "use": ("use", 132, 23, 32),
+    "hotbar": ("1-9", 169, 4, 26),
+    "drop": ("drop", 169, 23, 26),
 }
-"""Key -> (label, left, top, width), in pixels. The nine keys of the hotbar share one place."""
+"""Key -> (label, left, top, width). The nine keys of the hotbar share one place."""
 
-_KEY_HEIGHT = 22
-_DIAL = (302, 6, 348, 52)
+_KEY_HEIGHT = 17
+_ROUNDING = 3
+_DIAL = (200, 4, 236, 40)
 """The camera's square: left, top, right, bottom."""
 _DIAL_DEGREES = 10.0
 """A turn of so many degrees reaches the dial's edge."""
-_TEXT_LEFT = 360
+_KNOB, _NEEDLE = 2.5, 2
+"""What points into the turn's direction: radius and width."""
+
+_COLUMNS = ((244, 313), (321, 380))
+"""Left and right of the numbers, of which each column holds three: names begin on the left, and
+values end on the right."""
+_FIRST_LINE, _LINE = 9, 13
+"""The middle of a column's first number, and the distance to the next."""
 
 _GROUND, _IDLE, _PRESSED = (24, 26, 30), (52, 56, 62), (255, 196, 61)
-_LABEL, _PRESSED_LABEL = (150, 155, 162), (24, 26, 30)
+_LABEL, _PRESSED_LABEL, _VALUE = (150, 155, 162), (24, 26, 30), (255, 255, 255)
+_FONT_SIZE = 10
 
 
-def with_key_strip(frame: Frame, action: Mapping[str, Any], texts: Sequence[str]) -> Frame:
+def with_key_strip(frame: Frame, keys: Mapping[str, Any], numbers: Mapping[str, float]) -> Frame:
     """Return a frame with a strip beneath it.
 
     Args:
         frame: (height, width, 3) uint8 RGB.
-        action: Keys, 0 or 1, and `camera`, (pitch, yaw) in degrees; what is missing is at rest.
-        texts: Up to two lines, such as the return and the value.
+        keys: Keys, 0 or 1, and `camera`, (pitch, yaw) in degrees; what is missing is at rest.
+        numbers: Up to six by their names, such as the return and the value.
 
     Returns:
-        A new frame, `HEIGHT` higher, or higher than a whole multiple if it was too narrow.
+        A new frame of even sides, as H.264 needs: the strip beneath the frame, or beneath a whole
+        multiple of it.
     """
     factor = -(-LEAST_WIDTH // frame.shape[1])
+    if factor % 2 and (frame.shape[0] % 2 or frame.shape[1] % 2):
+        factor += 1
     enlarged = frame.repeat(factor, axis=0).repeat(factor, axis=1)
-    strip = Image.new("RGB", (enlarged.shape[1], HEIGHT), _GROUND)
-    draw = ImageDraw.Draw(strip)
-    font = ImageFont.load_default(size=12)
-    for key, (label, left, top, width) in _KEYS.items():
-        pressed = bool(action.get(key))
-        if key == "hotbar":
-            slots = [slot for slot in range(1, 10) if action.get(f"hotbar.{slot}")]
-            label, pressed = (str(slots[-1]), True) if slots else ("1-9", False)
-        box = (left, top, left + width, top + _KEY_HEIGHT)
-        draw.rounded_rectangle(box, radius=4, fill=_PRESSED if pressed else _IDLE)
-        centre = (left + width / 2, top + _KEY_HEIGHT / 2)
-        draw.text(centre, label, fill=_PRESSED_LABEL if pressed else _LABEL, font=font, anchor="mm")
-    _draw_dial(draw, *map(float, action.get("camera", (0.0, 0.0))))
-    numbers = ImageFont.load_default(size=16)
-    for line, text in enumerate(texts):
-        draw.text((_TEXT_LEFT, 18 + 24 * line), text, fill="white", font=numbers, anchor="lm")
-    return np.concatenate([enlarged, np.asarray(strip)])
+    return np.concatenate([enlarged, _strip(enlarged.shape[1], keys, numbers)])
 
 
-def _draw_dial(draw: ImageDraw.ImageDraw, pitch: float, yaw: float) -> None:
+def _strip(width: int, keys: Mapping[str, Any], numbers: Mapping[str, float]) -> Frame:
+    """Draw the strip."""
+    strip = _idle(width).copy()
+    pen = _Pen(strip)
+    slots = [slot for slot in range(1, 10) if keys.get(f"hotbar.{slot}")]
+    for key, (label, *_) in _KEYS.items():
+        if keys.get(key):
+            pen.key(key, label, pressed=True)
+    if slots:
+        pen.key("hotbar", str(slots[-1]), pressed=True)
+    _draw_dial(pen, *map(float, keys.get("camera", (0.0, 0.0))))
+    for place, (name, value) in enumerate(numbers.items()):
+        (left, right), middle_y = _COLUMNS[place // 3], _FIRST_LINE + _LINE * (place % 3)
+        pen.text((left, middle_y), name, _LABEL, "lm")
+        pen.text((right, middle_y), _short(value), _VALUE, "rm")
+    return np.asarray(strip)
+
+
+@cache
+def _idle(width: int) -> Image.Image:
+    """Draw a strip on which nothing is pressed, for others to be drawn on."""
+    strip = Image.new("RGB", (width, 2 * round(_HEIGHT * width / LEAST_WIDTH / 2)), _GROUND)
+    pen = _Pen(strip)
+    for key, (label, *_) in _KEYS.items():
+        pen.key(key, label, pressed=False)
+    pen.box(_DIAL, _IDLE)
+    return strip
+
+
+def _draw_dial(pen: _Pen, pitch: float, yaw: float) -> None:
     """Draw how the camera turns: right is right, down is down."""
     left, top, right, bottom = _DIAL
-    draw.rounded_rectangle(_DIAL, radius=4, fill=_IDLE)
     middle = ((left + right) / 2, (top + bottom) / 2)
-    reach = (right - left) / 2 - 4
+    reach = (right - left) / 2 - _KNOB - 1
     x, y = (
         centre + reach * max(-1.0, min(1.0, turn / _DIAL_DEGREES))
         for centre, turn in zip(middle, (yaw, pitch), strict=True)
     )
-    colour = _PRESSED if pitch or yaw else _LABEL
-    draw.line((*middle, x, y), fill=colour, width=3)
-    draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=colour)
+    pen.needle(middle, (x, y), _PRESSED if pitch or yaw else _LABEL)
+
+
+class _Pen:
+    """Draws to scale."""
+
+    def __init__(self, strip: Image.Image) -> None:
+        self._draw = ImageDraw.Draw(strip)
+        self._scale = strip.width / LEAST_WIDTH
+        self._font = _font(_FONT_SIZE * self._scale)
+
+    def key(self, key: str, label: str, pressed: bool) -> None:
+        _, left, top, width = _KEYS[key]
+        self.box((left, top, left + width, top + _KEY_HEIGHT), _PRESSED if pressed else _IDLE)
+        middle = (left + width / 2, top + _KEY_HEIGHT / 2)
+        self.text(middle, label, _PRESSED_LABEL if pressed else _LABEL, "mm")
+
+    def box(self, corners: tuple[float, ...], colour: tuple[int, int, int]) -> None:
+        self._draw.rounded_rectangle(self._scaled(corners), _ROUNDING * self._scale, fill=colour)
+
+    def text(
+        self, place: tuple[float, float], text: str, colour: tuple[int, int, int], anchor: str
+    ) -> None:
+        x, y = self._scaled(place)
+        self._draw.text((x, y), text, fill=colour, font=self._font, anchor=anchor)
+
+    def needle(
+        self,
+        start: tuple[float, float],
+        end: tuple[float, float],
+        colour: tuple[int, int, int],
+    ) -> None:
+        x, y = end
+        self._draw.line(self._scaled((*start, x, y)), colour, round(_NEEDLE * self._scale))
+        knob = (x - _KNOB, y - _KNOB, x + _KNOB, y + _KNOB)
+        self._draw.ellipse(self._scaled(knob), fill=colour)
+
+    def _scaled(self, places: tuple[float, ...]) -> list[float]:
+        return [place * self._scale for place in places]
+
+
+@cache
+def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def _short(number: float) -> str:
+    """Write a number in about five characters."""
+    if abs(number) >= 100:
+        return f"{number:.0f}"
+    return f"{round(number, 2 if abs(number) >= 1 else 3):g}"

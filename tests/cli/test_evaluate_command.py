@@ -56,7 +56,7 @@ def test_an_agent_is_watched(tmp_path, capsys):
     assert main([*arguments, "--out", str(out)]) == 0
     first, second = find_recordings(out)
     assert len(first) == len(second) == 12
-    assert next(first.frames()).shape == (288, 512, 3)  # 128x72, enlarged for the overlay
+    assert next(first.frames()).shape == (216 + 44, 384, 3)  # 128x72, enlarged for the overlay
     assert "returns: 0, 0" in capsys.readouterr().out
 
 

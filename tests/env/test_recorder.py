@@ -114,15 +114,15 @@ def test_a_recorded_episode_can_be_played_again_from_its_tokens(tmp_path):
     np.testing.assert_array_equal(env.unwrapped.shown, before)
 
 
-def test_pov_is_recorded_at_the_render_size_and_the_overlay_is_written_on_it(tmp_path):
+def test_pov_is_recorded_at_the_render_size_and_the_overlay_stands_beneath_it(tmp_path):
     plain = Recording(play(make_env(tmp_path, source="pov"))["recording"])
     (frame, *_) = plain.frames()
     assert frame.shape == (90, 160, 3) and plain.meta["video"]["source"] == "pov"
     written = Recording(play(make_env(tmp_path / "o", source="pov", overlay=True))["recording"])
     (first, *_) = written.frames()
-    assert first.shape == (270, 480, 3)  # enlarged, for the text
-    darkened = first[:40, :80].mean() < frame[:13, :26].mean()
-    assert darkened and abs(first[100:].mean() - frame[34:].mean()) < 3
+    assert first.shape == (270 + 56, 480, 3)  # enlarged, for the strip
+    assert decibels(frame.repeat(3, axis=0).repeat(3, axis=1), first[:270]) > 25
+    assert first[270:].mean() < 80
 
 
 @pytest.mark.parametrize(("render_mode", "size"), [("rgb_array", (96, 64)), (None, (64, 48))])
@@ -163,8 +163,8 @@ def test_the_overlay_tells_how_far_the_policy_is_from_its_prior(tmp_path):
         for a, b in zip(without.frames(), with_kl.frames(), strict=True)
     ]
     assert len(changed[0]) == 0  # nothing was thought before the first frame
-    for rows in changed[1:]:  # one more line, below the others
-        assert 8 <= len(rows) <= 40 and rows.min() > 30
+    for rows in changed[1:]:  # one more line, in the strip
+        assert 5 <= len(rows) <= 12 and rows.min() >= 3 * 128
 
 
 def test_minestudios_files_hold_what_its_worker_writes(tmp_path):
@@ -213,6 +213,8 @@ def test_source_files_of_minestudios_datasets(tmp_path, action_type):
     assert not list(tmp_path.glob("*/*"))
     with pytest.raises(InvalidOptionsError, match="640x360"):
         EpisodeRecorder(MineStudioEnv(render_size=(64, 36)), options)
+    with pytest.raises(InvalidOptionsError, match="overlay must be false"):
+        RecorderOptions.from_mapping({**vars(options), "overlay": True})
 
 
 def test_minestudios_pictures(tmp_path):

@@ -1,33 +1,48 @@
-"""The strip beneath a film's frames."""
+"""The strip beneath a video's frames."""
 
 import numpy as np
 import pytest
 
 from rllib_minestudio.env.actions import KEYS
 from rllib_minestudio.recordings import key_strip
-from rllib_minestudio.recordings.key_strip import HEIGHT, LEAST_WIDTH, with_key_strip
+from rllib_minestudio.recordings.key_strip import LEAST_WIDTH, with_key_strip
 
 FRAME = np.random.default_rng(0).integers(0, 256, (36, LEAST_WIDTH, 3), dtype=np.uint8)
 
 
+NUMBERS = {"step": 1187, "reward": 0.001, "return": 12.3456, "value": -2.41, "KL": 0.03}
+
+
 def lit(action):
     """The columns and rows of the strip in which something is in the colour of pressed keys."""
-    strip = with_key_strip(FRAME, action, [])[FRAME.shape[0] :]
+    strip = with_key_strip(FRAME, action, {})[FRAME.shape[0] :]
     rows, columns = np.nonzero((strip == key_strip._PRESSED).all(axis=2))
     return rows, columns
 
 
 def test_the_frame_stays_whole_above_the_strip():
-    shown = with_key_strip(FRAME, {}, ["return 3", "value 2.41"])
-    assert shown.shape == (36 + HEIGHT, LEAST_WIDTH, 3) and shown.dtype == np.uint8
+    shown = with_key_strip(FRAME, {}, NUMBERS)
+    assert shown.shape == (36 + 44, LEAST_WIDTH, 3) and shown.dtype == np.uint8
     np.testing.assert_array_equal(shown[:36], FRAME)
 
 
-def test_a_narrow_frame_is_enlarged_by_a_whole_factor():
-    shown = with_key_strip(FRAME[:, :64], {}, [])
-    factor = shown.shape[1] // 64
-    assert shown.shape == (36 * factor + HEIGHT, 64 * factor, 3) and shown.shape[1] >= LEAST_WIDTH
-    np.testing.assert_array_equal(shown[: 36 * factor : factor, ::factor], FRAME[:, :64])
+@pytest.mark.parametrize(("height", "width"), [(36, 64), (35, 129), (33, LEAST_WIDTH + 1)])
+def test_a_frame_too_narrow_or_odd_is_enlarged_by_a_whole_factor(height, width):
+    frame = np.resize(FRAME, (height, width, 3))
+    shown = with_key_strip(frame, {}, {})
+    factor = shown.shape[1] // width
+    assert shown.shape[1] == factor * width >= LEAST_WIDTH
+    assert shown.shape[0] % 2 == shown.shape[1] % 2 == 0  # as H.264 needs
+    np.testing.assert_array_equal(shown[: height * factor : factor, ::factor], frame)
+
+
+def test_a_wide_strip_is_drawn_to_scale():
+    narrow, wide = (
+        with_key_strip(np.zeros((36, width, 3), np.uint8), {"forward": 1}, {})[36:]
+        for width in (LEAST_WIDTH, 2 * LEAST_WIDTH)
+    )
+    assert wide.shape == (88, 2 * LEAST_WIDTH, 3)
+    assert np.abs(wide[::2, ::2].astype(float) - narrow).mean() < 6
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -51,7 +66,9 @@ def test_the_dial_points_where_the_camera_turns():
 
 
 def test_the_numbers_show():
-    with_texts = with_key_strip(FRAME, {}, ["return 3", "value 2.41"])
-    without = with_key_strip(FRAME, {}, [])
-    changed = np.nonzero((with_texts != without).any(axis=2))
-    assert changed[1].min() >= key_strip._TEXT_LEFT and np.ptp(changed[0]) > 24  # two lines
+    without = with_key_strip(FRAME, {}, {})
+    rows, columns = np.nonzero((with_key_strip(FRAME, {}, NUMBERS) != without).any(axis=2))
+    (left, first_right), (second_left, right) = key_strip._COLUMNS
+    assert left - 1 <= columns.min() and columns.max() <= right
+    assert not np.isin(columns, range(first_right + 1, second_left)).any()
+    assert np.ptp(rows) > 2 * key_strip._LINE  # three lines

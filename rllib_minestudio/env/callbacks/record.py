@@ -14,8 +14,8 @@ from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.option_checks import Problems, is_integer
+from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
-from rllib_minestudio.recordings.overlay import action_lines, overlaid
 
 _FRAME_TYPES = ("pov", "obs")
 _SWITCHES = (
@@ -48,7 +48,8 @@ class RecordCallback(MinecraftCallback):
       environments with the same options each has a folder of its own, `env-<worker>-<index>`;
       the very first one, which is the only one outside RLlib, writes into `record_path` itself.
     - Its `show_actions` lists all keys and, from the second episode on, those of earlier steps;
-      here the keys that are pressed are written onto the frame, enlarged where it is too small.
+      here the keys that are pressed light up in a strip beneath the frame, which is enlarged if
+      it is too narrow.
     - Its `record_infos` with `frame_type: obs` writes the game's frames into the JSON.
     """
 
@@ -72,7 +73,7 @@ class RecordCallback(MinecraftCallback):
                 addition; or "obs", those that the agent sees.
             recording: Whether to record from the beginning. Otherwise, and to stop it, a callback
                 has to put True or False into the info under "R", as MineStudio's Play does.
-            show_actions: Whether to write the actions onto the video's frames.
+            show_actions: Whether the video shows the actions in a strip beneath its frames.
             record_actions: Whether to write the actions to `episode_<number>_action.json`.
             record_infos: Whether to write the infos to `episode_<number>_info.json`.
             record_origin_observation: Whether to write the frames, as they are, to
@@ -176,7 +177,7 @@ class RecordCallback(MinecraftCallback):
         if self._writer is None:
             return
         frame = self._frame(sim, obs)
-        shown = overlaid(frame, action_lines(action)) if self.show_actions else frame
+        shown = with_key_strip(frame, action, {}) if self.show_actions else frame
         try:
             self._writer.add(frame, shown, action, info)
         except RecordingError as error:

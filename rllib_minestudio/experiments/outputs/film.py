@@ -41,9 +41,9 @@ def film_checkpoint(
 
             def add_frame(action: Any, total: float) -> None:
                 value = 0.0 if policy.value is None else float(policy.value)
-                texts = [f"return {total:g}", f"value {value:.2f}"]
+                numbers = {"return": total, "value": value}
                 frame = np.asarray(env.render())
-                writer.add(with_key_strip(frame, mapper.keys_of(action), texts))
+                writer.add(with_key_strip(frame, mapper.keys_of(action), numbers))
 
             play_episodes(env, policy, episodes, seed=seed, on_action=add_frame)
     finally:
