@@ -16,12 +16,8 @@ from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
-from rllib_minestudio.recording_form import DATASET
-from rllib_minestudio.recordings.key_strip import with_key_strip
-from rllib_minestudio.recordings.minestudio import MineStudioWriter
-from rllib_minestudio.recordings.minestudio_dataset import MineStudioDatasetWriter
 from rllib_minestudio.recordings.video import Frame
-from rllib_minestudio.recordings.writer import RecordingWriter, VideoOptions
+from rllib_minestudio.recordings.writer import LAYOUTS, EpisodeWriter
 
 RECORDING = "recording"
 """Key of the last info that says where the episode was recorded; also of `reset`'s `options`, for
@@ -74,7 +70,7 @@ class EpisodeRecorder(gym.Wrapper):
         super().__init__(env)
         self._given = options
         self._options = RecorderOptions("")
-        self._writer: RecordingWriter | MineStudioWriter | MineStudioDatasetWriter | None = None
+        self._writer: EpisodeWriter | None = None
         self._facts: dict[str, Any] = {}
         self._number: int | None = None
         self._seen: dict[str, NDArray] = {}
@@ -99,7 +95,6 @@ class EpisodeRecorder(gym.Wrapper):
         name = self._facts.pop("name", None)
         own = self._facts.pop("options", self._given)
         self._error: str | None = None
-        self._return = 0.0
         if own is not None:
             checked = isinstance(own, RecorderOptions)
             self._adopt(own if checked else RecorderOptions.from_mapping(own))
@@ -114,7 +109,6 @@ class EpisodeRecorder(gym.Wrapper):
             action = {name: value for name, value in action.items() if name not in EXTRAS}
         obs, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
-        self._return += reward
         if self._writer is not None:
             outcome = (action, reward, terminated, truncated)
             self._guarded(self._add, outcome, extras, obs, info)
@@ -134,19 +128,16 @@ class EpisodeRecorder(gym.Wrapper):
     # ---------------------------------------------------------------- the recording
 
     def _begin(self, name: str, obs: Any, info: dict[str, Any]) -> None:
-        folder = Path(self._options.folder)
-        if self._options.format == "minestudio":
-            self._writer = MineStudioWriter(folder, name, self._options.media)
-        elif self._options.format == DATASET:
-            self._writer = MineStudioDatasetWriter(folder, name)
-        else:
-            options = self._options
-            video = VideoOptions(options.media, options.fps, options.crf, options.preset)
-            self._writer = RecordingWriter(folder / name, video)
-        self._steps = 0
-        self._writer.begin(self._frame(obs, {}), info)
+        options = self._options
+        self._writer = EpisodeWriter(
+            Path(options.folder) / name,
+            LAYOUTS[options.format],
+            options.video,
+            self._mapper.keys_of,
+        )
+        self._writer.begin(self._frame(obs), info)
         self._seen = {}
-        if not self._options.is_minestudios:
+        if not options.is_minestudios:
             self._seen = _blank_columns(self.env.observation_space)
         self._see(obs)
 
@@ -159,11 +150,7 @@ class EpisodeRecorder(gym.Wrapper):
     ) -> None:
         assert self._writer is not None
         action, reward, terminated, truncated = outcome
-        self._steps += 1
-        if self._options.is_minestudios:
-            action = self._mapper.keys_of(action)
-        frame = self._frame(obs, action, reward, extras)
-        seen = self._seen
+        frame, seen = self._frame(obs), self._seen
         self._writer.add(
             action, reward, terminated, truncated, frame=frame, info=info, seen=seen, **extras
         )
@@ -188,7 +175,6 @@ class EpisodeRecorder(gym.Wrapper):
             success = info.get("success")
             facts = {
                 **self._facts,
-                "return": self._return,
                 "success": success if isinstance(success, bool) else None,
                 "video": {"source": self._options.source, "overlay": self._options.overlay},
             }
@@ -222,19 +208,8 @@ class EpisodeRecorder(gym.Wrapper):
 
     # ---------------------------------------------------------------- frames
 
-    def _frame(
-        self,
-        obs: Mapping[str, Any],
-        action: Mapping[str, Any],
-        reward: float = 0.0,
-        extras: Mapping[str, float] | None = None,
-    ) -> Frame:
-        """Return what is seen; an overlay shows the step that led to it."""
-        frame = np.asarray(self.env.render() if self._options.shows_pov else obs["image"])
-        if not self._options.overlay:
-            return frame
-        numbers = {"step": self._steps, "reward": reward, "return": self._return, **(extras or {})}
-        return with_key_strip(frame, self._mapper.keys_of(action), numbers)
+    def _frame(self, obs: Mapping[str, Any]) -> Frame:
+        return np.asarray(self.env.render() if self._options.shows_pov else obs["image"])
 
     def _adopt(self, options: RecorderOptions) -> None:
         """Record by these options from now on, if the environment's frames allow it."""

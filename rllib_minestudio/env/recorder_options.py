@@ -10,7 +10,8 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems
 from rllib_minestudio.option_fields import option, option_problems
 from rllib_minestudio.recording_form import AUTO, DATASET, FORMATS, OBSERVATION, POV, RecordingForm
-from rllib_minestudio.recordings.minestudio_dataset import FRAME_SIZE
+from rllib_minestudio.recordings.minestudio import FRAME_SIZE
+from rllib_minestudio.recordings.video import VideoOptions
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,13 @@ class RecorderOptions(RecordingForm):
 
     @property
     def is_minestudios(self) -> bool:
-        """Whether actions are written as keys and degrees, whatever the agent gives."""
+        """Whether it is a format with rendered frames, and nothing that was observed besides."""
         return self.format != "episodes"
+
+    @property
+    def video(self) -> VideoOptions:
+        """How frames are shown and stored."""
+        return VideoOptions(self.media, self.fps, self.crf, self.preset, self.overlay)
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> RecorderOptions:

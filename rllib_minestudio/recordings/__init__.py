@@ -4,6 +4,6 @@ The format is described in docs/evaluation.md.
 """
 
 from rllib_minestudio.recordings.reader import Recording, find_recordings
-from rllib_minestudio.recordings.writer import RecordingWriter
+from rllib_minestudio.recordings.writer import EpisodeWriter
 
-__all__ = ["Recording", "RecordingWriter", "find_recordings"]
+__all__ = ["EpisodeWriter", "Recording", "find_recordings"]

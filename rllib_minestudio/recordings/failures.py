@@ -32,6 +32,10 @@ def reporting(path: Path, discard: Callable[[], None] | None = None) -> Iterator
     """
     try:
         yield
+    except RecordingError:
+        if discard is not None:
+            discard()
+        raise
     except FAILURES as error:
         if discard is not None:
             discard()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.recording_form import RecordingForm
 from rllib_minestudio.whole_file import Unfinished
 
 FRAMES_PER_SECOND = 20
@@ -40,7 +42,13 @@ class UnreadableFramesError(OSError):
 
 
 class FrameSink(Protocol):
-    """Takes the frames of an episode."""
+    """Takes the frames of an episode.
+
+    Attributes:
+        path: The file or folder that holds them when it is closed.
+    """
+
+    path: Path
 
     def add(self, frame: Frame) -> None:
         """Append one frame."""
@@ -50,6 +58,38 @@ class FrameSink(Protocol):
 
     def discard(self) -> None:
         """Close without leaving anything."""
+
+
+@dataclass(frozen=True)
+class VideoOptions:
+    """How frames are shown and stored.
+
+    Attributes:
+        media: `h264`, one mp4 file, or `jpeg`, a folder of pictures.
+        fps: Frames per second of playback.
+        crf: x264's constant rate factor; 0 is lossless.
+        preset: x264's trade of speed for size. The default costs a quarter of what `veryfast`
+            costs, and files a half larger.
+        overlay: Whether a strip of keys and numbers stands beneath each frame.
+    """
+
+    media: str = RecordingForm.media
+    fps: int = RecordingForm.fps
+    crf: int = RecordingForm.crf
+    preset: str = RecordingForm.preset
+    overlay: bool = RecordingForm.overlay
+
+    def sink(self, video: Path, pictures: Path, picture: str) -> FrameSink:
+        """Return what stores frames.
+
+        Args:
+            video: The file of a video.
+            pictures: The folder of pictures.
+            picture: The name of one, with a place for its number.
+        """
+        if self.media == "jpeg":
+            return PictureFolder(pictures, picture)
+        return VideoWriter(video, self.fps, crf=self.crf, preset=self.preset)
 
 
 class VideoWriter:

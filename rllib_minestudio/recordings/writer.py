@@ -1,11 +1,11 @@
-"""Writes one episode as it is played; the folder appears when the episode is complete."""
+"""Writes one episode as it is played; its files appear when the episode is complete."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.plain_values import plain
-from rllib_minestudio.recording_form import RecordingForm
+from rllib_minestudio.recording_form import DATASET
 from rllib_minestudio.recordings.columns import Columns
 from rllib_minestudio.recordings.failures import attempt, reporting
 from rllib_minestudio.recordings.infos import InfoLines
+from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.layout import (
     EPISODE_FILE,
     FORMAT,
@@ -27,84 +28,144 @@ from rllib_minestudio.recordings.layout import (
     STEPS_FILE,
     VERSION,
     VIDEO_FILE,
+    Layout,
+    Sight,
+    Step,
 )
+from rllib_minestudio.recordings.minestudio import DatasetLayout, InferenceLayout
 from rllib_minestudio.recordings.observations import ObservationColumns
-from rllib_minestudio.recordings.video import (
-    Frame,
-    FrameSink,
-    PictureFolder,
-    VideoWriter,
-)
-from rllib_minestudio.whole_file import Unfinished
+from rllib_minestudio.recordings.video import Frame, VideoOptions
+from rllib_minestudio.whole_file import Unfinished, put_in_place
 
 
-@dataclass(frozen=True)
-class VideoOptions:
-    """How frames are stored.
+class EpisodeLayout(Layout):
+    """This package's own format: a folder that `Recording` reads.
 
-    Attributes:
-        media: `h264`, one mp4 file, or `jpeg`, a folder of pictures.
-        fps: Frames per second of playback.
-        crf: x264's constant rate factor; 0 is lossless.
-        preset: x264's trade of speed for size. The default costs a quarter of what `veryfast`
-            costs, and files a half larger.
+    In memory are, per step, 13 to 17 bytes and what was observed besides the frame.
     """
 
-    media: str = RecordingForm.media
-    fps: int = RecordingForm.fps
-    crf: int = RecordingForm.crf
-    preset: str = RecordingForm.preset
+    def __init__(self, path: Path, video: VideoOptions) -> None:
+        """Create the hidden folder beside `path`, and open the files in it."""
+        self.path = path
+        unfinished = Unfinished(path)
+        unfinished.remove_abandoned()
+        self.partial = unfinished.partial
+        self.partial.mkdir(parents=True)
+        self._video = video
+        self._size = (0, 0)
+        self._columns = Columns()
+        self._observations = ObservationColumns()
+        self._infos = InfoLines(self.partial / INFOS_FILE)
+        self.files = (self._infos,)
+        folder = self.partial / FRAMES_FOLDER
+        self.frames = video.sink(self.partial / VIDEO_FILE, folder, FRAME_NAME)
 
-    def sink(self, folder: Path) -> FrameSink:
-        """Return what writes frames into `folder`."""
-        if self.media == "jpeg":
-            return PictureFolder(folder / FRAMES_FOLDER, FRAME_NAME)
-        return VideoWriter(folder / VIDEO_FILE, self.fps, crf=self.crf, preset=self.preset)
+    def see(self, sight: Sight) -> None:
+        """Write the frame that is shown, and the info."""
+        height, width, _ = sight.shown.shape
+        self._size = (width, height)
+        self.frames.add(sight.shown)
+        self._infos.add(sight.info)
+
+    def act(self, step: Step) -> None:
+        """Remember a row.
+
+        Raises:
+            RecordingError: An observation is not like the first, or all are too large.
+        """
+        try:
+            self._observations.add(step.seen)
+        except ValueError as error:
+            raise RecordingError(f"{str(self.path)!r} cannot be recorded: {error}.") from error
+        self._columns.add(
+            step.action, step.reward, step.terminated, step.truncated, step.value, step.kl
+        )
+
+    def complete(self, facts: Mapping[str, Any]) -> list[tuple[Path, Path]]:
+        """Write the columns and `EPISODE_FILE`; the whole folder takes its name."""
+        columns = {**self._columns.arrays(), **self._observations.arrays()}
+        np.savez_compressed(self.partial / STEPS_FILE, **columns)  # type: ignore[arg-type]
+        text = json.dumps(plain(self._described(facts)), indent=2)
+        (self.partial / EPISODE_FILE).write_text(text + "\n")
+        return [(self.partial, self.path)]
+
+    def _described(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        width, height = self._size
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **facts,
+            "keys": self._columns.keys,
+            OBSERVATIONS: self._observations.description(),
+            "video": {
+                **facts.get("video", {}),
+                "media": self._video.media,
+                "width": width,
+                "height": height,
+                "fps": self._video.fps,
+                "crf": self._video.crf,
+            },
+        }
 
 
-class RecordingWriter:
-    """Streams an episode into a hidden folder beside `path`, and renames it at the end.
+LayoutMaker = Callable[[Path, VideoOptions], Layout]
 
-    In memory are the present frame, the last info, and per step 13 to 17 bytes and what was
-    observed besides the frame. Whatever kills the
+LAYOUTS: dict[str, LayoutMaker] = {
+    "episodes": EpisodeLayout,
+    "minestudio": InferenceLayout,
+    DATASET: DatasetLayout,
+}
+"""The formats that a user chooses from, by their names."""
+
+
+class EpisodeWriter:
+    """Streams an episode into a hidden folder, and gives its files their names at the end.
+
+    In memory are the present frame, the last info, and what the layout keeps. Whatever kills the
     process leaves a hidden folder, which readers pass over, and never half a recording.
 
+    Attributes:
+        path: The recording's.
+
     Example:
-        >>> writer = RecordingWriter(Path("out/episode-00003"))
+        >>> writer = EpisodeWriter(Path("out/episode-00003"))
         >>> writer.begin(first_frame, first_info)
         >>> writer.add(action, reward, terminated, truncated, frame=next_frame, info=next_info)
         >>> writer.finish({"seed": 3, "success": True})
     """
 
-    def __init__(self, path: Path, video: VideoOptions | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        layout: LayoutMaker = EpisodeLayout,
+        video: VideoOptions | None = None,
+        keys_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda action: action,
+    ) -> None:
         """Create the hidden folder.
 
         Args:
-            path: The recording's folder; one of the same name is replaced in the end.
-            video: How frames are stored.
+            path: The recording's folder, or in other layouts the folder and name from which its
+                files' places derive; what is there is replaced in the end.
+            layout: Makes the files, such as one of `LAYOUTS`.
+            video: How frames are shown and stored.
+            keys_of: Makes keys and degrees of an action, for layouts and overlays that need them.
 
         Raises:
             RecordingError: Nothing can be written there.
         """
-        self.path = path
         self._video = video or VideoOptions()
-        self._folder = Unfinished(path)
-        self._columns = Columns()
-        self._observations = ObservationColumns()
+        self._keys_of = keys_of
+        self._length = 0
         self._return = 0.0
-        self._size: tuple[int, int] | None = None
         with reporting(path):
-            self._folder.remove_abandoned()
-            self._folder.partial.mkdir(parents=True)
-            self._infos = InfoLines(self._folder.partial / INFOS_FILE)
-        self._frames = self._video.sink(self._folder.partial)
+            self._layout = layout(path, self._video)
+        self.path = self._layout.path
 
     def begin(self, frame: Frame, info: Mapping[str, Any]) -> None:
         """Write what the reset showed: a (height, width, 3) uint8 RGB frame and its info."""
+        numbers = {"step": 0, "reward": 0, "return": 0}
         with reporting(self.path, self.discard):
-            self._size = (frame.shape[1], frame.shape[0])
-            self._frames.add(frame)
-            self._infos.add(info)
+            self._layout.see(self._sight(frame, info, {}, numbers))
 
     def add(
         self,
@@ -134,63 +195,60 @@ class RecordingWriter:
                 same names, shapes and dtypes in every step.
 
         Raises:
-            RecordingError: The disk is full, the folder has gone, or an observation is not like
-                the first, or all are too large; nothing is left of the recording.
+            RecordingError: The disk is full, the folder has gone, or the layout cannot hold the
+                step; nothing is left of the recording.
         """
-        try:
-            self._observations.add(seen or {})
-        except ValueError as error:
-            self.discard()
-            raise RecordingError(f"{str(self.path)!r} cannot be recorded: {error}.") from error
-        with reporting(self.path, self.discard):
-            self._columns.add(action, reward, terminated, truncated, value, kl)
-            self._frames.add(frame)
-            self._infos.add(info)
+        if self._layout.takes_keys:
+            action = self._keys_of(action)
+        self._length += 1
         self._return += reward
+        numbers = {"step": self._length, "reward": reward, "return": self._return}
+        if not math.isnan(value):
+            numbers["value"] = value
+        if kl is not None:
+            numbers["KL"] = kl
+        step = Step(action, reward, terminated, truncated, value, kl, seen or {})
+        with reporting(self.path, self.discard):
+            self._layout.act(step)
+            self._layout.see(self._sight(frame, info, action, numbers))
 
-    def finish(self, facts: Mapping[str, Any]) -> Path:
-        """Complete the recording and give it its name.
+    def finish(self, facts: Mapping[str, Any] | None = None) -> Path:
+        """Complete the recording and give its files their names.
 
         Args:
-            facts: What `EPISODE_FILE` is to say besides length, return and the video's size.
+            facts: What the recording is to say about the episode besides length, return and the
+                video's size, if its layout has room for that.
 
         Returns:
-            The recording's folder.
+            What the recording is known by, such as its folder.
 
         Raises:
             RecordingError: It cannot be completed; nothing is left of it.
         """
+        layout = self._layout
         with reporting(self.path, self.discard):
-            self._frames.close()
-            self._infos.close()
-            columns = {**self._columns.arrays(), **self._observations.arrays()}
-            np.savez_compressed(self._folder.partial / STEPS_FILE, **columns)  # type: ignore[arg-type]
-            text = json.dumps(plain(self._facts(facts)), indent=2)
-            (self._folder.partial / EPISODE_FILE).write_text(text + "\n")
-            self._folder.complete()
-        return self.path
+            for file in (layout.frames, *layout.files):
+                file.close()
+            facts = {"length": self._length, "return": self._return, **(facts or {})}
+            for source, place in layout.complete(facts):
+                place.parent.mkdir(exist_ok=True)
+                put_in_place(source, place)
+            shutil.rmtree(layout.partial, ignore_errors=True)
+        return place
 
     def discard(self) -> None:
         """Stop without leaving anything."""
-        attempt(self._frames.discard, self._infos.close)
-        self._folder.discard()
+        attempt(self._layout.frames.discard, *(file.close for file in self._layout.files))
+        shutil.rmtree(self._layout.partial, ignore_errors=True)
 
-    def _facts(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        width, height = self._size or (0, 0)
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "length": len(self._columns),
-            "return": self._return,
-            **given,
-            "keys": self._columns.keys,
-            OBSERVATIONS: self._observations.description(),
-            "video": {
-                **given.get("video", {}),
-                "media": self._video.media,
-                "width": width,
-                "height": height,
-                "fps": self._video.fps,
-                "crf": self._video.crf,
-            },
-        }
+    def _sight(
+        self,
+        frame: Frame,
+        info: Mapping[str, Any],
+        action: Mapping[str, Any],
+        numbers: Mapping[str, float],
+    ) -> Sight:
+        """Return what is seen; an overlay shows the step that led to it."""
+        if not self._video.overlay:
+            return Sight(frame, frame, info)
+        return Sight(frame, with_key_strip(frame, self._keys_of(action), numbers), info)

@@ -11,7 +11,8 @@ from PIL import Image
 from rllib_minestudio.demonstrations import WindowOptions, find_episodes, open_episode, windows
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.recordings.minestudio import MineStudioWriter
+from rllib_minestudio.recordings import EpisodeWriter
+from rllib_minestudio.recordings.minestudio import InferenceLayout
 from rllib_minestudio.recordings.video import VideoWriter
 
 BUTTONS, CAMERA = [5, 8639, 0], [60, 61, 120]
@@ -54,7 +55,7 @@ def test_torch_tokens_and_frames_become_windows(tmp_path, pictures):
 
 
 def test_what_our_own_recorder_writes_for_minestudio_is_read(tmp_path):
-    writer = MineStudioWriter(tmp_path, "first")
+    writer = EpisodeWriter(tmp_path / "first", InferenceLayout)
     shown = frames(4)
     writer.begin(shown[0], {})
     for t, (buttons, camera) in enumerate(zip(BUTTONS, CAMERA, strict=True)):

@@ -10,8 +10,8 @@ import pytest
 from rllib_minestudio.demonstrations import WindowOptions, stack, stream, windows
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.recordings import Recording, RecordingWriter
-from rllib_minestudio.recordings.writer import VideoOptions
+from rllib_minestudio.recordings import EpisodeWriter, Recording
+from rllib_minestudio.recordings.video import VideoOptions
 
 
 @pytest.mark.parametrize(("length", "burn_in"), [(32, 48), (50, 16), (100, 0), (128, 64)])
@@ -71,7 +71,7 @@ def test_an_episode_of_null_actions_alone_may_leave_no_window(tmp_path):
 def _numbered(path, buttons=range(70), meta=None):
     """An episode whose observations and frames, and if not given its tokens, tell the step."""
     steps = len(buttons)
-    writer = RecordingWriter(path, VideoOptions(media="jpeg"))
+    writer = EpisodeWriter(path, video=VideoOptions(media="jpeg"))
     writer.begin(np.full((16, 16, 3), 0, np.uint8), {})
     for t in range(steps):
         writer.add(
@@ -144,7 +144,7 @@ def test_frames_are_scaled_to_what_the_network_sees(recordings):
 
 
 def _write(path, action, **facts):
-    writer = RecordingWriter(path)
+    writer = EpisodeWriter(path)
     frame = np.zeros((16, 16, 3), np.uint8)
     writer.begin(frame, {})
     writer.add(action, 0.0, False, True, frame=frame, info={})

@@ -23,7 +23,7 @@ from rllib_minestudio.evaluation.evaluation_summary import Rate, Summary, digest
 from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.evaluation.report.plots import _bins, lengths, returns
 from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
-from rllib_minestudio.recordings import RecordingWriter
+from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import AttackOnRed
 
 
@@ -166,7 +166,7 @@ class Page(HTMLParser):
 
 
 def recorded(folder):
-    writer = RecordingWriter(folder)
+    writer = EpisodeWriter(folder)
     frame = np.zeros((16, 16, 3), np.uint8)
     writer.begin(frame, {})
     writer.add({"buttons": 0, "camera": 0}, 1.0, True, False, frame=frame, info={})

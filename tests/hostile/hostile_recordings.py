@@ -16,14 +16,14 @@ from hostile_weights import pickles
 from judging import ACCEPTED, Case
 from PIL import Image
 
-from rllib_minestudio.recordings import RecordingWriter
+from rllib_minestudio.recordings import EpisodeWriter
 from rllib_minestudio.recordings.layout import EPISODE_FILE, INFOS_FILE, STEPS_FILE, VIDEO_FILE
 
 STEPS = 6
 
 
 def honest(folder: Path) -> Path:
-    writer = RecordingWriter(folder / "episode")
+    writer = EpisodeWriter(folder / "episode")
     frame = np.zeros((16, 16, 3), np.uint8)
     writer.begin(frame, {"a": 1})
     for t in range(STEPS):

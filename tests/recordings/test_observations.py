@@ -13,7 +13,7 @@ from rllib_minestudio.env.recorder import EpisodeRecorder
 from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.errors import RecordingError
 from rllib_minestudio.observations import flattened
-from rllib_minestudio.recordings import Recording, RecordingWriter, observations
+from rllib_minestudio.recordings import EpisodeWriter, Recording, observations
 from rllib_minestudio.recordings.layout import EPISODE_FILE
 
 TASKS = [{"name": "dig", "text": "dig a hole"}, {"name": "chop", "text": "fälle"}]
@@ -22,7 +22,7 @@ FRAME = np.zeros((16, 16, 3), np.uint8)
 
 
 def write(folder: Path, *rows: dict | None) -> Recording:
-    writer = RecordingWriter(folder)
+    writer = EpisodeWriter(folder)
     writer.begin(FRAME, {})
     for row in rows:
         action = {"buttons": 1, "camera": 60}

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.recordings import Recording, RecordingWriter, find_recordings
+from rllib_minestudio.recordings import EpisodeWriter, Recording, find_recordings
 from rllib_minestudio.recordings.layout import EPISODE_FILE, INFOS_FILE, STEPS_FILE, VIDEO_FILE
-from rllib_minestudio.recordings.writer import VideoOptions
+from rllib_minestudio.recordings.video import VideoOptions
+from rllib_minestudio.recordings.writer import LAYOUTS
 
 STEPS = 12
 
@@ -42,8 +43,8 @@ def action(t: int) -> dict:
     return {"buttons": np.array([8640 - t]), "camera": np.array([t])}
 
 
-def record(path: Path, steps: int = STEPS, video: VideoOptions | None = None, act=action):
-    writer = RecordingWriter(path, video)
+def record(path: Path, steps: int = STEPS, act=action, **options):
+    writer = EpisodeWriter(path, **options)
     writer.begin(picture(0), info(0))
     for t in range(steps):
         last = t == steps - 1
@@ -115,6 +116,24 @@ def test_nothing_is_there_before_the_end_and_nothing_of_what_is_discarded(tmp_pa
     assert os.listdir(tmp_path) == ["e"]
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_every_layout_an_episode_is_whole_or_not_there(tmp_path, layout):
+    def open_one():
+        pressed = {"attack": 1, "camera": (0.0, 1.5)}
+        return record(tmp_path / "e", layout=LAYOUTS[layout], keys_of=lambda tokens: pressed)
+
+    def files():
+        return {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+    writer = open_one()
+    (hidden,) = tmp_path.iterdir()
+    assert hidden.name.startswith(".")
+    assert writer.finish({"seed": 1}).exists() and not hidden.exists()
+    finished = files()
+    open_one().discard()
+    assert len(finished) >= 3 and files() == finished
+
+
 def test_a_recording_is_replaced_as_a_whole(tmp_path):
     record(tmp_path / "e").finish({"attempt": 1})
     record(tmp_path / "e", steps=3).finish({"attempt": 2})
@@ -165,7 +184,7 @@ def test_another_format_is_refused(tmp_path):
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(RecordingError, match="file/e' cannot be recorded"):
-        RecordingWriter(tmp_path / "file" / "e")
+        EpisodeWriter(tmp_path / "file" / "e")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
@@ -183,14 +202,14 @@ LONG = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from rllib_minestudio.recordings import RecordingWriter
+from rllib_minestudio.recordings import EpisodeWriter
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 scene = np.random.default_rng(0).integers(256, size=(36, 64, 3), dtype=np.uint8)
 scene = scene.repeat(5, axis=0).repeat(5, axis=1)
-writer = RecordingWriter(Path(sys.argv[1]))
+writer = EpisodeWriter(Path(sys.argv[1]))
 writer.begin(scene, {})
 for t in range(12_000):
     if t == 1_000:

@@ -8,7 +8,7 @@ import torch
 
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
 from rllib_minestudio.models.vpt.heads import NULL_CAMERA
-from rllib_minestudio.recordings import RecordingWriter
+from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE, AttackOnRed, tiny_model
 from tests.correctness.harness import Harness, config_of
 
@@ -160,7 +160,7 @@ def demonstrations(tmp_path_factory):
     root = tmp_path_factory.mktemp("demonstrations")
     rng = np.random.default_rng(0)
     frames = rng.integers(256, size=(41, IMAGE_SIZE, IMAGE_SIZE, 3), dtype=np.uint8)
-    writer = RecordingWriter(root / "episode-0")
+    writer = EpisodeWriter(root / "episode-0")
     writer.begin(frames[0], {})
     for t in range(40):
         action = {"buttons": ATTACK_STRIDE * int(rng.integers(2)), "camera": NULL_CAMERA}

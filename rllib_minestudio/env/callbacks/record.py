@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,9 @@ from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.option_checks import Problems, is_integer
-from rllib_minestudio.recordings.key_strip import with_key_strip
-from rllib_minestudio.recordings.minestudio_play import Contents, MineStudioPlayWriter
+from rllib_minestudio.recordings.minestudio import Contents, PlayLayout, play_name, play_number
+from rllib_minestudio.recordings.video import VideoOptions
+from rllib_minestudio.recordings.writer import EpisodeWriter
 
 _FRAME_TYPES = ("pov", "obs")
 _SWITCHES = (
@@ -36,9 +36,9 @@ class RecordCallback(MinecraftCallback):
     """Writes episodes into a folder as `episode_1.mp4`, `episode_2.mp4`, ...
 
     An episode is written when the next one begins or the environment is closed. The files are
-    MineStudio's (see `recordings.minestudio_play`); for recordings with rewards, values and an
-    index, use `rllib evaluate` or `EpisodeRecorder` instead. It records what callbacks listed
-    before this one have made of actions and infos, so list it last.
+    MineStudio's (see `PlayLayout` in `recordings.minestudio`); for recordings with rewards, values
+    and an index, use `rllib evaluate` or `EpisodeRecorder` instead. It records what callbacks
+    listed before this one have made of actions and infos, so list it last.
 
     What MineStudio's does otherwise:
 
@@ -99,8 +99,9 @@ class RecordCallback(MinecraftCallback):
         self.recording = recording
         self.show_actions = show_actions
         self.episode_id = 0
-        self._contents = Contents(record_actions, record_infos, record_origin_observation)
-        self._writer: MineStudioPlayWriter | None = None
+        contents = Contents(record_actions, record_infos, record_origin_observation)
+        self._layout = partial(PlayLayout, contents=contents)
+        self._writer: EpisodeWriter | None = None
         self._frames = 0
         self._action: EnvAction = {}
 
@@ -116,9 +117,8 @@ class RecordCallback(MinecraftCallback):
         sim.callback_messages.add(_HELP)
         info = self._with_state(info)
         if self.recording:
-            self._begin(sim)
             self._frames = 1
-            self._record(sim, obs, info, {})
+            self._begin(sim, obs, info)
         return obs, info
 
     def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
@@ -140,22 +140,27 @@ class RecordCallback(MinecraftCallback):
             self.recording = False
             self._finish()
             self.episode_id += 1
-        elif not self.recording and info.get(_KEY, False):
+        starts = not self.recording and info.get(_KEY, False)
+        if starts:
             self.recording = True
-            self._begin(sim)
-            self._action = {}
         self._frames += self.recording
         info = self._with_state(info)
-        if self.recording:
-            self._record(sim, obs, info, self._action)
+        if starts:
+            self._begin(sim, obs, info)
+        elif self._writer is not None:
+            outcome = (self._action, reward, terminated, truncated)
+            try:
+                self._writer.add(*outcome, frame=self._frame(sim, obs), info=info)
+            except RecordingError as error:
+                self._fail(error)
         return obs, reward, terminated, truncated, info
 
     def before_close(self, sim: Sim) -> None:
         """Complete the last episode's files."""
         self._finish()
 
-    def _begin(self, sim: Sim) -> None:
-        """Open the files of an episode."""
+    def _begin(self, sim: Sim, obs: Obs, info: Info) -> None:
+        """Begin an episode's files with a first frame."""
         name = "render_size" if self.frame_type == "pov" else "obs_size"
         width, height = getattr(sim, name)
         if width % 2 or height % 2:
@@ -166,23 +171,18 @@ class RecordCallback(MinecraftCallback):
         folder = self.record_path
         if sim.worker_index or sim.vector_index:
             folder /= f"env-{sim.worker_index}-{sim.vector_index}"
+        video = VideoOptions(fps=self.fps, overlay=self.show_actions)
         try:
-            self._writer = MineStudioPlayWriter(folder, self.episode_id, self.fps, self._contents)
-            self.episode_id = self._writer.number
+            self._writer = EpisodeWriter(folder / play_name(self.episode_id), self._layout, video)
+            self.episode_id = play_number(self._writer.path)
+            self._writer.begin(self._frame(sim, obs), info)
         except RecordingError as error:
-            _logger.error("%s The episode goes on unrecorded.", error)
+            self._fail(error)
 
-    def _record(self, sim: Sim, obs: Obs, info: Info, action: Mapping[str, Any]) -> None:
-        """Write a frame, unless writing has failed before."""
-        if self._writer is None:
-            return
-        frame = self._frame(sim, obs)
-        shown = with_key_strip(frame, action, {}) if self.show_actions else frame
-        try:
-            self._writer.add(frame, shown, action, info)
-        except RecordingError as error:
-            self._writer = None
-            _logger.error("%s The episode goes on unrecorded.", error)
+    def _fail(self, error: RecordingError) -> None:
+        """Go on without the recording, of which nothing is left."""
+        self._writer = None
+        _logger.error("%s The episode goes on unrecorded.", error)
 
     def _with_state(self, info: Info) -> Info:
         """Return the info with the state of the recording in words."""

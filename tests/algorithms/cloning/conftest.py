@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms import MineStudioBCConfig
-from rllib_minestudio.recordings import RecordingWriter
-from rllib_minestudio.recordings.writer import VideoOptions
+from rllib_minestudio.recordings import EpisodeWriter
+from rllib_minestudio.recordings.video import VideoOptions
 from tests.algorithms.toy_envs import ATTACK_STRIDE, AttackOnRed, tiny_model
 
 EPISODES, LENGTH, DELAY = 10, 40, 6
@@ -25,7 +25,7 @@ def demonstrations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     env = AttackOnRed({"length": LENGTH, "delay": DELAY})
     for index in range(EPISODES):
         obs, info = env.reset(seed=index)
-        writer = RecordingWriter(folder / f"episode-{index:02}", VideoOptions(crf=0))
+        writer = EpisodeWriter(folder / f"episode-{index:02}", video=VideoOptions(crf=0))
         writer.begin(_signed(obs["image"], index, 0), info)
         for t in range(1, LENGTH + 1):
             action = {"buttons": ATTACK_STRIDE * env._red, "camera": NULL_CAMERA}

@@ -26,8 +26,8 @@ from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.recordings import RecordingWriter, find_recordings
-from rllib_minestudio.recordings.writer import VideoOptions
+from rllib_minestudio.recordings import EpisodeWriter, find_recordings
+from rllib_minestudio.recordings.video import VideoOptions
 from tests.algorithms.optimizer_steps import check_restored_with_other_options
 
 from .conftest import DELAY, EPISODES, LENGTH, NULL_CAMERA
@@ -183,7 +183,7 @@ def test_null_actions_left_out_are_neither_read_nor_imitated(local_ray, make_con
 
 def test_recordings_of_null_actions_alone_are_refused(local_ray, make_config, tmp_path):
     for index in range(3):
-        writer = RecordingWriter(tmp_path / f"episode-{index}", VideoOptions(media="jpeg"))
+        writer = EpisodeWriter(tmp_path / f"episode-{index}", video=VideoOptions(media="jpeg"))
         writer.begin(np.zeros((16, 16, 3), np.uint8), {})
         action = {"buttons": 0, "camera": NULL_CAMERA}
         writer.add(action, 0.0, False, True, frame=np.zeros((16, 16, 3), np.uint8), info={})

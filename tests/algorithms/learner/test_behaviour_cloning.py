@@ -11,7 +11,7 @@ from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_distribution import ActionDistribution, JointCategorical
 from rllib_minestudio.models.vpt.heads import NULL_CAMERA
-from rllib_minestudio.recordings import RecordingWriter
+from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE
 
 STEPS = 40
@@ -23,7 +23,7 @@ def recordings(tmp_path_factory):
     root = tmp_path_factory.mktemp("recordings")
     rng = np.random.default_rng(0)
     for number in range(2):
-        writer = RecordingWriter(root / f"episode-{number}")
+        writer = EpisodeWriter(root / f"episode-{number}")
         red = rng.random(STEPS + 1) < 0.5
         frames = np.zeros((STEPS + 1, IMAGE_SIZE, IMAGE_SIZE, 3), np.uint8)
         frames[red, ..., 0] = frames[~red, ..., 2] = 255
