@@ -3,67 +3,104 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 
 HOUR_S = 3600.0
 
+_MOST_DOUBLINGS = 60
+"""Of the delay; a caller that goes on after the error may fail any number of times."""
+
 
 class FailureBudget:
-    """Counts the failures of one thing within the last hour, and those in a row.
+    """The failures of one thing: counted by cause, limited per hour and in a row.
 
     Args:
+        thing: What fails, as the error's first words: "Environment 3".
+        raises: The error that one failure too many ends in.
+        advice: The error's last sentence.
         max_per_hour: Failures within an hour that are tolerated; None for any number.
-        option: What sets `max_per_hour`, for messages.
-        max_in_a_row: Failures without a success in between that are tolerated; None for any number.
+        option: What sets `max_per_hour`, for the error.
+        max_in_a_row: Failures in a row that are tolerated; None for any number.
+        healthy_after: Successes after which the next failure is the first in a row.
         first_delay_s: How long to wait after the second failure in a row. The wait doubles with
             each further one.
         max_delay_s: How long to wait at most.
+        counts: Where failures are counted, if others count there, too.
+
+    Attributes:
+        counts: Failures so far, by cause.
     """
 
     def __init__(
         self,
+        thing: str,
+        raises: type[Exception],
         *,
+        advice: str = "",
         max_per_hour: int | None = None,
         option: str = "max_per_hour",
         max_in_a_row: int | None = None,
+        healthy_after: int = 1,
         first_delay_s: float = 0.0,
         max_delay_s: float = 0.0,
+        counts: Counter[str] | None = None,
     ) -> None:
         """Start without failures."""
+        self.counts: Counter[str] = Counter() if counts is None else counts
+        self._thing = thing
+        self._raises = raises
+        self._advice = advice
         self._max_per_hour = max_per_hour
         self._option = option
         self._max_in_a_row = max_in_a_row
+        self._healthy_after = healthy_after
         self._first_delay_s = first_delay_s
         self._max_delay_s = max_delay_s
         self._failed_at: deque[float] = deque()
         self._in_a_row = 0
+        self._successes = 0
 
     @property
     def delay_s(self) -> float:
         """How long to wait before the next attempt."""
         if self._in_a_row < 2:
             return 0.0
-        return min(self._first_delay_s * 2 ** (self._in_a_row - 2), self._max_delay_s)
+        doublings = min(self._in_a_row - 2, _MOST_DOUBLINGS)
+        return min(self._first_delay_s * 2**doublings, self._max_delay_s)
 
-    def note_success(self) -> None:
-        """Note that it works: the next failure is the first in a row."""
-        self._in_a_row = 0
+    def note_success(self, *, is_proof: bool = False) -> None:
+        """Note that it works.
 
-    def note_failure(self) -> str | None:
+        Args:
+            is_proof: Whether no further success is needed for it to be healthy again.
+        """
+        self._successes += 1
+        if is_proof or self._successes >= self._healthy_after:
+            self._in_a_row = 0
+
+    def note_failure(self, cause: str, what: str) -> None:
         """Note a failure.
 
-        Returns:
-            If it was one too many, what happened, such as "failed 4 times in a row", for the
-            error that the caller raises; else None.
+        Args:
+            cause: What it is counted as.
+            what: What happened, for the error.
+
+        Raises:
+            Exception: `raises`, if it was one too many.
         """
         now = time.monotonic()
+        self.counts[cause] += 1
+        self._successes = 0
         self._in_a_row += 1
         self._failed_at.append(now)
         while self._failed_at[0] < now - HOUR_S:
             self._failed_at.popleft()
         if self._max_per_hour is not None and len(self._failed_at) > self._max_per_hour:
-            times = len(self._failed_at)
-            return f"failed {times} times within an hour ({self._option}={self._max_per_hour})"
+            limit = f"{self._option}={self._max_per_hour}"
+            self._give_up(f"{len(self._failed_at)} times within an hour ({limit})", what)
         if self._max_in_a_row is not None and self._in_a_row > self._max_in_a_row:
-            return f"failed {self._in_a_row} times in a row"
-        return None
+            self._give_up(f"{self._in_a_row} times in a row", what)
+
+    def _give_up(self, how_often: str, what: str) -> None:
+        told = f"{self._thing} failed {how_often}, the last time: {what}"
+        raise self._raises(f"{told} {self._advice}" if self._advice else told)

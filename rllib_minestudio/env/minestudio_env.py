@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import Info, Obs
 from rllib_minestudio.env.callbacks.builder import build_callbacks, declaring_callbacks
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.faults import FaultCounter, describe
+from rllib_minestudio.env.faults import describe, engine_failures
 from rllib_minestudio.env.observation_space import (
     blank_observation,
     declared_part,
@@ -102,7 +103,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._last_info: Info = {}
         self._needs_rebuild = False
         self._closed = False
-        self._faults = FaultCounter(pauses=self.options.engine == "minecraft")
+        self._failures = engine_failures(pauses=self.options.engine == "minecraft")
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
@@ -192,7 +193,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
             self._note_failure(error)
             info = {**self._last_info, ENGINE_ERROR: describe(error)}
             return copy.deepcopy(self._last_obs), 0.0, False, True, info
-        self._faults.note_step(episode_ended=terminated or truncated)
+        self._failures.note_success(is_proof=terminated or truncated)
         return obs, reward, terminated, truncated, info
 
     def render(self) -> np.ndarray | None:
@@ -219,7 +220,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
 
     def _rebuild(self) -> None:
         """Replace the simulator by a new one."""
-        self._faults.before_rebuild()
+        time.sleep(self._failures.delay_s)
         try:
             self.sim.close()
         except Exception:
@@ -239,7 +240,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         if isinstance(error, _USER_ERRORS):
             raise error
         _logger.error("The engine or a callback failed.", exc_info=error)
-        self._faults.note_failure(error)
+        self._failures.note_failure(type(error).__name__, f"{describe(error)}.")
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Remember the results, stripped of what is not in the space or too large to pass on.

@@ -41,6 +41,7 @@ from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evalu
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.seeds import agent_seed
 from rllib_minestudio.evaluation.workers import play_on_actors
+from rllib_minestudio.failure_budget import FailureBudget
 from rllib_minestudio.observations import IMAGE
 
 FAILURES_IN_A_ROW = 10
@@ -136,7 +137,8 @@ class AgentRunner:
                 load=partial(load_checkpoint, deterministic=settings.deterministic, gpu=order.gpu),
             )
         self._settings, self._waiting = settings, deque(specs)
-        self._failed_in_a_row, self._gave_up = 0, ""
+        self._failures = FailureBudget("the agent", AgentError, max_in_a_row=order.failures - 1)
+        self._gave_up = ""
         self._slots = self._slots or [_Slot()]
         with self._watch():
             while self._waiting or any(slot.spec is not None for slot in self._slots):
@@ -164,7 +166,7 @@ class AgentRunner:
         except AgentError as error:
             yield from self._agent_failed(playing, error)
             return
-        self._failed_in_a_row = 0
+        self._failures.note_success()
         for slot, action in zip(playing, actions, strict=True):
             yield from self._advance(slot, action)
 
@@ -273,12 +275,10 @@ class AgentRunner:
         """Have the episodes repeated by a new agent, or count them as failed."""
         told = str(error)
         self._playing.forget()
-        self._failed_in_a_row += 1
-        if self._failed_in_a_row >= self._order.failures:
-            self._gave_up = (
-                f"not played: the agent had failed {self._failed_in_a_row} times in a row, in the "
-                f"end because {told}"
-            )
+        try:
+            self._failures.note_failure(type(error).__name__, told)
+        except AgentError as too_often:
+            self._gave_up = f"not played: {too_often}"
         for slot in slots:
             yield from self._failed(slot, told, None)
 

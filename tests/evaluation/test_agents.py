@@ -246,7 +246,7 @@ def test_an_agent_that_fails_costs_its_episodes_and_says_so(agent, told):
 def test_what_fails_every_time_is_not_tried_for_ever():
     episodes = play(order_of(own_agents.Raises, failures=3), episodes=20, max_attempts=2)
     assert len(episodes) == 20 and all(episode.error for episode in episodes)
-    assert "not played: the agent had failed 3 times in a row" in episodes[-1].error
+    assert "not played: the agent failed 3 times in a row" in episodes[-1].error
 
 
 def test_an_agent_that_does_not_answer_is_interrupted():

@@ -29,7 +29,7 @@ from rllib_minestudio.algorithms.env_pool.episode import (
     describe,
     plain_info,
 )
-from rllib_minestudio.algorithms.env_pool.restarts import ERROR, EnvFailures
+from rllib_minestudio.algorithms.env_pool.restarts import ERROR, env_failures, log_restart
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 from rllib_minestudio.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
 from rllib_minestudio.observations import parts_of, write_observation
@@ -82,7 +82,7 @@ class InlineEnvs(EnvPool):
         self._answered = np.zeros(n, np.bool_)
         self._running = [RunningEpisode(i, {}) for i in range(n)]
         self._failures = [
-            EnvFailures(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
+            env_failures(i, options.max_restarts_per_hour, self.restarts) for i in range(n)
         ]
         self._actions: dict[int, Mapping[str, Any] | None] = {}
         self._closed = False
@@ -170,7 +170,7 @@ class InlineEnvs(EnvPool):
             reward, terminated, truncated = 0.0, False, True
             self._replace(i, error)
         else:
-            self._failures[i].note_step()
+            self._failures[i].note_success()
         self._reward[i] = reward
         self._terminated[i] = terminated
         self._truncated[i] = truncated
@@ -212,7 +212,10 @@ class InlineEnvs(EnvPool):
         """Build the environment anew, however many attempts that takes."""
         while True:
             what = "".join(traceback.format_exception(error)).rstrip()
-            time.sleep(self._failures[i].note(ERROR, what))
+            self._failures[i].note_failure(ERROR, what)
+            delay_s = self._failures[i].delay_s
+            log_restart(i, ERROR, what, delay_s)
+            time.sleep(delay_s)
             try:
                 self.envs[i].close()
                 self.envs[i] = self._make_envs[i]()

@@ -27,54 +27,39 @@ FIRST_DELAY_S, MAX_DELAY_S = 0.5, 60.0
 _logger = logging.getLogger(__name__)
 
 
-class EnvFailures:
-    """The failures of one environment, which end the run when there are too many.
+def env_failures(env_index: int, max_per_hour: int, counts: Counter[str]) -> FailureBudget:
+    """Return the budget of one environment's failures; a step that goes well ends a row.
 
     Args:
-        env_index: For messages.
+        env_index: For the error.
         max_per_hour: Failures within an hour that are tolerated.
-        counts: Where restarts are counted by cause.
+        counts: Where the pool counts restarts, by cause.
     """
+    return FailureBudget(
+        f"Environment {env_index}",
+        EnvPoolError,
+        max_per_hour=max_per_hour,
+        option="env_pool.max_restarts_per_hour",
+        max_in_a_row=MAX_FAILED_STARTS,
+        first_delay_s=FIRST_DELAY_S,
+        max_delay_s=MAX_DELAY_S,
+        counts=counts,
+    )
 
-    def __init__(self, env_index: int, max_per_hour: int, counts: Counter[str]) -> None:
-        """Start without failures."""
-        self._env_index = env_index
-        self._counts = counts
-        self._budget = FailureBudget(
-            max_per_hour=max_per_hour,
-            option="env_pool.max_restarts_per_hour",
-            max_in_a_row=MAX_FAILED_STARTS,
-            first_delay_s=FIRST_DELAY_S,
-            max_delay_s=MAX_DELAY_S,
-        )
 
-    def note_step(self) -> None:
-        """Note that the environment works."""
-        self._budget.note_success()
+def log_restart(env_index: int, cause: str, what: str, delay_s: float) -> None:
+    """Warn that an environment failed and is tried again.
 
-    def note(self, cause: str, what: str) -> float:
-        """Note a failure; it is logged and counted.
-
-        Args:
-            cause: One of `CAUSES`.
-            what: What happened, for the log.
-
-        Returns:
-            Seconds to wait before the environment is started again.
-
-        Raises:
-            EnvPoolError: If it was one too many.
-        """
-        self._counts[cause] += 1
-        exceeded = self._budget.note_failure()
-        if exceeded:
-            raise EnvPoolError(f"Environment {self._env_index} {exceeded}, the last time: {what}")
-        delay = self._budget.delay_s
-        _logger.warning(
-            "Environment %d failed (%s) and is restarted%s: %s",
-            self._env_index,
-            cause,
-            f" in {delay:g} s" if delay else "",
-            what,
-        )
-        return delay
+    Args:
+        env_index: Which.
+        cause: One of `CAUSES`.
+        what: What happened.
+        delay_s: Seconds until it is started again.
+    """
+    _logger.warning(
+        "Environment %d failed (%s) and is restarted%s: %s",
+        env_index,
+        cause,
+        f" in {delay_s:g} s" if delay_s else "",
+        what,
+    )

@@ -70,7 +70,7 @@ class SupervisedEnv:
         self._context = context
         self._obs_fd = os.memfd_create(f"env_{index}")
         self._shared = self.obs
-        self._failures = restarts.EnvFailures(
+        self._failures = restarts.env_failures(
             index, context.options.max_restarts_per_hour, context.restarts
         )
         self._running = RunningEpisode(index, {})
@@ -192,7 +192,7 @@ class SupervisedEnv:
     def _on_outcome(
         self, reward: float, terminated: bool, truncated: bool, info: dict[str, Any] | None
     ) -> None:
-        self._failures.note_step()
+        self._failures.note_success()
         if self._begins_anew:
             self._begin()
             return
@@ -249,7 +249,10 @@ class SupervisedEnv:
             self.infos = StepInfos({}, env_error=error)
             self._end_episode({}, env_error=error)
         self._kill()
-        self._enter(State.BACKOFF, self._failures.note(cause, what))
+        self._failures.note_failure(cause, what)
+        delay_s = self._failures.delay_s
+        restarts.log_restart(self._index, cause, what, delay_s)
+        self._enter(State.BACKOFF, delay_s)
 
     def _end_episode(self, info: dict[str, Any], env_error: str | None = None) -> None:
         assert self.outcome is not None

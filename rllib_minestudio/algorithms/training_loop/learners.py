@@ -8,6 +8,7 @@ again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -21,7 +22,7 @@ from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import HUNG, PartFailures
+from rllib_minestudio.algorithms.training_loop.failures import HUNG, part_failures, restart_metrics
 from rllib_minestudio.algorithms.training_loop.learner_calls import (
     TICK_S,
     LearnerLostError,
@@ -34,6 +35,9 @@ from rllib_minestudio.algorithms.training_loop.learner_start import (
     start_group_like,
 )
 from rllib_minestudio.errors import FragmentsLostError, PartLostError
+from rllib_minestudio.failure_budget import FailureBudget
+
+logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 State = dict[str, Any]
@@ -70,12 +74,17 @@ class Learners:
         """Take over a group."""
         self.group = group
         leave_at_exit(group)
-        self.failures = PartFailures("learner", max_restarts_per_hour)
+        self.failures = part_failures("learner", max_restarts_per_hour)
         self._state_interval = state_interval
         self._updates_since_state = 0
         self._timeout_s = timeout_s
         self.start_within_s = max(timeout_s, START_AT_LEAST_S)
-        self._failed_starts = 0
+        self._starts = FailureBudget(
+            "Starting learners in place of lost ones",
+            PartLostError,
+            advice="See whether the cluster still has the CPUs and GPUs they ask for.",
+            max_in_a_row=MAX_FAILED_STARTS - 1,
+        )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._state: State | None = None
         self._newer_state: Future[State] | None = None
@@ -165,7 +174,8 @@ class Learners:
 
     def metrics(self) -> dict[tuple[str, ...], float]:
         """Rebuilds by cause."""
-        return {("restarts", name): count for name, count in self.failures.metrics().items()}
+        restarts = restart_metrics("learner", self.failures)
+        return {("restarts", name): count for name, count in restarts.items()}
 
     def stop(self) -> None:
         """End remote learners at once, and the thread."""
@@ -221,11 +231,12 @@ class Learners:
             except LearnerLostError as lost:
                 is_lost, cause = True, lost.cause
                 took = f" ({self._timeout_s:g} s without an answer)" if cause == HUNG else ""
-                self.failures.note(
-                    cause,
+                what = (
                     f"A learner {cause}{took}; all learners are rebuilt from the newest state, and "
-                    "the iteration under way is done again.",
+                    "the iteration under way is done again."
                 )
+                self.failures.note_failure(cause, what)
+                logger.warning("%s", what)
 
     def _rebuild(self) -> None:
         """Replace the group by one that goes on from the newest state.
@@ -239,15 +250,10 @@ class Learners:
         try:
             group = start_group_like(self.group, self.start_within_s)
         except NotStartedError as error:
-            self._failed_starts += 1
-            if self._failed_starts >= MAX_FAILED_STARTS:
-                raise PartLostError(
-                    f"A learner was lost, and {MAX_FAILED_STARTS} times in a row no new ones could "
-                    f"be started within {self.start_within_s:g} s: see whether the cluster still "
-                    "has the CPUs and GPUs they ask for."
-                ) from error
+            what = f"they {error.cause} ({self.start_within_s:g} s to start)."
+            self._starts.note_failure(error.cause, what)
             raise LearnerLostError(error.cause) from error
-        self._failed_starts = 0
+        self._starts.note_success()
         self.group = group
         state = ray.put(self._state)
         self._all([worker.set_state.remote(state) for worker in self.group._workers])

@@ -25,6 +25,7 @@ from rllib_minestudio.algorithms.training_loop.experience import (
     OnReport,
     in_group,
 )
+from rllib_minestudio.algorithms.training_loop.failures import restart_metrics
 from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
 from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
@@ -136,7 +137,10 @@ class RemoteExperience(Experience):
             "rollouts_without_newest_weights": self._unreachable,
             "fragments_under_way": self.requests.fragments_under_way,
         }
-        restarts = {**self.requests.failures.metrics(), **self.weights.failures.metrics()}
+        restarts = {
+            **restart_metrics("env_runner", self.requests.failures),
+            **restart_metrics("weights", self.weights.failures),
+        }
         return {
             **super().metrics(),
             **in_group(REPLAY_BUFFER_RESULTS, rollouts),

@@ -16,7 +16,7 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from rllib_minestudio.algorithms.rollout_report import RolloutReport, RolloutStart
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, part_failures
 from rllib_minestudio.algorithms.training_loop.remote_runner import RemoteRunner, RolloutCall
 from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
@@ -74,7 +74,7 @@ class RolloutRequests:
         self._timeout_s = timeout_s
         self._restore_timeout_s = restore_timeout_s
         self._last_well = time.monotonic()
-        self.failures = PartFailures("env runner", max_restarts_per_hour)
+        self.failures = part_failures("env runner", max_restarts_per_hour)
         self.restored: list[int] = []
         self.lost_calls = 0
         self.void_calls = 0
@@ -195,7 +195,7 @@ class RolloutRequests:
         if runner.is_well:
             self._last_well = runner.since  # as far as could be told; it has its time from now on
         runner.ping()
-        self.failures.note(
+        self._note_failure(
             cause,
             f"Env runner {runner.index} {cause}{after} and is restarted; {lost} rollouts under way "
             f"are lost, {self.num_well} of {len(self._runners)} env runners go on.",
@@ -219,11 +219,20 @@ class RolloutRequests:
     def _note_unseen(self, runner: RemoteRunner) -> None:
         """Note how often a runner was lost while it had nothing to do, or before it was back."""
         for _ in range(runner.take_unseen_losses()):
-            self.failures.note(
+            self._note_failure(
                 DIED,
                 f"Env runner {runner.index} {DIED} while it was being started or had nothing to "
                 "do; it is back, and no rollout is lost.",
             )
+
+    def _note_failure(self, cause: str, what: str) -> None:
+        """Count and tell a failure.
+
+        Raises:
+            PartLostError: If it was one too many.
+        """
+        self.failures.note_failure(cause, what)
+        logger.warning("%s", what)
 
     def _look_after_lost(self) -> None:
         """See which lost runners are back."""

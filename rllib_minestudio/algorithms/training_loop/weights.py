@@ -8,6 +8,7 @@ tells a runner that they are new: after a rollback, newer weights have a lower *
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple
 
 import ray
@@ -15,7 +16,9 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, PartFailures
+from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, part_failures
+
+logger = logging.getLogger(__name__)
 
 PULL_WITHIN_S = 3.0
 """How long a runner waits for the actor before it makes do with what its caller knew."""
@@ -149,7 +152,7 @@ class WeightsPublisher:
 
     def __init__(self, max_restarts_per_hour: int) -> None:
         """Start the actor."""
-        self.failures = PartFailures("weights", max_restarts_per_hour)
+        self.failures = part_failures("weights", max_restarts_per_hour)
         self.answer_within_s = ANSWER_WITHIN_S
         self._number = 0
         self._newest: _Announcement | None = None
@@ -169,7 +172,9 @@ class WeightsPublisher:
         self._number += 1
         self._newest = _Announcement(self._number, version, ray.put(state), *self._prior)
         while cause := self._announcement_failure():
-            self.failures.note(cause, f"The weights actor {cause}; another takes its place.")
+            what = f"The weights actor {cause}; another takes its place."
+            self.failures.note_failure(cause, what)
+            logger.warning("%s", what)
             ray.kill(self.actor)
             self._start()
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rllib_minestudio import failure_budget
-from rllib_minestudio.algorithms.env_pool.restarts import EnvFailures
+from rllib_minestudio.algorithms.env_pool.restarts import env_failures
 from rllib_minestudio.errors import EnvPoolError
 
 
@@ -20,28 +20,33 @@ def clock(monkeypatch):
     return Clock
 
 
+def delay_after(failures, cause):
+    failures.note_failure(cause, "gone")
+    return failures.delay_s
+
+
 def test_attempts_in_a_row_wait_longer_each_time(clock):
     counts = Counter()
-    failures = EnvFailures(0, max_per_hour=100, counts=counts)
-    delays = [failures.note("died", "gone") for _ in range(5)]
+    failures = env_failures(0, max_per_hour=100, counts=counts)
+    delays = [delay_after(failures, "died") for _ in range(5)]
     assert delays == [0.0, 0.5, 1.0, 2.0, 4.0]
     with pytest.raises(EnvPoolError, match="6 times in a row"):
-        failures.note("died", "gone")
+        failures.note_failure("died", "gone")
     assert counts == {"died": 6}
 
 
 def test_a_step_between_makes_it_a_first_attempt_again(clock):
-    failures = EnvFailures(0, max_per_hour=100, counts=Counter())
+    failures = env_failures(0, max_per_hour=100, counts=Counter())
     for _ in range(20):
-        assert failures.note("hung_step", "stuck") == 0.0
-        failures.note_step()
+        assert delay_after(failures, "hung_step") == 0.0
+        failures.note_success()
 
 
 def test_only_the_last_hour_counts(clock):
-    failures = EnvFailures(7, max_per_hour=2, counts=Counter())
+    failures = env_failures(7, max_per_hour=2, counts=Counter())
     for _ in range(10):
         clock.now += 1801.0
-        failures.note("error", "wrong")
-        failures.note_step()
+        failures.note_failure("error", "wrong")
+        failures.note_success()
     with pytest.raises(EnvPoolError, match=r"Environment 7 failed 3 times within an hour"):
-        failures.note("error", "wrong")
+        failures.note_failure("error", "wrong")
