@@ -33,6 +33,10 @@ class InvalidActionError(MineStudioError, ValueError):
     """An action does not belong to the action space of the environment."""
 
 
+USER_ERRORS = (InvalidActionError, InvalidOptionsError)
+"""Mistakes of whoever wrote the actions or options: trying again would only repeat them."""
+
+
 class InvalidBatchError(MineStudioError, ValueError):
     """A batch for the RLModule lacks a part, or a part has the wrong shape or type."""
 
@@ -55,6 +59,11 @@ class EngineError(MineStudioError, RuntimeError):
 
 class ExperimentFileError(MineStudioError):
     """An experiment file is missing, unreadable, or has the wrong layout."""
+
+
+def describe(error: BaseException) -> str:
+    """Return an exception in one line: its class and message."""
+    return f"{type(error).__name__}: {error}"
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:

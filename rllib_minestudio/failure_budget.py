@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 
+DIED = "died"
+"""The cause of a failure whose process ended by itself or was killed."""
+
 HOUR_S = 3600.0
 
 _MOST_DOUBLINGS = 60

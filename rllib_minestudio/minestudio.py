@@ -45,6 +45,7 @@ from rllib_minestudio.env.callbacks.base import Info, Obs
 from rllib_minestudio.evaluation.filters import EpisodeFilter, InfoBaseFilter
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.pipeline import EpisodePipeline, EpisodeRecorder, MineGenerator
+from rllib_minestudio.observations import IMAGE, POV
 
 __all__ = [
     "CameraConfig",
@@ -143,7 +144,7 @@ class MinecraftSim(MineStudioEnv):
 
     def _pass_on(self, obs: Obs, info: Info) -> tuple[Obs, Info]:
         passed, kept = super()._pass_on(obs, info)
-        return passed, {**kept, "pov": passed["image"]}
+        return passed, {**kept, POV: passed[IMAGE]}
 
 
 @cache  # once per process

@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-OURS = "rllib-minestudio"
-PACKAGES = (OURS, "ray", "torch", "numpy", "gymnasium")
+DISTRIBUTION = "rllib-minestudio"
+PACKAGES = (DISTRIBUTION, "ray", "torch", "numpy", "gymnasium")
 """Packages whose version decides what a run does."""
 
 NUMERICS = 1

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rllib_minestudio.observations import POV
 from rllib_minestudio.option_fields import Flag, option
 
 DATASET = "minestudio-dataset"
 FORMATS = ("episodes", "minestudio", DATASET)
-OBSERVATION, POV, AUTO = "observation", "pov", "auto"
+OBSERVATION, AUTO = "observation", "auto"
 SOURCES = (OBSERVATION, POV, AUTO)
 MEDIA = ("h264", "jpeg")
 PRESETS = (

@@ -16,6 +16,7 @@ from rllib_minestudio.algorithms.env_pool import EnvPool, EnvPoolOptions, Inline
 from rllib_minestudio.algorithms.env_pool.env_config import EnvConfig
 from rllib_minestudio.algorithms.options.env_pool import AUTO, INLINE, PROCESS
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policies import VPT, find_policy
 from rllib_minestudio.option_checks import broken_rule
@@ -23,8 +24,6 @@ from rllib_minestudio.option_checks import broken_rule
 ENV_NAME = "MineStudio"
 """The name under which `MineStudioEnv` can be given in YAML."""
 
-EMBEDDED_ENGINE = "voxel"
-"""The engine of `MineStudioEnv` that needs no process of its own (`env/env_options.py`)."""
 
 EnvMaker = Callable[[EnvConfig], gym.Env]
 
@@ -142,10 +141,7 @@ def make_pool(
     """
     mode = options.mode
     if mode == AUTO:
-        embedded = (
-            resolve_env(env) is MineStudioEnv
-            and env_config.get("engine", EMBEDDED_ENGINE) == EMBEDDED_ENGINE
-        )
+        embedded = resolve_env(env) is MineStudioEnv and env_config.get("engine", VOXEL) == VOXEL
         mode = INLINE if embedded else PROCESS
     pool = InlineEnvs if mode == INLINE else ProcessEnvs
     return pool(make_envs, options=options, **arguments)

@@ -8,9 +8,6 @@ from pathlib import Path
 
 from rllib_minestudio.small_files import read_yaml
 
-VOXEL, MINECRAFT = "voxel", "minecraft"
-"""The two engines, as `env_config.engine` names them."""
-
 _FILE = Path(__file__).parent / "capabilities.yaml"
 
 

@@ -12,7 +12,7 @@ from rllib_minestudio.benchmark.intervals import RESAMPLES, Interval, mean_of_me
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.benchmark.task_result import PLAYED, EpisodeResult, TaskResult
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.compare import mcnemar
+from rllib_minestudio.evaluation.compare import mcnemar, paired_episodes
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE
 from rllib_minestudio.whole_file import write_whole
 
@@ -115,7 +115,7 @@ def compare_benchmarks(first: BenchmarkResults, second: BenchmarkResults) -> Ben
     _require_same_worlds(first, second)
     theirs = {task.name: task for task in second.with_status(PLAYED)}
     both = [(task, theirs[task.name]) for task in first.with_status(PLAYED) if task.name in theirs]
-    paired = [(a, _pairs(a, b)) for a, b in both]
+    paired = [(a, paired_episodes(a.episodes, b.episodes)) for a, b in both]
     paired = [(task, pairs) for task, pairs in paired if pairs]
     if not paired:
         raise MineStudioError("The benchmarks cannot be compared: no task was played in both.")
@@ -166,12 +166,6 @@ def _some(names: Sequence[str]) -> str:
     """Write the first few names."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _pairs(a: TaskResult, b: TaskResult) -> Pairs:
-    """The episodes that both played, each as the first and as the second played it."""
-    theirs = {episode.index: episode for episode in b.episodes}
-    return [(e, theirs[e.index]) for e in a.episodes if e.index in theirs]
 
 
 def _solved(pairs: Pairs) -> list[float]:

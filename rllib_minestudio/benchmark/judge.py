@@ -8,7 +8,8 @@ from typing import Any
 from rllib_minestudio.benchmark.facts import Observer, make_observer
 from rllib_minestudio.benchmark.task import ANY_TIME, AT_END, BenchmarkTask
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.callbacks.task import TASK, TASK_TEXT
+from rllib_minestudio.env.callbacks.task import TASK_TEXT
+from rllib_minestudio.episode_info import SUCCESS, TASK
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.filters import (
@@ -19,8 +20,8 @@ from rllib_minestudio.evaluation.filters import (
 )
 from rllib_minestudio.option_checks import Problems
 
-SUCCESS, PROGRESS = "success", "progress"
-"""Info keys: whether the task is solved, and how far the episode has got, 0 to 1."""
+PROGRESS = "progress"
+"""Info key: how far the episode has got, 0 to 1."""
 
 JUDGE = f"{__name__}.JudgeTaskCallback"
 """Its name in `env_config.callbacks`."""

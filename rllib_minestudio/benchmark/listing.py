@@ -11,6 +11,7 @@ from rich.text import Text
 
 from rllib_minestudio.benchmark.suites import Suite
 from rllib_minestudio.benchmark.task import BenchmarkTask
+from rllib_minestudio.env.env_options import VOXEL
 
 Listing = tuple[Suite, Sequence[BenchmarkTask]]
 """A suite, and those of its tasks that are listed."""
@@ -116,4 +117,4 @@ def _playable(task: BenchmarkTask, engine: str) -> str:
         return "yes"
     if task.undecidable is not None:
         return "no: undecidable"
-    return f"no: {', '.join(task.needs)}" if engine == "voxel" else "no: not told"
+    return f"no: {', '.join(task.needs)}" if engine == VOXEL else "no: not told"

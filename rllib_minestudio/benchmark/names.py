@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rllib_minestudio.benchmark.blocks import BLOCK_NAMES
 from rllib_minestudio.benchmark.structures import known_structures
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.evaluation.filters import WorldFact
@@ -27,5 +28,5 @@ def _unfit(kind: str, pattern: str, names: Sequence[str]) -> str | None:
     """Say that no name fits a shell pattern; None if one does."""
     if any(matches(name, pattern) for name in names):
         return None
-    hint = did_you_mean(pattern.removeprefix("minecraft:"), names)
+    hint = did_you_mean(pattern.removeprefix(NAMESPACE), names)
     return f"no {kind} fits {pattern!r}.{hint}"

@@ -15,12 +15,10 @@ from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.benchmark.task_env import check_tasks
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends.minecraft import prerequisites
-from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.env_options import VOXEL, EnvOptions
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
-
-EMBEDDED = "voxel"
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class BenchmarkPlan:
     @property
     def engine(self) -> str:
         """The game that is played: `voxel` or `minecraft`."""
-        return str(self.player.env_config.get("engine", EMBEDDED))
+        return str(self.player.env_config.get("engine", VOXEL))
 
 
 def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
@@ -85,10 +83,10 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
         agent_timeout_s=request.agent_timeout_s,
     )
     player.env_config = overridden(player.env_config, request.overrides)
-    engine = str(player.env_config.get("engine", EMBEDDED))
-    rules = RULES if engine == EMBEDDED else None
+    engine = str(player.env_config.get("engine", VOXEL))
+    rules = RULES if engine == VOXEL else None
     tasks = _planned([task.capped(request.steps) for task in chosen], player, engine, rules)
-    if engine != EMBEDDED and "RAY_ADDRESS" not in os.environ:  # else other machines play
+    if engine != VOXEL and "RAY_ADDRESS" not in os.environ:  # else other machines play
         prerequisites.require(EnvOptions.from_mapping(player.env_config).minecraft)
     digests = {planned.task.name: planned.digest for planned in tasks}
     facts = request.facts(player.identity, player.env_config, rules, digests)

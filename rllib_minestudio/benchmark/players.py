@@ -18,6 +18,7 @@ from rllib_minestudio.benchmark.task_env import check_environment
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path, shipped
 from rllib_minestudio.env.agents.scripted import make_agent
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.evaluation.agent_runner import TIMEOUT_S, AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
@@ -264,8 +265,8 @@ class AgentPlayer:
         Raises:
             InvalidOptionsError: It is another one.
         """
-        engine = env_config.get("engine", "voxel")
-        if engine != "voxel" and self._name in SCRIPTED and self._name != RANDOM:
+        engine = env_config.get("engine", VOXEL)
+        if engine != VOXEL and self._name in SCRIPTED and self._name != RANDOM:
             raise InvalidOptionsError(
                 f"{self._name!r} looks at the embedded engine's state; with env_config.engine "
                 f"{engine!r}, only policies, agents of your own and {RANDOM!r} play."

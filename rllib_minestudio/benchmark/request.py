@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import digest
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
 from rllib_minestudio.option_checks import Problems
 from rllib_minestudio.option_fields import Flag, like, option, option_problems
@@ -117,8 +118,6 @@ class BenchmarkRequest:
             rules: The embedded engine's revision; None with the real game.
             tasks: Digest of each task that is chosen, by name.
         """
-        from rllib_minestudio.evaluation.evaluation_summary import digest
-
         facts: dict[str, Any] = {
             "suite": self.suite,
             "player": plain(dict(player)),
@@ -143,8 +142,6 @@ def task_digest(task: BenchmarkTask, engine: str, rules: int | None) -> str:
         engine: Which game.
         rules: The embedded engine's revision; None with the real game.
     """
-    from rllib_minestudio.evaluation.evaluation_summary import digest
-
     unseen = ("category", "because", "by_chance", "solution", "origin", "needs")
     facts = {name: value for name, value in asdict(task).items() if name not in unseen}
     return digest(plain({"task": facts, "engine": engine, "rules": rules}))

@@ -16,9 +16,8 @@ from time import perf_counter
 from typing import Any
 
 import rllib_minestudio
-from rllib_minestudio.algorithms.env_pool.episode import describe
 from rllib_minestudio.benchmark.judge import PROGRESS
-from rllib_minestudio.benchmark.plan import EMBEDDED, BenchmarkPlan, PlannedTask, make_plan
+from rllib_minestudio.benchmark.plan import BenchmarkPlan, PlannedTask, make_plan
 from rllib_minestudio.benchmark.progress import BenchmarkProgress, each_warning_once
 from rllib_minestudio.benchmark.report.page import write_page
 from rllib_minestudio.benchmark.request import BenchmarkRequest
@@ -32,9 +31,10 @@ from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, Episo
 from rllib_minestudio.benchmark.videos import KeptVideos
 from rllib_minestudio.env.backends import voxel
 from rllib_minestudio.env.callbacks.tech_tree import TECH_TREE
-from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.errors import MineStudioError, describe
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE, Summary
 from rllib_minestudio.evaluation.request import PlaySettings
 from rllib_minestudio.experiments.running import ray_session
 from rllib_minestudio.experiments.running.kernels import compile_kernels
@@ -45,7 +45,6 @@ from rllib_minestudio.whole_file import write_whole
 RESULT_FILE = "result.json"
 """A task's result in its folder, with the digest of the request that it answers."""
 
-SUMMARY_FILE = "summary.json"
 ERROR_FILE = "error.txt"
 """Why a task could not be played, in full."""
 
@@ -62,7 +61,7 @@ def run_benchmark(request: BenchmarkRequest) -> BenchmarkResults:
     plan = make_plan(request)
     kept = {planned.task.name: _kept_result(plan, planned) for planned in plan.tasks}
     progress = BenchmarkProgress(plan, {name for name, found in kept.items() if found is not None})
-    if progress.left and plan.engine == EMBEDDED:
+    if progress.left and plan.engine == VOXEL:
         compile_kernels()  # before any task's time is taken
     results = []
     with _session(plan, bool(progress.left)), each_warning_once(voxel.__name__), progress:

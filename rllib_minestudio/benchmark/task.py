@@ -8,10 +8,11 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from rllib_minestudio.benchmark.capabilities import VOXEL, lacking_capabilities
+from rllib_minestudio.benchmark.capabilities import lacking_capabilities
 from rllib_minestudio.benchmark.names import name_problem
 from rllib_minestudio.benchmark.world import TaskWorld
 from rllib_minestudio.env.callbacks import check_callbacks
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.filters import (
     EpisodeFilter,

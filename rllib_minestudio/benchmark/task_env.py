@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rllib_minestudio.benchmark.capabilities import VOXEL
 from rllib_minestudio.benchmark.judge import JudgeTaskCallback
 from rllib_minestudio.benchmark.task import BenchmarkTask
 from rllib_minestudio.env.callbacks import (
@@ -17,6 +16,7 @@ from rllib_minestudio.env.callbacks import (
 from rllib_minestudio.env.callbacks.builder import declaring_callbacks
 from rllib_minestudio.env.callbacks.declared import declares
 from rllib_minestudio.env.callbacks.task import TASK_TEXT
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems

@@ -10,7 +10,8 @@ from typing import Any
 
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.keep import remove_recording
-from rllib_minestudio.recording_form import OBSERVATION, POV
+from rllib_minestudio.observations import POV
+from rllib_minestudio.recording_form import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 
 SUCCESS, FAILURE = "success", "failure"

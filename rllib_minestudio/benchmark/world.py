@@ -7,16 +7,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rllib_minestudio.env.callbacks import check_callbacks
+from rllib_minestudio.env.voxel.data.clock import DAY_TICKS, TIMES
+from rllib_minestudio.env.voxel.data.vocabulary import DIFFICULTIES, NAMESPACE, WEATHERS
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems, broken_rule, is_integer, is_list
-
-TIMES = {"day": 1000, "noon": 6000, "night": 13000, "midnight": 18000}
-"""Ticks since sunrise, as the command `/time set` names them."""
-DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
-WEATHERS = ("clear", "rain", "thunder")
-
-_DAY = 24000
-"""Ticks."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +52,10 @@ class TaskWorld:
             else:
                 problems.add(name, value, "must be a list")
         if not isinstance(self.time, str):
-            if not is_integer(self.time) or not 0 <= self.time <= _DAY:
-                rule = f"must be one of {', '.join(TIMES)}, or ticks since sunrise, 0 to {_DAY}"
+            if not is_integer(self.time) or not 0 <= self.time <= DAY_TICKS:
+                rule = (
+                    f"must be one of {', '.join(TIMES)}, or ticks since sunrise, 0 to {DAY_TICKS}"
+                )
                 problems.add("time", self.time, rule)
         else:
             problems.choice("time", self.time, TIMES)
@@ -97,7 +93,7 @@ class TaskWorld:
         if not is_list(names) or not names or not all(isinstance(name, str) for name in names):
             problems.add("biomes", names, "must be a non-empty list of names, such as [plains]")
             return
-        object.__setattr__(self, "biomes", tuple(name.removeprefix("minecraft:") for name in names))
+        object.__setattr__(self, "biomes", tuple(name.removeprefix(NAMESPACE) for name in names))
 
     def _callbacks(self) -> tuple[Mapping[str, Any], ...]:
         """Return the callbacks; those for what a task does not ask for are left out."""

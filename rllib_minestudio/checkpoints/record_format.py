@@ -8,7 +8,7 @@ from typing import Any
 
 from rllib_minestudio.errors import CheckpointFormatError
 from rllib_minestudio.option_checks import is_integer, shown
-from rllib_minestudio.provenance import OURS, versions
+from rllib_minestudio.provenance import DISTRIBUTION, versions
 
 FORMAT = 1
 """Of checkpoints; whatever makes the next version read them differently raises it."""
@@ -28,11 +28,15 @@ def check_format(file: Path, facts: Mapping[str, Any]) -> None:
     if is_integer(found) and found == FORMAT:
         return
     said = facts.get("versions")
-    wrote = said.get(OURS) if isinstance(said, Mapping) else None
+    wrote = said.get(DISTRIBUTION) if isinstance(said, Mapping) else None
     raise CheckpointFormatError(
         f"{str(file)!r} "
         + (f"is of format {shown(found)}" if "format" in facts else "names no format")
-        + f", and {OURS} {versions()[OURS]} reads format {FORMAT} of checkpoints: use "
-        + (f"{OURS} {wrote}" if isinstance(wrote, str) else f"the version of {OURS}")
+        + f", and {DISTRIBUTION} {versions()[DISTRIBUTION]} reads format {FORMAT} of checkpoints: use "
+        + (
+            f"{DISTRIBUTION} {wrote}"
+            if isinstance(wrote, str)
+            else f"the version of {DISTRIBUTION}"
+        )
         + ", which wrote it."
     )

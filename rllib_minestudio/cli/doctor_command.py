@@ -14,6 +14,7 @@ from rllib_minestudio.console import stdout
 from rllib_minestudio.doctor.diagnosis import Diagnosis, diagnose, is_needed
 from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING
 from rllib_minestudio.option_fields import option
+from rllib_minestudio.provenance import DISTRIBUTION
 
 NOT_WELL = 1
 """Exit status when something that is needed does not work."""
@@ -65,7 +66,7 @@ def doctor(request: DoctorRequest) -> int:
 def _report(diagnoses: list[Diagnosis], needed: set[str]) -> dict[str, object]:
     return {
         "ok": all(d.health.ok for d in diagnoses if is_needed(d.check, needed)),
-        "version": importlib.metadata.version("rllib-minestudio"),
+        "version": importlib.metadata.version(DISTRIBUTION),
         "checks": [
             {
                 "name": d.check.name,

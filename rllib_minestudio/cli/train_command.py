@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rllib_minestudio.algorithms.options.listing import help_text
+from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.cli.parser import Parser
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.experiments.train import TrainingRequest, train
 
-SUFFIXES = (".yaml", ".yml", ".py")
 """Of experiment files."""
 
 RLLIBS_OPTIONS = ("--run", "--algo", "--env")
@@ -92,7 +92,7 @@ def _correction(words: Sequence[str]) -> str:
             "and train it with `rllib train file FILE`."
         )
     first = words[0]
-    file = next((word for word in words if word.endswith(SUFFIXES)), None)
+    file = next((word for word in words if word.endswith(EXPERIMENT_SUFFIXES)), None)
     if file is None and not first.startswith("-") and not did_you_mean(first, ["file"]):
         file = first  # such as cow, one of the package's examples
     if file is None:

@@ -41,6 +41,7 @@ from rllib_minestudio.env.recorder import (
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.option_checks import broken_rule, not_a_choice
 from rllib_minestudio.plain_values import plain
+from rllib_minestudio.recordings.layout import recording_name
 from rllib_minestudio.recordings.video import LOSSLESS
 from rllib_minestudio.small_files import read_json
 from rllib_minestudio.whole_file import write_whole
@@ -134,7 +135,7 @@ def missing(order: RecordingOrder, folder: Path, episodes: int) -> list[int]:
                 "give another --out, or the options they were recorded with."
             )
     done = folder / EPISODES_FOLDER
-    return [index for index in range(episodes) if not (done / _name(index)).is_dir()]
+    return [index for index in range(episodes) if not (done / recording_name(index)).is_dir()]
 
 
 def record(
@@ -205,10 +206,6 @@ def _check(order: RecordingOrder) -> None:
         problems.append(broken_rule(given, getattr(order, given), rule))
     if problems:
         raise InvalidOptionsError(problems)
-
-
-def _name(index: int) -> str:
-    return f"episode-{index:05d}"
 
 
 # ---------------------------------------------------------------- in the processes that play
@@ -285,7 +282,7 @@ def play_episode(
         takeover = int(np.random.default_rng(seed).integers(order.novice_steps + 1))
     agent = _agent_of(order, seed)
     facts = {
-        "name": _name(index),
+        "name": recording_name(index),
         "index": index,
         "task": order.task,
         "policy": {"agent": order.agent, "prey": list(order.prey), "make": order.make},

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from rllib_minestudio.provenance import DISTRIBUTION
+
 TRAINING, MINECRAFT, SERVICES = "training", "real Minecraft", "services"
 """Groups of checks: what every run needs, what `engine: minecraft` needs, what is a convenience."""
 
@@ -82,7 +84,7 @@ def requirements() -> Health:
     from packaging.requirements import Requirement
 
     wrong = []
-    for line in importlib.metadata.requires("rllib-minestudio") or ():
+    for line in importlib.metadata.requires(DISTRIBUTION) or ():
         requirement = Requirement(line)
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue

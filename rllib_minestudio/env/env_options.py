@@ -19,7 +19,9 @@ from rllib_minestudio.env.voxel.view_options import (
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
-ENGINES = ("voxel", "minecraft")
+VOXEL, MINECRAFT = "voxel", "minecraft"
+"""The two engines: the embedded one, and the real game."""
+ENGINES = (VOXEL, MINECRAFT)
 ACTION_TYPES = ("agent", "env")
 RENDER_MODES = ("rgb_array",)
 
@@ -28,6 +30,9 @@ MIN_FRAME_SIDE, MAX_FRAME_SIDE = 16, 4096
 MAX_INVENTORY_SLOT = 40
 """0-8 hotbar, 9-35 inventory, 36-39 feet to head, 40 off hand."""
 
+
+SET_BY_RLLIB = ("worker_index", "vector_index")
+"""Options that RLlib sets in each environment."""
 
 _LARGEST = {
     "seed": 2**63 - 1,
@@ -70,7 +75,7 @@ class EnvOptions:
         vector_index: Which environment of that worker this one is.
     """
 
-    engine: str = "voxel"
+    engine: str = VOXEL
     action_type: str = "agent"
     obs_size: tuple[int, int] = (128, 128)
     render_size: tuple[int, int] = (640, 360)

@@ -31,8 +31,3 @@ def engine_failures(*, pauses: bool) -> FailureBudget:
         first_delay_s=FIRST_PAUSE_S if pauses else 0.0,
         max_delay_s=LONGEST_PAUSE_S,
     )
-
-
-def describe(error: Exception) -> str:
-    """Return an exception in one line: its class and message."""
-    return f"{type(error).__name__}: {error}"

@@ -19,8 +19,8 @@ from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import Info, Obs
 from rllib_minestudio.env.callbacks.builder import build_callbacks, declaring_callbacks
-from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.faults import describe, engine_failures
+from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
+from rllib_minestudio.env.faults import engine_failures
 from rllib_minestudio.env.observation_space import (
     blank_observation,
     declared_part,
@@ -28,19 +28,14 @@ from rllib_minestudio.env.observation_space import (
     observation_space,
 )
 from rllib_minestudio.env.simulator import MinecraftSim
+from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
+from rllib_minestudio.episode_info import ENGINE_ERROR
 from rllib_minestudio.episode_seeds import EPISODE_SEED, RESET_OPTIONS
-from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
+from rllib_minestudio.errors import USER_ERRORS, describe
+from rllib_minestudio.observations import IMAGE, POV
 
-ENGINE_ERROR = "engine_error"
-"""Info key that says, in one line, why an episode was truncated before its time."""
-
-TICKS_PER_SECOND = 20
-
-_NOT_PASSED_ON = frozenset({"pov", "image", "voxels", "mobs"})
+_NOT_PASSED_ON = frozenset({POV, IMAGE, "voxels", "mobs"})
 """Info keys that only callbacks see: they are large, and an observation is enough."""
-
-_USER_ERRORS = (InvalidActionError, InvalidOptionsError)
-"""Errors that a rebuild would only repeat."""
 
 _logger = logging.getLogger(__name__)
 
@@ -103,7 +98,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
         self._last_info: Info = {}
         self._needs_rebuild = False
         self._closed = False
-        self._failures = engine_failures(pauses=self.options.engine == "minecraft")
+        self._failures = engine_failures(pauses=self.options.engine == MINECRAFT)
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
@@ -237,7 +232,7 @@ class MineStudioEnv(gym.Env[Obs, Any]):
                 rebuild would not help.
         """
         self._needs_rebuild = True
-        if isinstance(error, _USER_ERRORS):
+        if isinstance(error, USER_ERRORS):
             raise error
         _logger.error("The engine or a callback failed.", exc_info=error)
         self._failures.note_failure(type(error).__name__, f"{describe(error)}.")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.episode_info import SUCCESS
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
 from rllib_minestudio.recordings.video import Frame
@@ -172,7 +173,7 @@ class EpisodeRecorder(gym.Wrapper):
         """Complete the recording; return what the last info is to say about it."""
         path = None
         if self._writer is not None:
-            success = info.get("success")
+            success = info.get(SUCCESS)
             facts = {
                 **self._facts,
                 "success": success if isinstance(success, bool) else None,
@@ -209,7 +210,7 @@ class EpisodeRecorder(gym.Wrapper):
     # ---------------------------------------------------------------- frames
 
     def _frame(self, obs: Mapping[str, Any]) -> Frame:
-        return np.asarray(self.env.render() if self._options.shows_pov else obs["image"])
+        return np.asarray(self.env.render() if self._options.shows_pov else obs[IMAGE])
 
     def _adopt(self, options: RecorderOptions) -> None:
         """Record by these options from now on, if the environment's frames allow it."""
@@ -218,7 +219,7 @@ class EpisodeRecorder(gym.Wrapper):
         if self._options.shows_pov and env_options is not None:
             width, height = env_options.render_size
         else:
-            height, width = self.env.observation_space["image"].shape[:2]
+            height, width = self.env.observation_space[IMAGE].shape[:2]
         self._options.check_size(width, height)
 
 

@@ -7,9 +7,10 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.observations import POV
 from rllib_minestudio.option_checks import Problems
 from rllib_minestudio.option_fields import option, option_problems
-from rllib_minestudio.recording_form import AUTO, DATASET, FORMATS, OBSERVATION, POV, RecordingForm
+from rllib_minestudio.recording_form import AUTO, DATASET, FORMATS, OBSERVATION, RecordingForm
 from rllib_minestudio.recordings.minestudio import FRAME_SIZE
 from rllib_minestudio.recordings.video import VideoOptions
 

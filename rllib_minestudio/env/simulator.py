@@ -14,6 +14,7 @@ from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.observations import IMAGE, POV
 
 _MAX_WORLD_SEED = 2**31
 
@@ -175,6 +176,6 @@ class MinecraftSim:
         """
         self.info = {**self.info, **raw_info, **raw_obs}
         # Some of MineStudio's callbacks wrap what was wrapped before.
-        image = self.env.image(raw_obs) if "pov" in raw_obs else raw_obs["image"]
-        self.obs = {**self.obs, "image": image}
+        image = self.env.image(raw_obs) if POV in raw_obs else raw_obs[IMAGE]
+        self.obs = {**self.obs, IMAGE: image}
         return self.obs, dict(self.info)

@@ -23,7 +23,6 @@ import ray
 from rllib_minestudio.algorithms.env_pool.episode import (
     Episode,
     RunningEpisode,
-    describe,
     plain_info,
 )
 from rllib_minestudio.env import MineStudioEnv
@@ -34,7 +33,7 @@ from rllib_minestudio.env.agents.foreign import (
     AgentPlays,
     Watch,
 )
-from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError
+from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError, describe
 from rllib_minestudio.evaluation.env_runner import evaluated
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evaluation_env
@@ -42,7 +41,7 @@ from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.seeds import agent_seed
 from rllib_minestudio.evaluation.workers import play_on_actors
 from rllib_minestudio.failure_budget import FailureBudget
-from rllib_minestudio.observations import IMAGE
+from rllib_minestudio.observations import IMAGE, POV
 
 FAILURES_IN_A_ROW = 10
 """After so many the process plays no more: what fails every time will go on failing."""
@@ -396,8 +395,8 @@ class ShowsFrames(gym.Wrapper):
     def _with_frame(self, obs: Any, info: Mapping[str, Any]) -> Any:
         if isinstance(obs, Mapping) and IMAGE in obs:
             return obs
-        if "pov" in info:
-            return {**(obs if isinstance(obs, Mapping) else {}), IMAGE: np.asarray(info["pov"])}
+        if POV in info:
+            return {**(obs if isinstance(obs, Mapping) else {}), IMAGE: np.asarray(info[POV])}
         parts = f"a mapping of {', '.join(map(repr, obs))}" if isinstance(obs, Mapping) else (
             f"a {type(obs).__name__}"
         )  # fmt: skip

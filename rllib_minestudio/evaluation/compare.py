@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest, permutation_test
 
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.whole_file import write_whole
 
@@ -35,6 +34,17 @@ class Met(Protocol):
     @property
     def config(self) -> Mapping[str, Any]:
         """With the `digest` of environment and options."""
+
+
+class Numbered(Protocol):
+    """An episode, as far as it can be found in another evaluation."""
+
+    @property
+    def index(self) -> int:
+        """Which of the evaluation's episodes it is."""
+
+
+Played = TypeVar("Played", bound=Numbered)
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ def compare(new: Summary, old: Summary) -> Comparison:
         MineStudioError: They did not meet the same worlds, or judged success differently.
     """
     require_same_worlds(new, old)
-    pairs = paired_episodes(new, old)
+    pairs = paired_episodes(new.episodes, old.episodes)
     if not pairs:
         raise MineStudioError("The evaluations cannot be compared: no episode is in both.")
     only_new = sum(x.counts_as_success and not y.counts_as_success for x, y in pairs)
@@ -106,16 +116,19 @@ def compare(new: Summary, old: Summary) -> Comparison:
     )
 
 
-def paired_episodes(new: Summary, old: Summary) -> list[tuple[EvaluatedEpisode, EvaluatedEpisode]]:
+def paired_episodes(new: Iterable[Played], old: Iterable[Played]) -> list[tuple[Played, Played]]:
     """The episodes that are in both, each as the new policy and as the old one played it."""
-    theirs = {episode.index: episode for episode in old.episodes}
-    return [(e, theirs[e.index]) for e in new.episodes if e.index in theirs]
+    theirs = {episode.index: episode for episode in old}
+    return [(e, theirs[e.index]) for e in new if e.index in theirs]
 
 
 def paired_returns(new: Summary, old: Summary) -> NDArray[np.float64]:
     """Returns [pairs, 2] of the new policy and of the old; infinite ones have no difference."""
     returns = np.array(
-        [[x.undiscounted_return, y.undiscounted_return] for x, y in paired_episodes(new, old)],
+        [
+            [x.undiscounted_return, y.undiscounted_return]
+            for x, y in paired_episodes(new.episodes, old.episodes)
+        ],
         np.float64,
     ).reshape(-1, 2)
     return returns[np.isfinite(returns).all(axis=1)]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.algorithms.envs import EMBEDDED_ENGINE, resolve_env
+from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -98,8 +99,8 @@ def environment_identity(config: AlgorithmConfig, options: EvaluationOptions) ->
         "env_config": plain(dict(config.env_config)),
         "max_steps": options.max_steps,
     }
-    engine = config.env_config.get("engine", EMBEDDED_ENGINE)
-    if engine == EMBEDDED_ENGINE and is_ours:
+    engine = config.env_config.get("engine", VOXEL)
+    if engine == VOXEL and is_ours:
         facts["rules"] = RULES
     return {**facts, "digest": digest(facts)}
 
@@ -127,7 +128,7 @@ def generated_identity(
     }
     if shipped is not None:
         facts["made_by"] = hashlib.sha256(shipped).hexdigest()[:16]
-    if env_generator is None and given.get("engine", EMBEDDED_ENGINE) == EMBEDDED_ENGINE:
+    if env_generator is None and given.get("engine", VOXEL) == VOXEL:
         facts["rules"] = RULES
     return {**facts, "digest": digest(facts)}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.seeds import LARGEST_SEED
 from rllib_minestudio.option_checks import Problems, broken_rule
 from rllib_minestudio.option_fields import MANY, Flag, option, option_problems
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 ONLY = ("all", "success", "failure")
 PRIOR = "prior"
 """Value of `kl_to`: the frozen policy that ours was held to in training."""
-LARGEST_SEED = 2**31 - 1
 
 _BEST = re.compile(r"best_([1-9]\d*)")
 

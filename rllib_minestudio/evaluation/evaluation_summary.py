@@ -21,6 +21,9 @@ from rllib_minestudio.whole_file import write_whole
 CONFIDENCE = 0.95
 _LARGEST = 1024**3
 """Bytes of a summary that is read: a million episodes."""
+SUMMARY_FILE = "summary.json"
+"""Where a summary is kept in the folder of an evaluation."""
+
 FORMAT = "rllib_minestudio.evaluation"
 VERSION = 1
 
@@ -153,7 +156,7 @@ class Summary:
             MineStudioError: There is no such summary, or it is of another format.
         """
         file = Path(path)
-        file = file / "summary.json" if file.is_dir() else file
+        file = file / SUMMARY_FILE if file.is_dir() else file
         try:
             facts = read_json(file, _LARGEST)
             if (facts["format"], facts["version"]) != (FORMAT, VERSION):

@@ -18,13 +18,13 @@ from rllib_minestudio.errors import (
     InvalidOptionsError,
     MineStudioError,
 )
+from rllib_minestudio.models.vpt.checkpoint_files import MODULE_CLASS
 
 MODULE_PATH = Path("learner_group", "learner", "rl_module", "default_policy")
 """Where an Algorithm checkpoint keeps its policy's module."""
 
 logger = logging.getLogger(__name__)
 
-_CONSTRUCTOR_FILE = "class_and_ctor_args.pkl"
 """Where RLlib keeps an algorithm's config (`Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME`)."""
 
 
@@ -89,7 +89,7 @@ def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPP
 
 def _unpickled(checkpoint: Path) -> MineStudioPPOConfig:
     """Return the config in RLlib's own pickle, which can run anything."""
-    file = checkpoint / _CONSTRUCTOR_FILE
+    file = checkpoint / MODULE_CLASS
     logger.warning("%s is unpickled, which runs what its writer wanted: it must be trusted.", file)
     try:
         with file.open("rb") as stream:

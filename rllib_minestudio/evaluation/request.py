@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rllib_minestudio.evaluation.seeds import world_seed
+from rllib_minestudio.recordings.layout import recording_name
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,3 @@ class PlaySettings:
     def world_seed(self, spec: EpisodeSpec) -> int:
         """Return the seed of an episode's reset."""
         return world_seed(self.seed, spec.index)
-
-
-def recording_name(index: int) -> str:
-    """Return the name of an episode's recording."""
-    return f"episode-{index:05d}"

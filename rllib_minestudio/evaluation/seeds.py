@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 _WORLD, _ACTIONS, _AGENT = 0, 1, 2
-_MAX_SEED = 2**31 - 1
+LARGEST_SEED = 2**31 - 1
 
 
 def world_seed(seed: int, index: int) -> int:
     """Return the seed of the reset that begins episode `index` of the evaluation with `seed`."""
     (word,) = np.random.SeedSequence((seed, index, _WORLD)).generate_state(1)
-    return int(word) & _MAX_SEED
+    return int(word) & LARGEST_SEED
 
 
 def action_numbers(seed: int, index: int) -> np.random.Generator:
@@ -26,4 +26,4 @@ def action_numbers(seed: int, index: int) -> np.random.Generator:
 def agent_seed(seed: int, index: int) -> int:
     """Return the seed of the scripted agent that plays episode `index`."""
     (word,) = np.random.SeedSequence((seed, index, _AGENT)).generate_state(1)
-    return int(word) & _MAX_SEED
+    return int(word) & LARGEST_SEED

@@ -18,11 +18,11 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE, Summary
 from rllib_minestudio.evaluation.played_config import playing_config
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
-from rllib_minestudio.evaluation.report.page import write_page
+from rllib_minestudio.evaluation.report.page import PAGE_FILE, write_page
 from rllib_minestudio.option_checks import shown
 from rllib_minestudio.recording_form import AUTO
 
@@ -227,7 +227,7 @@ def _options(config: AlgorithmConfig, folder: Path) -> EvaluationOptions:
 def _save(summary: Summary, folder: Path) -> None:
     """Save the summary; a full disk is logged, and does not end the training."""
     try:
-        summary.save(folder / "summary.json")
-        write_page(summary, folder / "summary.html")
+        summary.save(folder / SUMMARY_FILE)
+        write_page(summary, folder / PAGE_FILE)
     except OSError as error:
         _logger.error("The evaluation's summary could not be saved to %s: %s", folder, error)

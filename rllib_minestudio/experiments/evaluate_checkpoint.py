@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.console import counted, phase, stderr, stdout
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
+from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE
+from rllib_minestudio.evaluation.report.page import PAGE_FILE
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.option_fields import Flag, like, option, option_group
 from rllib_minestudio.recording_form import AUTO, RecordingForm
@@ -126,7 +129,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     if len(met) > 1:
         require_same_worlds(*met)  # now, and not after hours of play
     _writable(folder)
-    if any(player.config.env_config.get("engine", "voxel") == "voxel" for player in players):
+    if any(player.config.env_config.get("engine", VOXEL) == VOXEL for player in players):
         compile_kernels()
     summaries: list[Summary] = []
     with ray_session.ray_session(max(1, request.workers), request.verbose):
@@ -152,7 +155,7 @@ def _save(summary: Summary, folder: Path) -> None:
         MineStudioError: The disk is full, or gone; says what they were.
     """
     try:
-        summary.save(folder / "summary.json")
+        summary.save(folder / SUMMARY_FILE)
     except OSError as error:
         from rllib_minestudio.evaluation.report.tables import summary_table
 
@@ -186,7 +189,7 @@ def _folder(request: EvaluationRequest) -> Path:
     """Return the evaluation's folder, which must not hold another one."""
     chosen = request.out or request.record
     folder = Path(chosen or Path("evaluations") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
-    if (folder / "summary.json").exists():
+    if (folder / SUMMARY_FILE).exists():
         raise MineStudioError(
             f"{str(folder)!r} holds an evaluation already: choose another folder with --out or "
             "--record, or remove it."
@@ -218,7 +221,7 @@ def _other_summary(path: str | None) -> Summary | None:
     """Return the summary in the folder to compare with; None if it is a checkpoint."""
     from rllib_minestudio.evaluation.evaluation_summary import Summary
 
-    if path is None or not (Path(path) / "summary.json").is_file():
+    if path is None or not (Path(path) / SUMMARY_FILE).is_file():
         return None
     return Summary.load(path)
 
@@ -394,10 +397,10 @@ def _report(summary: Summary, folder: Path, compared: tuple[Summary, Comparison]
     problems = [f"episode {e.index} could not be played: {e.error}" for e in summary.failures]
     problems += sorted({e.recording_error for e in summary.episodes if e.recording_error})
     try:
-        write_page(summary, folder / "summary.html", compared)
+        write_page(summary, folder / PAGE_FILE, compared)
         if compared is not None:
             compared[1].save(folder / "comparison.json")
-        stdout.print(f"summary: {folder / 'summary.json'}, {folder / 'summary.html'}")
+        stdout.print(f"summary: {folder / SUMMARY_FILE}, {folder / PAGE_FILE}")
     except OSError as error:
         problems.append(f"The page could not be saved: {error}")
     recorded = sum(episode.recording is not None for episode in summary.episodes)

@@ -17,6 +17,7 @@ from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.experiments.running.ray_session import quieten, set_environment
+from rllib_minestudio.observations import POV
 from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.option_fields import Flag, like, option
 
@@ -80,7 +81,7 @@ def play_task(request: PlayRequest) -> list[float]:
     from rllib_minestudio.experiments.running.environment import make_env
 
     plan = make_plan(load_experiments(request.task, request.overrides)[0])
-    options = RecorderOptions(request.out, source="pov", overlay=True)
+    options = RecorderOptions(request.out, source=POV, overlay=True)
     env = EpisodeRecorder(make_env(plan.example), options)
     with phase(f"playing {plan.name}") as show:
         returns = play_episodes(

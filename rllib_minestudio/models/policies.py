@@ -9,7 +9,8 @@ from typing import Any
 
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-from rllib_minestudio.models.vpt.checkpoint_files import TENSORS, WeightsSource, find_checkpoint
+from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
+from rllib_minestudio.models.vpt.hub import TENSORS
 from rllib_minestudio.option_checks import LONGEST_PATH, broken_rule, is_import_path
 
 VPT = "VPT"

@@ -156,3 +156,8 @@ class Layout(ABC):
             Each hidden file or folder and its place, in the order in which they are to appear.
             The last one is what the recording is known by.
         """
+
+
+def recording_name(index: int) -> str:
+    """Return the name of the recording of a numbered episode."""
+    return f"episode-{index:05d}"

@@ -18,8 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.observations import IMAGE, POV
 from rllib_minestudio.recordings.layout import Layout, Sight, Step, to_json
-from rllib_minestudio.recordings.video import FRAMES_PER_SECOND, Frame, VideoOptions, VideoWriter
+from rllib_minestudio.recordings.video import (
+    FRAMES_PER_SECOND,
+    Frame,
+    VideoOptions,
+    VideoWriter,
+)
 from rllib_minestudio.whole_file import Unfinished
 
 PROTOCOL = 2
@@ -27,7 +33,7 @@ PROTOCOL = 2
 put into a list under way, where it numbers its memo from 0 again."""
 
 _HEADER = pickle.PROTO + bytes([PROTOCOL])
-_POV, _CAMERA = "pov", "camera"
+_CAMERA = "camera"
 
 
 class PickledList:
@@ -88,7 +94,7 @@ class InferenceLayout(Layout):
     def see(self, sight: Sight) -> None:
         """Write the frame that is shown, and the info without one."""
         self.frames.add(sight.shown)
-        self._infos.append({name: value for name, value in sight.info.items() if name != _POV})
+        self._infos.append({name: value for name, value in sight.info.items() if name != POV})
 
     def act(self, step: Step) -> None:
         """Write the action."""
@@ -176,7 +182,7 @@ def files_of(info_file: Path) -> list[Path]:
 _CRF = 23
 """x264's own default, with which MineStudio encodes what its RecordCallback sees."""
 
-_FRAMES = (_POV, "image")
+_FRAMES = (POV, IMAGE)
 """Entries of an info that are pictures."""
 
 _TAKEN = re.compile(r"\.?episode_(\d{1,9})\.(?:mp4|partial)")

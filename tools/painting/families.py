@@ -6,27 +6,21 @@ as `{colour}`, `{dark}` and `{other}`.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 
+from rllib_minestudio.env.voxel.data import read_csv
 from tools.painting.art import FOLDER, RGB, colour
 
 _MEMBER = re.compile(r"\{(\w+)\}")
 
 
-def read_csv(file: str) -> list[dict[str, str]]:
-    """Rows of a table of this folder."""
-    with (FOLDER / file).open(newline="", encoding="utf-8") as source:
-        return list(csv.DictReader(source))
-
-
 def expanded(file: str) -> Iterator[dict[str, str]]:
     """Rows of a table with every family written out; the first column names the family."""
     families: dict[str, list[dict[str, str]]] = {}
-    for row in read_csv("families.csv"):
+    for row in read_csv("families.csv", FOLDER):
         families.setdefault(row["family"], []).append(row)
-    for row in read_csv(file):
+    for row in read_csv(file, FOLDER):
         name = next(iter(row.values()))
         family = _MEMBER.search(name)
         for member in families[family[1]] if family else [{}]:

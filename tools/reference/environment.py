@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
-from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.env_options import SET_BY_RLLIB, EnvOptions
 from tools.reference.tables import dataclass_table
 
 _INTRODUCTION = """\
@@ -15,7 +15,6 @@ What `MineStudioEnv(...)` takes in Python, and `env_config:` in an experiment fi
 This page is generated from the code: `python -m tools.reference docs`.
 """
 
-_SET_BY_RLLIB = ("worker_index", "vector_index")
 
 _MACHINES_OWN = {"starts_at_once": "a quarter of the CPU cores"}
 """Defaults that depend on the machine that this page is generated on."""
@@ -26,7 +25,7 @@ def page() -> str:
     return "\n".join(
         [
             _INTRODUCTION,
-            dataclass_table(EnvOptions, without=_SET_BY_RLLIB),
+            dataclass_table(EnvOptions, without=SET_BY_RLLIB),
             "[callback_options.md](callback_options.md) lists the callbacks and their arguments.\n",
             "## `camera_config`\n",
             dataclass_table(CameraConfig),

@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.episode import Episode
 from rllib_minestudio.episode_seeds import EpisodeCounts
-from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
 
 Observations = dict[str, NDArray]
 """The parts of observations by name (`observations.py`), perhaps with leading axes."""
 
 EpisodeSource = Callable[[int], tuple[int | None, dict[str, Any] | None]]
 """From an environment's index to `seed` and `options` of the reset that it is about to have."""
-
-USER_ERRORS = (InvalidActionError, InvalidOptionsError)
-"""Errors that a fresh environment would only repeat."""
 
 
 class Infos(enum.Enum):

@@ -6,17 +6,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rllib_minestudio.episode_info import ENGINE_ERROR, SUCCESS, TASK
 from rllib_minestudio.plain_values import OMITTED, integer_or_text, plain
 
 DEFAULT_TASK = "default"
 """The task of episodes whose environment does not name one."""
-
-TASK = "task"
-"""Info key: the name of the episode's task."""
-SUCCESS = "success"
-"""Info key: whether the task was solved, in the info of the last step."""
-ENGINE_ERROR = "engine_error"
-"""Info key by which `MineStudioEnv` says that its engine failed (`env/minestudio_env.py`)."""
 
 MAX_ARRAY_SIZE = 64
 """Elements of an array up to which it counts as small."""
@@ -103,8 +97,3 @@ def plain_info(info: Mapping[Any, Any]) -> dict[str, Any]:
     """
     told = plain(info, lambda _: OMITTED, integer_or_text, MAX_ARRAY_SIZE)  # slots are integers
     return {str(key): value for key, value in told.items()}
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line: its class and message."""
-    return f"{type(error).__name__}: {error}"

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.base import (
-    USER_ERRORS,
     EnvPool,
     EpisodeSource,
     Infos,
@@ -26,12 +25,12 @@ from rllib_minestudio.algorithms.env_pool.base import (
 from rllib_minestudio.algorithms.env_pool.episode import (
     Episode,
     RunningEpisode,
-    describe,
     plain_info,
 )
 from rllib_minestudio.algorithms.env_pool.restarts import ERROR, env_failures, log_restart
 from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
 from rllib_minestudio.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
+from rllib_minestudio.errors import USER_ERRORS, describe
 from rllib_minestudio.observations import parts_of, write_observation
 
 

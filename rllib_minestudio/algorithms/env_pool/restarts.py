@@ -6,10 +6,8 @@ import logging
 from collections import Counter
 
 from rllib_minestudio.errors import EnvPoolError
-from rllib_minestudio.failure_budget import FailureBudget
+from rllib_minestudio.failure_budget import DIED, FailureBudget
 
-DIED = "died"
-"""Its process ended by itself or was killed."""
 HUNG_START = "hung_start"
 HUNG_RESET = "hung_reset"
 HUNG_STEP = "hung_step"

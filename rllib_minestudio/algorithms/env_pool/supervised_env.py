@@ -25,6 +25,7 @@ from rllib_minestudio.algorithms.env_pool.episode import RunningEpisode
 from rllib_minestudio.algorithms.env_pool.worker import map_observation
 from rllib_minestudio.episode_seeds import EpisodeCounts, NumberedEpisodes
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.failure_budget import DIED
 from rllib_minestudio.observations import parts_of
 
 CLOSE_WITHIN_S = 10.0
@@ -158,7 +159,7 @@ class SupervisedEnv:
             self._kill()
             self._start()
         elif self.state in _HANGS:
-            self._fail(restarts.DIED, f"its process {process.pid} {process.how_it_ended()}")
+            self._fail(DIED, f"its process {process.pid} {process.how_it_ended()}")
         else:
             process.ignore()  # nothing is expected of it; `_send` will notice
 
@@ -281,7 +282,7 @@ class SupervisedEnv:
         try:
             process.send(*message)
         except Disconnected:
-            self._fail(restarts.DIED, f"its process {process.pid} {process.how_it_ended()}")
+            self._fail(DIED, f"its process {process.pid} {process.how_it_ended()}")
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {

@@ -17,7 +17,7 @@ import cloudpickle
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.algorithms.env_pool.base import USER_ERRORS, Observations
+from rllib_minestudio.algorithms.env_pool.base import Observations
 from rllib_minestudio.algorithms.env_pool.channel import (
     BEGAN,
     BEGIN,
@@ -30,9 +30,11 @@ from rllib_minestudio.algorithms.env_pool.channel import (
     Channel,
     Disconnected,
 )
-from rllib_minestudio.algorithms.env_pool.episode import SUCCESS, TASK, describe, plain_info
+from rllib_minestudio.algorithms.env_pool.episode import plain_info
 from rllib_minestudio.child_process import die_with
+from rllib_minestudio.episode_info import SUCCESS, TASK
 from rllib_minestudio.episode_seeds import begin_episode
+from rllib_minestudio.errors import USER_ERRORS, describe
 from rllib_minestudio.observations import Part, parts_of, write_observation
 
 _ALIGNMENT = 16

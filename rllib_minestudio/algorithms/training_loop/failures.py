@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from rllib_minestudio.errors import PartLostError
-from rllib_minestudio.failure_budget import FailureBudget
+from rllib_minestudio.failure_budget import DIED, FailureBudget
 
-DIED = "died"
 HUNG = "hung"
 CAUSES = (DIED, HUNG)
+
+RESTARTS = "restarts"
+"""The metrics' group."""
 
 
 def part_failures(part: str, max_per_hour: int) -> FailureBudget:

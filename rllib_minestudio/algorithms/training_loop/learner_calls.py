@@ -9,7 +9,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG
+from rllib_minestudio.algorithms.training_loop.failures import HUNG
+from rllib_minestudio.failure_budget import DIED
 
 DEATH_SHOWS_WITHIN_S = 5.0
 """A learner's connections break before Ray knows that it died; until then Ray waits for it."""

@@ -13,7 +13,8 @@ import ray
 from ray.actor import ActorHandle
 from ray.rllib.core.learner.learner_group import LearnerGroup
 
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG
+from rllib_minestudio.algorithms.training_loop.failures import HUNG
+from rllib_minestudio.failure_budget import DIED
 
 
 class NotStartedError(Exception):

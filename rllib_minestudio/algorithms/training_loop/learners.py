@@ -22,7 +22,12 @@ from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import HUNG, part_failures, restart_metrics
+from rllib_minestudio.algorithms.training_loop.failures import (
+    HUNG,
+    RESTARTS,
+    part_failures,
+    restart_metrics,
+)
 from rllib_minestudio.algorithms.training_loop.learner_calls import (
     TICK_S,
     LearnerLostError,
@@ -175,7 +180,7 @@ class Learners:
     def metrics(self) -> dict[tuple[str, ...], float]:
         """Rebuilds by cause."""
         restarts = restart_metrics("learner", self.failures)
-        return {("restarts", name): count for name, count in restarts.items()}
+        return {(RESTARTS, name): count for name, count in restarts.items()}
 
     def stop(self) -> None:
         """End remote learners at once, and the thread."""

@@ -21,6 +21,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
 from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.rollout_report import SAMPLING, RolloutReport
+from rllib_minestudio.algorithms.training_loop.failures import RESTARTS
 from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"
@@ -132,7 +133,7 @@ class LoopTimes:
             for stage, seconds in self._stages.items()
         }
         measured |= {
-            ("restarts", f"env_{cause}"): count for cause, count in self._env_restarts.items()
+            (RESTARTS, f"env_{cause}"): count for cause, count in self._env_restarts.items()
         }
         self._since, self._learning_s = now, 0.0
         self._stages = Counter(dict.fromkeys(self._stages, 0.0))

@@ -25,7 +25,7 @@ from rllib_minestudio.algorithms.training_loop.experience import (
     OnReport,
     in_group,
 )
-from rllib_minestudio.algorithms.training_loop.failures import restart_metrics
+from rllib_minestudio.algorithms.training_loop.failures import RESTARTS, restart_metrics
 from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
 from rllib_minestudio.algorithms.training_loop.replay_buffer import BufferCounts
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
@@ -144,7 +144,7 @@ class RemoteExperience(Experience):
         return {
             **super().metrics(),
             **in_group(REPLAY_BUFFER_RESULTS, rollouts),
-            **in_group("restarts", restarts),
+            **in_group(RESTARTS, restarts),
         }
 
     def stop(self) -> None:

@@ -16,11 +16,12 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
 from rllib_minestudio.algorithms.rollout_report import RolloutReport, RolloutStart
-from rllib_minestudio.algorithms.training_loop.failures import DIED, HUNG, part_failures
+from rllib_minestudio.algorithms.training_loop.failures import HUNG, part_failures
 from rllib_minestudio.algorithms.training_loop.remote_runner import RemoteRunner, RolloutCall
 from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
+from rllib_minestudio.failure_budget import DIED
 
 logger = logging.getLogger(__name__)
 

@@ -13,16 +13,14 @@ from typing import NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from rllib_minestudio.benchmark.capabilities import VOXEL
 from rllib_minestudio.benchmark.results import BenchmarkResults, Total
 from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, ItemResult, TaskResult
 from rllib_minestudio.console import counted
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, spread
+from rllib_minestudio.evaluation.report.page import MAX_EMBEDDED_BYTES
 from rllib_minestudio.evaluation.report.videos import VideoSources
 from rllib_minestudio.whole_file import write_whole
-
-MAX_EMBEDDED_BYTES = 48 * 1024**2
-"""Of all videos together; what is beyond is linked, relative to the page."""
 
 
 class Category(NamedTuple):

@@ -12,6 +12,7 @@ from rllib_minestudio.benchmark.solutions.family import Family, check_item
 from rllib_minestudio.benchmark.solutions.player import Player
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
+from rllib_minestudio.env.agents.toolmaker.paths import SIDES
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.stations import Stations
 from rllib_minestudio.env.agents.toolmaker.walking import walk
@@ -23,7 +24,6 @@ _AHEAD = 2
 _POST = 2
 """Blocks' height of a post below the beam."""
 _SEARCH = 6
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _NORMALS = ((0, 1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1), (0, -1, 0))
 _SIDE, _ACROSS = 0.47, (-0.3, 0.0, 0.3)
 """Blocks from a block's middle to just below its side, and along it to where one may aim."""
@@ -105,7 +105,7 @@ def _sites(player: Player) -> Iterator[_Site]:
     for stand in sorted(stands, key=lambda cell: (player.far_from(cell), abs(cell[1] - y))):
         if not _is_level(player, stand):
             continue
-        for dx, dz in _SIDES:
+        for dx, dz in SIDES:
             left, centre, right = (
                 (stand[0] + _AHEAD * dx + side * dz, stand[1], stand[2] + _AHEAD * dz + side * dx)
                 for side in (-1, 0, 1)

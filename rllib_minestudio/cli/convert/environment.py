@@ -15,8 +15,8 @@ from rllib_minestudio.cli.convert.stand_ins import (
     by_name,
 )
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.callbacks.builder import CALLBACKS
-from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.callbacks.builder import CALLBACKS, SUFFIX
+from rllib_minestudio.env.env_options import MINECRAFT, SET_BY_RLLIB, EnvOptions
 
 _RANDOM_EPISODES = 5
 """Of the random policy, for the summary: at the real game's speed 20 would take minutes."""
@@ -28,7 +28,6 @@ _FORMER_PARAMETERS = {
 }
 """What MineStudio's documentation still shows, and why it is not needed."""
 _HERE = __name__.partition(".")[0]
-_SUFFIX = "Callback"
 _FOREIGN = "minestudio.simulator.callbacks"
 
 
@@ -36,7 +35,7 @@ def translate_env(translation: Translation, env: Any) -> None:
     """Translate the simulator that `env_generator` returned."""
     if type(env).__module__.partition(".")[0] == _HERE and isinstance(env, MineStudioEnv):
         _translate_own_env(translation, env)
-        if env.options.engine == "minecraft":
+        if env.options.engine == MINECRAFT:
             translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
         return
     if not isinstance(env, StandIn) or env.name != SIMULATOR or not env.is_minestudios:
@@ -45,7 +44,7 @@ def translate_env(translation: Translation, env: Any) -> None:
             "package's are translated"
         )
         return
-    translation.set("config.env_config.engine", "minecraft")
+    translation.set("config.env_config.engine", MINECRAFT)
     translation.set("summary.random_policy_episodes", _RANDOM_EPISODES)
     for name, value in by_name(env, SIMULATOR_PARAMETERS).items():
         if name in _FORMER_PARAMETERS:
@@ -79,7 +78,7 @@ def _callback(translation: Translation, callback: Any) -> Any:
             "its own and name it by import path, {package.module.Class: {argument: value}}"
         )
         return None
-    short = callback.name.removesuffix(_SUFFIX)
+    short = callback.name.removesuffix(SUFFIX)
     name = short if short in CALLBACKS else f"{_FOREIGN}.{callback.name}"
     arguments = list(callback.arguments)
     keywords = dict(callback.keywords)
@@ -102,8 +101,6 @@ def _shown(value: Any) -> str:
 
 # ------------------------------------------------------------------ built by this package
 
-_DECIDED_BY_RLLIB = ("worker_index", "vector_index")
-
 
 def _translate_own_env(translation: Translation, env: MineStudioEnv) -> None:
     """Translate an environment's options where they are no defaults, and close it.
@@ -115,7 +112,7 @@ def _translate_own_env(translation: Translation, env: MineStudioEnv) -> None:
     translation.set("config.env_config.engine", env.options.engine)
     for option in dataclasses.fields(EnvOptions):
         name, value = option.name, getattr(env.options, option.name)
-        if name in _DECIDED_BY_RLLIB or value == getattr(defaults, name):
+        if name in SET_BY_RLLIB or value == getattr(defaults, name):
             continue
         if name == "callbacks":
             value = _specs(translation, value)

@@ -43,13 +43,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_minestudio.checkpoints.shipped import is_shipped
 from rllib_minestudio.env.actions import ActionMapper, check_env_action
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError
 
 _PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
-_RESERVED = "package:"
-"""What names a prior that comes with this package begin with."""
 
 _logger = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ _SHOWN = 200
 
 def is_agent_path(name: str) -> bool:
     """Return whether a name is `module:function`, and not a checkpoint's."""
-    is_path = _PATH.fullmatch(name) is not None and not name.startswith(_RESERVED)
+    is_path = _PATH.fullmatch(name) is not None and not is_shipped(name)
     return is_path and not Path(name).exists()
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from rllib_minestudio.env.actions import EnvAction
-from rllib_minestudio.env.callbacks.task import TASK
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
+from rllib_minestudio.episode_info import TASK
 from rllib_minestudio.option_checks import Problems, is_list
 
 EYE_HEIGHT = 1.62

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.backends.voxel import VoxelBackend
-from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
 
 
 def make_backend(options: EnvOptions) -> Backend:
@@ -13,7 +13,7 @@ def make_backend(options: EnvOptions) -> Backend:
     Raises:
         EngineError: If it is not available; lists what is missing, each with what would fix it.
     """
-    if options.engine == "minecraft":
+    if options.engine == MINECRAFT:
         # Imported late and in this order: the backend cannot be imported without the package.
         from rllib_minestudio.env.backends.minecraft import compat, prerequisites
 

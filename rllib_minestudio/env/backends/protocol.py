@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, EnvAction
-from rllib_minestudio.env.voxel.game.statistics import COUNTED
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 
 RawObs = dict[str, Any]
 """What a backend observes: `pov`, the frame, uint8 (H, W, 3), and the entries of `OBSERVED`."""
 RawStep = tuple[RawObs, float, bool, dict[str, Any]]
 """Observation, reward (0 but for missions that pay), done (the player has died), info."""
 
-OBSERVED = frozenset({"inventory", "equipped_items", "player_pos", "is_gui_open", *COUNTED})
+OBSERVED = frozenset({"inventory", "equipped_items", "player_pos", "is_gui_open", *STATISTICS})
 """What MineStudio's game tells in the raw observation, beside the frame; all else is in the raw
 info. `MinecraftSim` puts both into one info, but callbacks that step the game look here."""
 

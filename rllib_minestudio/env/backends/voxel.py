@@ -12,18 +12,16 @@ import numpy as np
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.backends.protocol import OBSERVED, KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 from rllib_minestudio.errors import InvalidActionError
+from rllib_minestudio.observations import POV
 from rllib_minestudio.option_checks import Problems
 
 if TYPE_CHECKING:
     from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
     from rllib_minestudio.env.voxel.game.survey import Survey
 
-_NAMESPACE = "minecraft:"
-
-_NOTHING_SELECTED = ("No entity was found", "No player was found")
-"""Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _MOST_COMPLAINTS = 1000
@@ -104,7 +102,7 @@ class VoxelBackend:
 
     def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
         """Return the frame, which has been rendered at the size of observations."""
-        return raw_obs["pov"]
+        return raw_obs[POV]
 
     def render(self, size: tuple[int, int]) -> np.ndarray:
         """Return the present view at another size."""
@@ -147,14 +145,15 @@ class VoxelBackend:
 
     def _execute(self, command: str) -> None:
         result = self.engine.execute(command)
-        if not result.ok and result.message not in _NOTHING_SELECTED:
+        # To select nothing is no mistake: a fast reset clears the place of mobs in any case.
+        if not result.ok and result.message not in (NO_ENTITY, NO_PLAYER):
             self._complain("The command %r failed: %s", command, result.message)
         if result.lacking:
             self._complain("The command %r was executed, but %s", command, result.lacking)
 
     def _observe(self, voxels: Box | None = None, mobs: Box | None = None) -> RawStep:
         engine = self.engine
-        obs: RawObs = {"pov": engine.render()}
+        obs: RawObs = {POV: engine.render()}
         info = engine.info(voxels, mobs)
         for name in OBSERVED:
             obs[name] = info.pop(name)
@@ -188,11 +187,11 @@ def _known_names(options: EnvOptions) -> tuple[str | None, list[tuple[int, int, 
     problems = Problems()
     biome = options.preferred_spawn_biome
     if biome is not None:
-        biome = biome.removeprefix(_NAMESPACE)
+        biome = biome.removeprefix(NAMESPACE)
         problems.choice("preferred_spawn_biome", biome, BIOMES)
     stacks = []
     for slot, stack in options.inventory.items():
-        name = stack["type"].removeprefix(_NAMESPACE)
+        name = stack["type"].removeprefix(NAMESPACE)
         if name in ITEM_ID:
             stacks.append((slot, ITEM_ID[name], stack.get("quantity", 1)))
         else:

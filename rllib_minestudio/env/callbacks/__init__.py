@@ -15,13 +15,14 @@ from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
 from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
 from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
 from rllib_minestudio.env.callbacks.record import RecordCallback
-from rllib_minestudio.env.callbacks.rewards import STATISTICS, RewardsCallback
+from rllib_minestudio.env.callbacks.rewards import RewardsCallback
 from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
 from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
 from rllib_minestudio.env.callbacks.task import TaskCallback
 from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
 from rllib_minestudio.env.callbacks.tech_tree import TechTreeRewardsCallback
 from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 
 __all__ = [
     "CALLBACKS",

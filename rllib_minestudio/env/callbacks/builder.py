@@ -33,10 +33,10 @@ from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 from rllib_minestudio.option_checks import Problems, is_list
 
-_SUFFIX = "Callback"
+SUFFIX = "Callback"
 
 CALLBACKS: dict[str, type] = {
-    callback.__name__.removesuffix(_SUFFIX): callback
+    callback.__name__.removesuffix(SUFFIX): callback
     for callback in (
         CommandsCallback,
         Compose,
@@ -232,7 +232,7 @@ def _resolve(name: Any) -> Callable[..., Any]:
     """Find a callback class by short name, full name or import path."""
     if not isinstance(name, str):
         raise InvalidOptionsError(f"the name of a callback must be a string; got {name!r}.")
-    short = name.removesuffix(_SUFFIX)
+    short = name.removesuffix(SUFFIX)
     if short in CALLBACKS:
         return CALLBACKS[short]
     module_name, _, attribute = name.rpartition(".")

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import MinecraftCallback, Sim
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, WEATHERS
 from rllib_minestudio.option_checks import Problems, is_integer, is_list
-
-_WEATHERS = ("clear", "rain", "thunder")
-
 
 _WORLD, _LATEST = 60_000_000, 2**31 - 1
 """Blocks from border to border, and the last tick that Minecraft's clock can show."""
@@ -17,7 +15,7 @@ _WORLD, _LATEST = 60_000_000, 2**31 - 1
 
 def _is_biome(name: Any) -> bool:
     """Whether a name can be one of a biome: it becomes a word of a command."""
-    return isinstance(name, str) and name.removeprefix("minecraft:").isidentifier()
+    return isinstance(name, str) and name.removeprefix(NAMESPACE).isidentifier()
 
 
 class FastResetCallback(MinecraftCallback):
@@ -55,7 +53,7 @@ class FastResetCallback(MinecraftCallback):
             problems.add(
                 "start_time", start_time, f"must be an integer from 0 to {_LATEST} (ticks)"
             )
-        problems.choice("start_weather", start_weather, _WEATHERS)
+        problems.choice("start_weather", start_weather, WEATHERS)
         problems.raise_if_any()
         self.biomes = list(biomes)
         self.random_tp_range = random_tp_range

@@ -12,6 +12,7 @@ from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.protocol import RawObs
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
 from rllib_minestudio.env.callbacks.quantities import QUANTITY_RULE, RANDOM, allowed_quantities
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
@@ -35,7 +36,6 @@ _SINGLE = 0.7
 """How likely a "random" quantity is 1, whatever the stack could hold."""
 
 _FIELDS = ("slot", "type", "quantity", "metadata")
-_NAMESPACE = "minecraft:"
 
 _logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class InitInventoryCallback(MinecraftCallback):
 
 def _command(np_random: np.random.Generator, slot: int, stack: Mapping[str, Any]) -> str:
     """The command that fills a slot, with the quantity drawn."""
-    name = stack["type"].removeprefix(_NAMESPACE)
+    name = stack["type"].removeprefix(NAMESPACE)
     quantity = stack["quantity"]
     if not isinstance(quantity, int):
         allowed = allowed_quantities(quantity, STACK_SIZES[name])
@@ -152,7 +152,7 @@ def _command(np_random: np.random.Generator, slot: int, stack: Mapping[str, Any]
             quantity = 1
         else:
             quantity = allowed[np_random.integers(len(allowed))]
-    item = f"{_NAMESPACE}{name}{stack.get('metadata', '')}"
+    item = f"{NAMESPACE}{name}{stack.get('metadata', '')}"
     return f"/replaceitem entity @p {_place(slot)} {item} {quantity}"
 
 
@@ -170,7 +170,7 @@ def _holds(raw_obs: RawObs, slot: int, stack: Mapping[str, Any]) -> bool:
     places, key = (
         (raw_obs["equipped_items"], _WORN[slot]) if slot in _WORN else (raw_obs["inventory"], slot)
     )
-    return places.get(key, {}).get("type") == stack["type"].removeprefix(_NAMESPACE)
+    return places.get(key, {}).get("type") == stack["type"].removeprefix(NAMESPACE)
 
 
 def _check_entry(problems: Problems, where: str, entry: Any) -> None:
@@ -182,7 +182,7 @@ def _check_entry(problems: Problems, where: str, entry: Any) -> None:
     slot = entry.get("slot")
     if slot != RANDOM and _slot_number(slot) is None:
         problems.add(f"{where}.slot", slot, f"must be an integer from 0 to {_LAST_SLOT}, or random")
-    name = str(entry.get("type")).removeprefix(_NAMESPACE)
+    name = str(entry.get("type")).removeprefix(NAMESPACE)
     if name not in STACK_SIZES:
         hint = did_you_mean(name, STACK_SIZES)
         problems.messages.append(f"{where}.type: Minecraft 1.16 has no item {name!r}.{hint}")

@@ -12,6 +12,7 @@ import numpy as np
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.observations import IMAGE
 from rllib_minestudio.option_checks import Problems, is_integer
 from rllib_minestudio.recordings.minestudio import Contents, PlayLayout, play_name, play_number
 from rllib_minestudio.recordings.video import VideoOptions
@@ -191,7 +192,7 @@ class RecordCallback(MinecraftCallback):
 
     def _frame(self, sim: Sim, obs: Obs) -> np.ndarray:
         if self.frame_type == "obs":
-            return obs["image"]
+            return obs[IMAGE]
         return sim.env.render(sim.render_size)
 
     def _finish(self) -> None:

@@ -8,22 +8,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.callbacks.task import TASK
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
+from rllib_minestudio.episode_info import TASK
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
-
-STATISTICS = (
-    "use_item",
-    "pickup",
-    "break_item",
-    "craft_item",
-    "mine_block",
-    "damage_dealt",
-    "custom",
-    "kill_entity",
-)
-"""Info keys that hold counters, name -> count, which never fall within an episode."""
-
 
 _LARGEST_REWARD = 1e9
 

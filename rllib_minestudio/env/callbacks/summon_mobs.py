@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.option_checks import Problems, is_integer, is_list, is_number
 
 _MOST_MOBS = 1000
@@ -43,7 +44,7 @@ class SummonMobsCallback(MinecraftCallback):
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
         """Summon all mobs, one game tick each."""
         for mob in self.mobs:
-            name = (mob.get("name") or mob["mob_name"]).removeprefix("minecraft:")
+            name = (mob.get("name") or mob["mob_name"]).removeprefix(NAMESPACE)
             for _ in range(mob["number"]):
                 x = sim.np_random.uniform(*mob["range_x"])
                 z = sim.np_random.uniform(*mob["range_z"])
@@ -68,7 +69,7 @@ def _check_mob(problems: Problems, where: str, mob: Any) -> None:
         return
     problems.known(f"field of {where}", mob, _FIELDS)
     name = mob.get("name") or mob.get("mob_name")
-    if not isinstance(name, str) or not name.removeprefix("minecraft:").isidentifier():
+    if not isinstance(name, str) or not name.removeprefix(NAMESPACE).isidentifier():
         problems.add(f"{where}.name", name, "must be the name of a mob, such as 'cow'")
     number: Any = mob.get("number")
     if not is_integer(number) or not 0 <= number <= _MOST_MOBS:

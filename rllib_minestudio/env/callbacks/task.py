@@ -9,11 +9,12 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
+from rllib_minestudio.episode_info import TASK
 from rllib_minestudio.option_checks import Problems, is_integer, is_list
 
-TASK, TASK_TEXT = "task", "task_text"
-"""Info keys that name the task and say it in words. In `sim.obs`, `TASK` is the whole task, and
-`TASK_TEXT` the text as bytes."""
+TASK_TEXT = "task_text"
+"""Info key that says the task in words. In `sim.obs` it is the text as bytes, and `TASK` the whole
+task."""
 
 _MOST_TEXT_BYTES = 4096
 

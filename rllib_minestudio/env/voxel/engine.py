@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel import commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game import sight
 from rllib_minestudio.env.voxel.game.game import Game
@@ -99,7 +100,7 @@ class VoxelEngine:
             InvalidOptionsError: If there is no such biome.
         """
         if biome is not None:
-            biome = biome.removeprefix("minecraft:")
+            biome = biome.removeprefix(NAMESPACE)
             if biome not in BIOMES:
                 raise InvalidOptionsError(
                     f"biome: {biome!r} is none of this engine's biomes ({', '.join(BIOMES)})."

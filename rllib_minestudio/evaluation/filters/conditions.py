@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import STATUS, YES, EvaluatedEpisode
 from rllib_minestudio.option_checks import not_a_choice
@@ -405,7 +406,7 @@ class Has(Quantity):
 
 def matches(name: str, pattern: str) -> bool:
     """Return whether a name of Minecraft, with or without `minecraft:`, fits a shell pattern."""
-    return fnmatchcase(name, pattern) or fnmatchcase(name.removeprefix("minecraft:"), pattern)
+    return fnmatchcase(name, pattern) or fnmatchcase(name.removeprefix(NAMESPACE), pattern)
 
 
 def lookup(info: Mapping[str, Any], path: str) -> Any:

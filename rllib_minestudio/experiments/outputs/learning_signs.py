@@ -10,7 +10,12 @@ from ray import tune
 
 from rllib_minestudio.console import clock, stdout
 from rllib_minestudio.experiments.outputs.progress import fraction_done, trial_label
-from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, metric
+from rllib_minestudio.experiments.outputs.result_metrics import (
+    ENV_STEPS,
+    ITERATION,
+    TOTAL_SECONDS,
+    metric,
+)
 from rllib_minestudio.experiments.outputs.run_curves import read_history
 
 ENTROPY = "learners/default_policy/entropy"
@@ -100,7 +105,7 @@ def _first_entropy(trial: Any, result: Mapping[str, Any]) -> float | None:
         trial: Tune's.
         result: The first of this process.
     """
-    is_resumed = (metric(result, "training_iteration") or 1) > 1
+    is_resumed = (metric(result, ITERATION) or 1) > 1
     results = [*(read_history(Path(trial.path)) if is_resumed else []), result]
     return next((e for r in results if (e := metric(r, ENTROPY)) is not None), None)
 
@@ -187,4 +192,4 @@ class LearningSigns(tune.Callback):
         """Whether an agent might be expected to have learned something."""
         if fraction_done(result, self._stop) > 0:
             return fraction_done(result, self._stop) >= PART_OF_RUN
-        return (metric(result, "time_total_s") or 0.0) >= SECONDS_OF_ENDLESS_RUN
+        return (metric(result, TOTAL_SECONDS) or 0.0) >= SECONDS_OF_ENDLESS_RUN

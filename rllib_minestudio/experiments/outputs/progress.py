@@ -11,7 +11,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rllib_minestudio.algorithms.activity import activity_of, key_of_trial
 from rllib_minestudio.console import SECONDS_BETWEEN_MESSAGES, clock, rounded, short, stdout
-from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, metric
+from rllib_minestudio.experiments.outputs.result_metrics import (
+    ENV_STEPS,
+    ITERATION,
+    TOTAL_SECONDS,
+    metric,
+)
 from rllib_minestudio.experiments.reading.search_space import value_at
 
 SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
@@ -45,7 +50,7 @@ def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float
 
     Only criteria that grow steadily count; a return to be reached says nothing about time.
     """
-    steady = ("time_total_s", "training_iteration", ENV_STEPS)
+    steady = (TOTAL_SECONDS, ITERATION, ENV_STEPS)
     fractions = [
         (metric(result, name) or 0.0) / stop[name] for name in steady if stop.get(name, 0) > 0
     ]
@@ -55,7 +60,7 @@ def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float
 def seconds_left(result: Mapping[str, Any], stop: Mapping[str, float]) -> float | None:
     """Estimate the training time left from the pace so far; None if nothing bounds it."""
     done = fraction_done(result, stop)
-    elapsed = metric(result, "time_total_s") or 0.0
+    elapsed = metric(result, TOTAL_SECONDS) or 0.0
     return elapsed * (1.0 - done) / done if done > 0 and elapsed > 0 else None
 
 
@@ -72,7 +77,7 @@ def progress_line(
     for name, path, layout in CLONING_COLUMNS if clones else COLUMNS:
         value = metric(result, path)
         cells.append(f"{name} {'-' if value is None else rounded(value, layout)}")
-    elapsed, left = metric(result, "time_total_s") or 0.0, seconds_left(result, stop)
+    elapsed, left = metric(result, TOTAL_SECONDS) or 0.0, seconds_left(result, stop)
     cells.append(clock(elapsed) + (f", {clock(left)} left" if left is not None else ""))
     return "  ".join(cells)
 
@@ -90,7 +95,7 @@ def evaluation_line(result: Mapping[str, Any]) -> str | None:
     episodes, mean = found("num_episodes"), found("episode_return_mean")
     if episodes is None or mean is None:
         return None
-    number = int(metric(result, "training_iteration") or 0)
+    number = int(metric(result, ITERATION) or 0)
     line = f"iteration {number:4d}  evaluated: {episodes:.0f} episodes  return {mean:.2f}"
     rate, low, high = map(found, ("success_rate", "success_rate_low", "success_rate_high"))
     if rate is None or low is None or high is None:
@@ -106,7 +111,7 @@ def within_iteration(trial: Any, doing: str, seconds: float) -> str:
         doing: What `activity_of` it says.
         seconds: Since its last result, or since it began.
     """
-    number = int(metric(trial.last_result or {}, "training_iteration") or 0) + 1
+    number = int(metric(trial.last_result or {}, ITERATION) or 0) + 1
     return f"iteration {number:4d}  {doing}  {clock(seconds)}"
 
 
@@ -243,7 +248,7 @@ class TrainingProgress(tune.Callback):
 
     def _pace(self, name: str, result: Mapping[str, Any]) -> float | None:
         """Return steps per second of training time since the last line printed."""
-        steps, seconds = metric(result, ENV_STEPS), metric(result, "time_total_s")
+        steps, seconds = metric(result, ENV_STEPS), metric(result, TOTAL_SECONDS)
         if steps is None or seconds is None:
             return None
         steps_before, seconds_before = self._last.get(name, (0.0, 0.0))

@@ -6,6 +6,8 @@ from typing import Any
 
 from ray import tune
 
+ITERATION = "training_iteration"
+TOTAL_SECONDS = "time_total_s"
 ENV_STEPS = "num_env_steps_sampled_lifetime"
 RETURN = "env_runners/episode_return_mean"
 LOWEST_RETURN = "env_runners/episode_return_min"

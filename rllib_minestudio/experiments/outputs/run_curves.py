@@ -13,6 +13,7 @@ from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw, mean
 from rllib_minestudio.experiments.outputs.result_metrics import (
     ENV_STEPS,
     HIGHEST_RETURN,
+    ITERATION,
     LOWEST_RETURN,
     RETURN,
     metric,
@@ -99,7 +100,7 @@ def read_history(trial_folder: Path) -> list[dict[str, Any]]:
             result = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if not isinstance(result, dict) or "training_iteration" not in result:
+        if not isinstance(result, dict) or ITERATION not in result:
             continue
-        by_iteration[result["training_iteration"]] = result
+        by_iteration[result[ITERATION]] = result
     return [by_iteration[iteration] for iteration in sorted(by_iteration)]

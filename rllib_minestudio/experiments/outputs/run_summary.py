@@ -13,7 +13,14 @@ from rllib_minestudio.console import clock, phase, short, stderr, stdout
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.callbacks.reward_bounds import highest_return
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, StopAt, metric
+from rllib_minestudio.experiments.outputs.result_metrics import (
+    ENV_STEPS,
+    ITERATION,
+    RETURN,
+    TOTAL_SECONDS,
+    StopAt,
+    metric,
+)
 from rllib_minestudio.experiments.outputs.run_curves import SEED, draw_curves, read_history
 from rllib_minestudio.experiments.reading.search_space import value_at
 from rllib_minestudio.whole_file import write_whole
@@ -76,7 +83,7 @@ def tell_where_it_stopped(folder: Path, results: Any) -> None:
     saved = [result for result in results if result.checkpoint is not None]
     for result in saved:
         numbers = _saved_result(result)
-        iteration = metric(numbers, "training_iteration") or 0
+        iteration = metric(numbers, ITERATION) or 0
         place = f"iteration {iteration:.0f}, {metric(numbers, ENV_STEPS) or 0:,.0f} steps"
         stdout.print(f"saved: {place}: {result.checkpoint.path}")
     if not saved:
@@ -104,9 +111,9 @@ def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
         "error": _gist(result),
         "mean_return": _last_return(result),
         "episodes": metric(result.metrics, "env_runners/num_episodes_lifetime"),
-        "iterations": metric(result.metrics, "training_iteration"),
+        "iterations": metric(result.metrics, ITERATION),
         "env_steps": steps,
-        "training_seconds": metric(result.metrics, "time_total_s"),
+        "training_seconds": metric(result.metrics, TOTAL_SECONDS),
         "checkpoint": result.checkpoint.path if result.checkpoint else None,
         "best_checkpoint": _best_checkpoint(Path(result.path)),
         "folder": result.path,

@@ -15,6 +15,7 @@ from ray import tune
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_minestudio.algorithms.envs import suited_env_options
+from rllib_minestudio.experiments.outputs.result_metrics import ITERATION
 from rllib_minestudio.experiments.outputs.trial_checkpoints import link_folder
 
 logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class RecordVideos(tune.Callback):
         """Tune calls this with each new checkpoint."""
         from rllib_minestudio.evaluation.played_config import MODULE_PATH
 
-        number = int((trial.last_result or {}).get("training_iteration", 0))
+        number = int((trial.last_result or {}).get(ITERATION, 0))
         if number == 0 or number % self._interval:
             return
         self._finish(trial, wait=0.0)

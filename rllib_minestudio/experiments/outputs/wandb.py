@@ -8,6 +8,7 @@ from typing import Any
 
 from ray.air.integrations.wandb import WandbLoggerCallback
 
+from rllib_minestudio.experiments.outputs.result_metrics import ITERATION
 from rllib_minestudio.experiments.outputs.videos import NewVideos, iteration_of
 from rllib_minestudio.plain_values import recordable
 
@@ -51,8 +52,8 @@ class WeightsAndBiases(WandbLoggerCallback):
         """Log the last videos, and end the trial's W&B run."""
         last = self._new_videos(trial)
         if last:
-            number = (trial.last_result or {}).get("training_iteration", 0)
-            super().log_trial_result(0, trial, {"training_iteration": number, **last})
+            number = (trial.last_result or {}).get(ITERATION, 0)
+            super().log_trial_result(0, trial, {ITERATION: number, **last})
         super().log_trial_end(trial, failed)
 
     def on_experiment_end(self, trials: Sequence[Any], **info: Any) -> None:

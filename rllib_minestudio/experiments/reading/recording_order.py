@@ -16,6 +16,7 @@ from rllib_minestudio.checkpoints.lookup import locate
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.hunter import BODIES
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.module_loading import load_module
@@ -57,7 +58,7 @@ def recording_order(request: RecordingRequest) -> RecordingOrder:
     make_env = resolve_env(env)
     if make_env is MineStudioEnv:
         MineStudioEnv.check_options(options)
-        if options.get("engine", "voxel") == "voxel":
+        if options.get("engine", VOXEL) == VOXEL:
             compile_kernels()
     novice_steps = request.novice_steps
     if request.novice is not None and novice_steps is None:

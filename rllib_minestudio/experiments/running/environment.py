@@ -10,6 +10,7 @@ from ray.rllib.env.env_context import EnvContext
 
 from rllib_minestudio.algorithms.envs import resolve_env
 from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.experiments.running.kernels import compile_kernels
 
 if TYPE_CHECKING:
@@ -35,6 +36,6 @@ def build_env(env: Any, env_config: Mapping[str, Any], seed: int) -> gym.Env:
     """
     make = resolve_env(env)
     options = {"seed": seed, **env_config}
-    if make is MineStudioEnv and options.get("engine", "voxel") == "voxel":
+    if make is MineStudioEnv and options.get("engine", VOXEL) == VOXEL:
         compile_kernels()
     return make(EnvContext(options, worker_index=0))

@@ -13,6 +13,7 @@ from typing import Any
 from rllib_minestudio.console import short, stdout
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.reading.experiment_file import Experiment, rooted, with_overrides
+from rllib_minestudio.experiments.reading.search_space import value_at
 from rllib_minestudio.experiments.running.run_record import (
     Difference,
     RunRecord,
@@ -161,20 +162,14 @@ def config_change(plan: Any, sets: Sequence[str]) -> Callable[[Mapping[str, Any]
             changed[key] = copy.deepcopy(plan.space[key])
         for path in plan.searched:  # these stay what they are in this trial
             if path[0] in keys:
-                _put(changed, path, _get(config, path))
+                _put(changed, path, value_at(config, path))
         return changed
 
     return change
 
 
-def _get(tree: Any, path: Sequence[Any]) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
 def _put(tree: Any, path: Sequence[Any], value: Any) -> None:
-    _get(tree, path[:-1])[path[-1]] = value
+    value_at(tree, path[:-1])[path[-1]] = value
 
 
 def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Difference]) -> None:

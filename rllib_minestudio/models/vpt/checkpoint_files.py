@@ -35,7 +35,7 @@ from torch import Tensor
 
 from rllib_minestudio.checkpoints.lookup import EXPECTED, locate, what_is_there
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.vpt.hub import is_hub_id, local_copy
+from rllib_minestudio.models.vpt.hub import CONFIG_FILE, TENSORS, is_hub_id, local_copy
 from rllib_minestudio.models.vpt.tensor_files import read_safetensors, read_torch
 from rllib_minestudio.option_checks import is_import_path, shown
 from rllib_minestudio.safe_pickle import load_plain
@@ -59,7 +59,7 @@ POLICY_FOLDER = "policy"
 MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
 """RLlib's file names for a module's weights and constructor arguments."""
 
-NETWORK, TENSORS = "network.json", "model.safetensors"
+NETWORK = "network.json"
 """Our file names for a network's options and its weights, where no pickle is wanted."""
 
 POLICY, OPTIONS = "policy", "options"
@@ -181,13 +181,13 @@ def _file(path: Path) -> CheckpointFiles:
         return _openai(path.with_suffix(".model"), path)
     if path.name == MODULE_STATE:
         return _own(path.parent)
-    if path.suffix == ".safetensors" and (path.parent / "config.json").is_file():
+    if path.suffix == ".safetensors" and (path.parent / CONFIG_FILE).is_file():
         return _hugging_face(path.parent, path.name)
     return CheckpointFiles("state dict", path)
 
 
-def _hugging_face(folder: Path, weights: str = "model.safetensors") -> CheckpointFiles:
-    path = folder / "config.json"
+def _hugging_face(folder: Path, weights: str = TENSORS) -> CheckpointFiles:
+    path = folder / CONFIG_FILE
     try:
         config = read_json(path)
         arguments = dict(config["policy_kwargs"])

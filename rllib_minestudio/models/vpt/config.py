@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
-from rllib_minestudio.option_checks import broken_rule, not_a_choice
+from rllib_minestudio.option_checks import broken_rule, is_integer, is_number, not_a_choice
 from rllib_minestudio.option_fields import bounds_of, option, types_of
 
 ACTION_HEADS = ("joint", "factored")
@@ -102,8 +102,8 @@ class VPTConfig:
 
     def __post_init__(self) -> None:
         """Coerces lists (YAML has no tuples) and validates."""
-        object.__setattr__(self, "img_shape", _as_tuple(self.img_shape))
-        object.__setattr__(self, "impala_chans", _as_tuple(self.impala_chans))
+        object.__setattr__(self, "img_shape", as_tuple(self.img_shape))
+        object.__setattr__(self, "impala_chans", as_tuple(self.impala_chans))
         problems = _type_problems(self) or _range_problems(self)
         if problems:
             raise InvalidOptionsError(problems)
@@ -151,23 +151,13 @@ class VPTConfig:
         return dataclasses.replace(PRESETS[preset], **overrides)
 
 
-def _as_tuple(value: Any) -> Any:
+def as_tuple(value: Any) -> Any:
     """Turns a list into a tuple and leaves everything else for the type check."""
     return tuple(value) if isinstance(value, list) else value
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return isinstance(value, int) or math.isfinite(value)
-
-
 def _is_integers(value: Any) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(map(_is_integer, value))
+    return isinstance(value, tuple) and bool(value) and all(map(is_integer, value))
 
 
 class _Type(NamedTuple):
@@ -180,8 +170,8 @@ class _Type(NamedTuple):
 _TYPES = {
     tuple: _Type("a list of integers", _is_integers),
     bool: _Type("true or false", lambda value: isinstance(value, bool)),
-    float: _Type("a finite number", _is_number),
-    int: _Type("an integer", _is_integer),
+    float: _Type("a finite number", is_number),
+    int: _Type("an integer", is_integer),
 }
 
 
@@ -204,7 +194,7 @@ def _range_problems(config: VPTConfig) -> list[str]:
         value, bounds = getattr(config, field.name), bounds_of(field)
         if bounds.choices and value not in bounds.choices:
             problems.append(not_a_choice(field.name, value, bounds.choices))
-        elif _is_number(value) and value < bounds.least:
+        elif is_number(value) and value < bounds.least:
             rule = f"at least {bounds.least}" if bounds.least >= 1 else "positive"
             problems.append(broken_rule(field.name, value, f"must be {rule}"))
     if config.memory_length < 1:
@@ -235,7 +225,7 @@ def _extent_problems(config: VPTConfig) -> list[str]:
     problems = [
         broken_rule(field.name, value, f"must be at most {bounds_of(field).most:g}")
         for field in dataclasses.fields(config)
-        if _is_number(value := getattr(config, field.name)) and value > bounds_of(field).most
+        if is_number(value := getattr(config, field.name)) and value > bounds_of(field).most
     ]
     if len(config.impala_chans) > _MOST_STACKS:
         problems.append(f"impala_chans must have at most {_MOST_STACKS} stacks")

@@ -17,12 +17,12 @@ from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, In
 from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.checkpoint_files import (
     NETWORK,
-    TENSORS,
     WeightsSource,
     find_checkpoint,
 )
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import FactoredHead
+from rllib_minestudio.models.vpt.hub import CONFIG_FILE, TENSORS
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_network
@@ -62,7 +62,7 @@ def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
     Raises:
         CheckpointMismatchError: The folder already holds a model.
     """
-    config_file, weights_file = _new_files(folder, "config.json")
+    config_file, weights_file = _new_files(folder, CONFIG_FILE)
     description = {
         "action_space": None,
         "policy_kwargs": arguments_from_config(network.config),

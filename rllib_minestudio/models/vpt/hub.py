@@ -13,7 +13,8 @@ ID_PATTERN = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 FILE_SUFFIXES = {".pt", ".pth", ".bin", ".ckpt", ".weights", ".model", ".safetensors", ".pkl"}
 """Names that end so are files: a mistyped path must not become a question to the network."""
 
-WANTED_FILES = ["config.json", "model.safetensors"]
+CONFIG_FILE, TENSORS = "config.json", "model.safetensors"
+WANTED_FILES = [CONFIG_FILE, TENSORS]
 
 
 def is_hub_id(name: str) -> bool:

@@ -21,7 +21,7 @@ from rllib_minestudio.models.vpt.checkpoint_files import (
     WeightsSource,
     find_checkpoint,
 )
-from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.config import VPTConfig, as_tuple
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.network_arguments import (
     config_from_arguments,
@@ -114,9 +114,9 @@ def weights_problems(config: VPTConfig, source: WeightsSource) -> list[str]:
         return [str(error)]
     problems = mismatches(comparison, f"weights {str(source)!r}")
     image = (files.arguments or {}).get("img_shape")
-    if image is not None and not is_same(_as_tuple(image), config.img_shape):
+    if image is not None and not is_same(as_tuple(image), config.img_shape):
         problems.append(
-            f"weights {str(source)!r} were trained on images of {_as_tuple(image)} (height, width, "
+            f"weights {str(source)!r} were trained on images of {as_tuple(image)} (height, width, "
             f"channels), but img_shape is {config.img_shape}."
         )
     return problems
@@ -131,10 +131,6 @@ def blank_network(config: VPTConfig) -> VPTNetwork:
 def policy_part(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Leaves out other heads, which OpenAI's and MineStudio's loaders ignore as well."""
     return {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
-
-
-def _as_tuple(image: Any) -> Any:
-    return tuple(image) if isinstance(image, list) else image
 
 
 def _config_of(files: CheckpointFiles, name: str) -> VPTConfig:

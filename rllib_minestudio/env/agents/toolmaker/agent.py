@@ -21,8 +21,8 @@ from rllib_minestudio.env.agents.toolmaker.career import Career
 from rllib_minestudio.env.agents.toolmaker.plan import knowledge
 from rllib_minestudio.env.agents.toolmaker.sight import COLUMNS, ROWS
 from rllib_minestudio.env.backends.voxel import VoxelBackend
-from rllib_minestudio.env.callbacks.task import TASK
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
+from rllib_minestudio.episode_info import TASK
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.option_checks import not_a_choice
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from rllib_minestudio.env.agents.hunter import EYE_HEIGHT
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
 from rllib_minestudio.env.agents.toolmaker.mining import mine
+from rllib_minestudio.env.agents.toolmaker.paths import SIDES
 from rllib_minestudio.env.agents.toolmaker.plan import Mined
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 from rllib_minestudio.env.agents.toolmaker.walking import walk, walk_near
@@ -24,7 +25,6 @@ _FALLING_TICKS = 10
 _SEARCH_PITCH, _SEARCH_TICKS = 10.0, 65
 _STROLL, _BESIDE = (6.0, 14.0), (2.0, 6.0)
 """Blocks that one strolls, at least and at most, anywhere and around what is looked for."""
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _STAIRS = 5
 """Steps of the stairs that lead through the soil."""
 
@@ -195,7 +195,7 @@ def search(body: Body, mined: Mined, enough: Callable[[], bool], rounds: int = 1
 
 def dig_down(body: Body, blocks: Collection[str]) -> Skill:
     """Dig stairs downwards until one of these blocks is seen."""
-    side_x, side_z = _SIDES[int(body.random.integers(len(_SIDES)))]
+    side_x, side_z = SIDES[int(body.random.integers(len(SIDES)))]
     x, y, z = body.cell
     near = x + _STAIRS * side_x, y - _STAIRS, z + _STAIRS * side_z
 

@@ -16,7 +16,7 @@ from rllib_minestudio.env.agents.toolmaker.sight import Cell, Memory
 DEEPEST_DROP = 3
 """Blocks that one falls without being hurt."""
 
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _CORNERS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 _JUMP_COST, _UNSEEN_COST = 1.5, 0.7
 _MOST_NODES = 1200
@@ -66,7 +66,7 @@ def _steps(
 ) -> Iterator[tuple[Cell, float]]:
     """The cells that one step leads to, with prices."""
     x, y, z = at
-    for dx, dz in _SIDES:
+    for dx, dz in SIDES:
         for rise in range(1, -deepest_drop - 1, -1):
             to = x + dx, y + rise, z + dz
             floor = memory.name_of((to[0], to[1] - 1, to[2]))

@@ -17,6 +17,7 @@ from rllib_minestudio.env.backends.minecraft.session import Session
 from rllib_minestudio.env.backends.protocol import KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import EngineError
+from rllib_minestudio.observations import POV
 
 _TURNS_PER_LAUNCH = 20
 """How many others' launches and loadings a process waits for before it gives up its turn."""
@@ -73,7 +74,7 @@ class MinecraftBackend:
                 )
             except EngineError as error:
                 raise self._failure(error) from error
-        self._pov = raw_obs["pov"]
+        self._pov = raw_obs[POV]
         return raw_obs
 
     def step(self, action: Mapping[str, Any]) -> RawStep:
@@ -84,7 +85,7 @@ class MinecraftBackend:
             raw_obs, reward, done, info = self._session.play(action, self._minecraft.step_timeout_s)
         except EngineError as error:
             raise self._failure(error) from error
-        self._pov = raw_obs["pov"]
+        self._pov = raw_obs[POV]
         return raw_obs, reward, done or info.get("health", 1.0) <= 0.0, info
 
     def execute_cmd(self, command: str) -> RawStep:
@@ -101,7 +102,7 @@ class MinecraftBackend:
 
     def image(self, raw_obs: Mapping[str, Any]) -> np.ndarray:
         """Return a frame at the size of observations, scaled as MineStudio does."""
-        return _scaled(raw_obs["pov"], self._options.obs_size)
+        return _scaled(raw_obs[POV], self._options.obs_size)
 
     def render(self, size: tuple[int, int]) -> np.ndarray:
         """Return the last frame at another size."""

@@ -18,6 +18,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     title,
 )
 from rllib_minestudio.env.voxel.commands.selectors import PLAYER, Target, select, select_player
+from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_ID
 from rllib_minestudio.env.voxel.game import spawning
 from rllib_minestudio.env.voxel.items.inventory import (
@@ -154,7 +155,7 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
     if len(arguments) > 2:
         seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
-    effects.give_effect(player, name, amplifier, max(seconds * effects.TICKS_PER_SECOND, 1))
+    effects.give_effect(player, name, amplifier, max(seconds * TICKS_PER_SECOND, 1))
     message = f"Applied effect {title(name)} to {PLAYER}"
     return CommandResult(True, message, effects.lacking(name))
 

@@ -11,7 +11,9 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_int,
     read_name,
 )
-from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GAME_RULES
+from rllib_minestudio.env.voxel.data.clock import DAY_TICKS, TICKS_PER_SECOND, TIMES
+from rllib_minestudio.env.voxel.data.vocabulary import DIFFICULTIES, WEATHERS
+from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
 from rllib_minestudio.env.voxel.game.screens import spill
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
@@ -20,10 +22,7 @@ from rllib_minestudio.errors import did_you_mean
 _LARGEST_FILL = 32768
 _SET_MODES = ("destroy", "keep", "replace")
 _FILL_MODES = ("destroy", "hollow", "keep", "outline", "replace")
-_TIMES = {"day": 1000, "noon": 6000, "night": 13000, "midnight": 18000}
-_TICKS_OF_UNIT = {"d": DAY_TICKS, "s": 20, "t": 1}
-_WEATHERS = ("clear", "rain", "thunder")
-_DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
+_TICKS_OF_UNIT = {"d": DAY_TICKS, "s": TICKS_PER_SECOND, "t": 1}
 _MOST_EDITS = 2**20
 """Blocks changed since the world was made beyond which commands change no more: each is remembered.
 """
@@ -175,7 +174,7 @@ def time(source: Source, arguments: list[str]) -> CommandResult:
         return CommandResult(True, f"The time is {state.daytime}")
     if action not in ("set", "add"):
         raise CommandError(f"Incorrect argument for command: '{action}' (set, add or query)")
-    ticks = _TIMES.get(arguments[1]) if action == "set" else None
+    ticks = TIMES.get(arguments[1]) if action == "set" else None
     if ticks is None:
         ticks = _duration(arguments[1])
     state.daytime = (ticks + (state.daytime if action == "add" else 0)) % DAY_TICKS
@@ -190,7 +189,7 @@ def _duration(word: str) -> int:
 def weather(source: Source, arguments: list[str]) -> CommandResult:
     """`/weather clear|rain|thunder [duration]`; kept, but the sky stays as it is."""
     need(arguments, 1, "/weather (clear|rain|thunder)")
-    name = read_name(arguments[0], _WEATHERS, "weather")
+    name = read_name(arguments[0], WEATHERS, "weather")
     source.state.raining = name != "clear"
     lacking = "the sky stays clear" if source.state.raining else ""
     return CommandResult(True, f"Set the weather to {name}", lacking)
@@ -217,5 +216,5 @@ def difficulty(source: Source, arguments: list[str]) -> CommandResult:
     """`/difficulty peaceful|easy|normal|hard`; accepted, as nothing here is hostile."""
     if not arguments:
         return CommandResult(True, "The difficulty is Easy")
-    name = read_name(arguments[0], _DIFFICULTIES, "difficulty")
+    name = read_name(arguments[0], DIFFICULTIES, "difficulty")
     return CommandResult(True, f"The difficulty has been set to {name.title()}")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.errors import did_you_mean
@@ -104,7 +105,7 @@ def plain_name(word: str) -> str:
     """A name without its namespace, NBT data and block states."""
     for opening in _OPENING:
         word = word.split(opening, 1)[0]
-    return word.removeprefix("minecraft:").lower()
+    return word.removeprefix(NAMESPACE).lower()
 
 
 def read_name(word: str, valid: Iterable[str], what: str) -> str:

@@ -13,6 +13,7 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     read_float,
     read_int,
 )
+from rllib_minestudio.env.voxel.data.vocabulary import NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 
 PLAYER = "Player"
@@ -112,7 +113,7 @@ def select(word: str, source: Source) -> list[Target]:
     """
     if not word.startswith("@"):
         if word.lower() != PLAYER.lower():
-            raise CommandError("No player was found")
+            raise CommandError(NO_PLAYER)
         return [_player(source)]
     head, _, rest = word.partition("[")
     if rest and not rest.endswith("]"):
@@ -128,7 +129,7 @@ def select(word: str, source: Source) -> list[Target]:
     source.effort.spend(len(found))
     found = _narrow(found, _options(rest[:-1]), source)
     if not found:
-        raise CommandError("No entity was found" if head in ("@e", "@s") else "No player was found")
+        raise CommandError(NO_ENTITY if head in ("@e", "@s") else NO_PLAYER)
     return found
 
 
@@ -158,4 +159,4 @@ def select_player(word: str, source: Source) -> Target:
     for target in select(word, source):
         if target.is_player:
             return target
-    raise CommandError("No player was found")
+    raise CommandError(NO_PLAYER)

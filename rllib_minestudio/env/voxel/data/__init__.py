@@ -6,6 +6,8 @@ items.csv       every item, in the order of Minecraft's registry
 tools.csv       items that mine faster or hit harder than the hand
 foods.csv       items that can be eaten
 item_tags.json  groups of items that recipes name with a #
+
+Two files of constants lie beside them: `clock.py`, of time, and `vocabulary.py`, of names.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from typing import Any
 FOLDER = Path(__file__).parent
 
 
-def read_csv(name: str) -> list[dict[str, str]]:
+def read_csv(name: str, folder: Path = FOLDER) -> list[dict[str, str]]:
     """The rows of a table, by column; an empty cell is an empty text."""
-    with (FOLDER / name).open(newline="", encoding="utf-8") as file:
+    with (folder / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.damage import hurt_mob
 from rllib_minestudio.env.voxel.entities.events import MOB_DIED, emit
-from rllib_minestudio.env.voxel.entities.records import DEATH_TICKS, MOB_KINDS
+from rllib_minestudio.env.voxel.entities.records import DEATH_TICKS, MOB_HALF, MOB_HEIGHT, MOB_KINDS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
 
@@ -37,8 +37,6 @@ _PUSH_ALL = 2.0
 _PLAYER_HALF = 0.3
 _PLAYER_HEIGHT = 1.8
 
-_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
-_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
 _SPEED = np.array([kind.speed for kind in MOB_KINDS])
 _PANIC_FACTOR = np.array([kind.panic_factor for kind in MOB_KINDS])
 
@@ -108,8 +106,8 @@ def _pursue_goal(mob: np.void, player: np.void) -> float:
 @kernel()
 def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
     """Whether the obstacle ahead is one block high with room above it."""
-    half = float(_HALF[mob.kind])
-    height = float(_HEIGHT[mob.kind])
+    half = float(MOB_HALF[mob.kind])
+    height = float(MOB_HEIGHT[mob.kind])
     x = mob.position[0] - np.sin(mob.yaw) * 0.5
     z = mob.position[2] + np.cos(mob.yaw) * 0.5
     return physics.is_free(blocks, x, mob.position[1] + 1.0, z, half, height)
@@ -121,8 +119,8 @@ def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
 
     A walking mob's input is its speed and so is its acceleration, hence the square.
     """
-    half = float(_HALF[mob.kind])
-    height = float(_HEIGHT[mob.kind])
+    half = float(MOB_HALF[mob.kind])
+    height = float(MOB_HEIGHT[mob.kind])
     was_on_ground = mob.on_ground != 0
     physics.settle(mob)
     acceleration = speed if was_on_ground else physics.AIR_ACCELERATION
@@ -165,12 +163,12 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
         one = mobs[i]
         if one.death_ticks > 0:
             continue
-        half = _HALF[one.kind]
+        half = MOB_HALF[one.kind]
         dx = one.position[0] - player.position[0]
         dz = one.position[2] - player.position[2]
         dy = one.position[1] - player.position[1]
         touch = half + _PLAYER_HALF
-        if abs(dx) < touch and abs(dz) < touch and -_HEIGHT[one.kind] < dy < _PLAYER_HEIGHT:
+        if abs(dx) < touch and abs(dz) < touch and -MOB_HEIGHT[one.kind] < dy < _PLAYER_HEIGHT:
             px, pz = _push_pair(dx, dz)
             one.velocity[0] += px
             one.velocity[2] += pz
@@ -178,13 +176,13 @@ def _push_apart(mobs: NDArray[np.void], count: int, player: np.void) -> None:
             player.velocity[2] -= pz
         for j in range(i + 1, count):
             other = mobs[j]
-            touch = half + _HALF[other.kind]
+            touch = half + MOB_HALF[other.kind]
             dx = one.position[0] - other.position[0]
             dz = one.position[2] - other.position[2]
             if abs(dx) >= touch or abs(dz) >= touch or other.death_ticks > 0:
                 continue
             dy = one.position[1] - other.position[1]
-            if -_HEIGHT[one.kind] < dy < _HEIGHT[other.kind]:
+            if -MOB_HEIGHT[one.kind] < dy < MOB_HEIGHT[other.kind]:
                 px, pz = _push_pair(dx, dz)
                 one.velocity[0] += px
                 one.velocity[2] += pz

@@ -66,6 +66,10 @@ MOB_KINDS: tuple[MobKind, ...] = (
 MOB_KIND_ID: dict[str, int] = {kind.name: index for index, kind in enumerate(MOB_KINDS)}
 """Index in `MOB_KINDS` by name."""
 
+MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
+MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
+"""Half the width, and the height, of each kind's box in blocks; for kernels."""
+
 MOB_DTYPE = np.dtype(
     [
         ("position", np.float64, 3),  # feet, in blocks

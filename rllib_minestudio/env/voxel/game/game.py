@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.data.clock import DAY_TICKS
 from rllib_minestudio.env.voxel.entities.drops import tick_items
 from rllib_minestudio.env.voxel.entities.events import EVENT_CAPACITY, EVENT_DTYPE
 from rllib_minestudio.env.voxel.entities.mobs import tick_mobs
@@ -14,7 +15,7 @@ from rllib_minestudio.env.voxel.game import screens, spawning
 from rllib_minestudio.env.voxel.game.building import drop_held_item, use_item
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.falling import Falling
-from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GameState
+from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.player import controls
 from rllib_minestudio.env.voxel.player.effects import tick_effects
 from rllib_minestudio.env.voxel.player.player_tick import tick_player

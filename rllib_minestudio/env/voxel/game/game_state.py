@@ -20,7 +20,6 @@ from rllib_minestudio.env.voxel.world import physics
 from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 
-DAY_TICKS = 24000
 GAME_RULES: dict[str, str] = {"doDaylightCycle": "true", "keepInventory": "false"}
 """Rules that this engine obeys, with their values in a new world."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-COUNTED = (
+STATISTICS = (
     "use_item",
     "pickup",
     "break_item",
@@ -12,7 +12,8 @@ COUNTED = (
     "custom",
     "kill_entity",
 )
-"""Groups of counters; `damage_dealt` is in tenths of a health point, as in Minecraft."""
+"""Info keys that hold counters, name -> count, which never fall in a world; `damage_dealt` is in
+tenths of a health point, as in Minecraft."""
 
 
 class Statistics:
@@ -20,10 +21,10 @@ class Statistics:
 
     def __init__(self) -> None:
         """Starts all counts at zero."""
-        self._groups: dict[str, dict[str, int]] = {group: {} for group in COUNTED}
+        self._groups: dict[str, dict[str, int]] = {group: {} for group in STATISTICS}
 
     def add(self, group: str, name: str, amount: int = 1) -> None:
-        """Adds `amount` to the counter `name` of `group`, one of `COUNTED`."""
+        """Adds `amount` to the counter `name` of `group`, one of `STATISTICS`."""
         counters = self._groups[group]
         counters[name] = counters.get(name, 0) + amount
 

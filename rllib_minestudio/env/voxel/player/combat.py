@@ -9,6 +9,7 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
+from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.damage import hurt_mob, knock_back, shielded
 from rllib_minestudio.env.voxel.entities.events import (
     MOB_DIED,
@@ -17,7 +18,7 @@ from rllib_minestudio.env.voxel.entities.events import (
     PLAYER_HURT,
     emit,
 )
-from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_KINDS
+from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player import hunger
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
@@ -32,17 +33,14 @@ SWEEP_DAMAGE = 1.0
 FULL_CHARGE = 0.9
 """Above this charge a hit can be critical, sweep, or knock back further."""
 
-_TICKS_PER_SECOND = 20.0
 _WALKING_PACE = 0.1 / 0.6
 """A sweep needs a step shorter than this (walking is longer), in blocks."""
-_MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
-_MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
 
 
 @kernel()
 def charge(ticks: int, attacks_per_second: float) -> float:
     """Share of a full attack, 0 to 1, `ticks` after the last one."""
-    return min((ticks + 0.5) * attacks_per_second / _TICKS_PER_SECOND, 1.0)
+    return min((ticks + 0.5) * attacks_per_second / TICKS_PER_SECOND, 1.0)
 
 
 @kernel()
@@ -138,13 +136,13 @@ def _sweep(
     yaw = np.radians(player.yaw)
     for other in range(count):
         mob = mobs[other]
-        apart = _MOB_HALF[struck.kind] + _MOB_HALF[mob.kind] + 1.0
+        apart = MOB_HALF[struck.kind] + MOB_HALF[mob.kind] + 1.0
         above = mob.position[1] - struck.position[1]
         near = (
             other != row
             and abs(mob.position[0] - struck.position[0]) < apart
             and abs(mob.position[2] - struck.position[2]) < apart
-            and -_MOB_HEIGHT[mob.kind] - 0.25 < above < _MOB_HEIGHT[struck.kind] + 0.25
+            and -MOB_HEIGHT[mob.kind] - 0.25 < above < MOB_HEIGHT[struck.kind] + 0.25
         )
         dx = player.position[0] - mob.position[0]
         dy = player.position[1] - mob.position[1]

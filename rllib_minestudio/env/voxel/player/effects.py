@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rllib_minestudio.env.voxel.player.player import MAX_FOOD, Player
 
-TICKS_PER_SECOND = 20
-
 EFFECTS: tuple[str, ...] = (
     "speed",
     "slowness",

@@ -6,7 +6,7 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
+from rllib_minestudio.env.voxel.entities.records import MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.player import SNEAKING_EYES, STANDING_EYES
 from rllib_minestudio.env.voxel.world.physics import is_solid
@@ -32,8 +32,6 @@ TARGET_DTYPE = np.dtype(
 )
 """What the player looks at within reach."""
 
-_MOB_HALF = np.array([kind.width / 2 for kind in MOB_KINDS])
-_MOB_HEIGHT = np.array([kind.height for kind in MOB_KINDS])
 NEVER = 1e30
 """Distance of what a ray does not hit."""
 _FLATTEST = 1e-12
@@ -140,11 +138,11 @@ def cast_mob(
         x = mob.position[0] - origin[0]
         y = mob.position[1] - origin[1]
         z = mob.position[2] - origin[2]
-        half = _MOB_HALF[mob.kind]
+        half = MOB_HALF[mob.kind]
         if max(abs(x), abs(z)) > reach + half:
             continue
         near, far = _slab(x - half, x + half, direction[0], 0.0, reach)
-        near, far = _slab(y, y + _MOB_HEIGHT[mob.kind], direction[1], near, far)
+        near, far = _slab(y, y + MOB_HEIGHT[mob.kind], direction[1], near, far)
         near, far = _slab(z - half, z + half, direction[2], near, far)
         if near <= far and (near < nearest or best < 0):
             nearest = near

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from rllib_minestudio.env.voxel.data.clock import DAY_TICKS
 from rllib_minestudio.env.voxel.render.camera import HORIZON, LEVELS, LIGHT, ZENITH, Camera
 from rllib_minestudio.env.voxel.render.light_map import light_map
 
-DAY_TICKS = 24000
 # Finest time step that changes colours; lets a renderer keep them for a while.
 SKY_STEP_TICKS = 20
 

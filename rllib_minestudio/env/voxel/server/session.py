@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.observed_boxes import Box
@@ -14,10 +15,8 @@ from rllib_minestudio.env.voxel.server.mission import Mission
 from rllib_minestudio.env.voxel.server.step_text import Step
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
-_NAMESPACE = "minecraft:"
 _INVENTORY_SLOTS = 41
 _LARGEST_STACK = 64
-_NOTHING_SELECTED = ("No entity was found", "No player was found")
 """Failures that are no mistake: a fast reset clears the place of mobs whether there are any."""
 _MOST_COMPLAINTS = 200
 _LONGEST_SHOWN = 200
@@ -71,7 +70,7 @@ class Session:
             seed = self._seeds.getrandbits(31)
         else:
             self._seeds = random.Random(seed)
-        biome = (mission.biome or "").removeprefix(_NAMESPACE) or None
+        biome = (mission.biome or "").removeprefix(NAMESPACE) or None
         if biome is not None and biome not in BIOMES:
             known = ", ".join(BIOMES)
             self._complain(f"the embedded engine has no biome {biome!r}, only {known}; any will do")
@@ -81,7 +80,7 @@ class Session:
             self._engine = VoxelEngine(frame_size=mission.frame_size)
         self._engine.reset(seed, biome)
         for slot, name, quantity in mission.inventory:
-            self._give(slot, name.removeprefix(_NAMESPACE), quantity)
+            self._give(slot, name.removeprefix(NAMESPACE), quantity)
         self._done = False
         self.is_playing = True
 
@@ -108,7 +107,7 @@ class Session:
     def _execute(self, command: str) -> None:
         result = self._engine.execute(command)
         shown = command[:_LONGEST_SHOWN]
-        if not result.ok and result.message not in _NOTHING_SELECTED:
+        if not result.ok and result.message not in (NO_ENTITY, NO_PLAYER):
             self._complain(f"the command {shown!r} failed: {result.message}")
         if result.lacking:
             self._complain(f"the command {shown!r} was executed, but {result.lacking}")

@@ -10,7 +10,7 @@ import pytest
 
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.voxel.game.statistics import COUNTED
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.server import service as service_module
 from rllib_minestudio.env.voxel.server.service import LARGEST_MESSAGE, MAX_CONNECTIONS
 from rllib_minestudio.env.voxel.server.session import Session
@@ -66,7 +66,7 @@ def test_the_game_is_the_embedded_backends_bit_by_bit(client):
         np.testing.assert_array_equal(image(seen.frame, 96, 64), obs["pov"])
         assert seen.done == done
         info |= obs
-        for group in COUNTED:
+        for group in STATISTICS:
             assert seen.info[group] == info[group]
         position = {"x": seen.info["xpos"], "y": seen.info["ypos"], "z": seen.info["zpos"]}
         position |= {"pitch": seen.info["pitch"], "yaw": seen.info["yaw"]}

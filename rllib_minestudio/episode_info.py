@@ -1,0 +1,8 @@
+"""Info keys by which an environment tells how an episode goes, to whoever counts episodes."""
+
+TASK = "task"
+"""The name of the episode's task."""
+SUCCESS = "success"
+"""Whether the task is solved; what the last step says counts."""
+ENGINE_ERROR = "engine_error"
+"""Why `MineStudioEnv` truncated the episode before its time, in one line."""
