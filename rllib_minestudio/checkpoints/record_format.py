@@ -29,14 +29,12 @@ def check_format(file: Path, facts: Mapping[str, Any]) -> None:
         return
     said = facts.get("versions")
     wrote = said.get(DISTRIBUTION) if isinstance(said, Mapping) else None
+    other = (
+        f"{DISTRIBUTION} {wrote}" if isinstance(wrote, str) else f"the version of {DISTRIBUTION}"
+    )
     raise CheckpointFormatError(
         f"{str(file)!r} "
         + (f"is of format {shown(found)}" if "format" in facts else "names no format")
-        + f", and {DISTRIBUTION} {versions()[DISTRIBUTION]} reads format {FORMAT} of checkpoints: use "
-        + (
-            f"{DISTRIBUTION} {wrote}"
-            if isinstance(wrote, str)
-            else f"the version of {DISTRIBUTION}"
-        )
-        + ", which wrote it."
+        + f", and {DISTRIBUTION} {versions()[DISTRIBUTION]} reads format {FORMAT} of checkpoints: "
+        + f"use {other}, which wrote it."
     )

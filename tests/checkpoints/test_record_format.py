@@ -15,7 +15,7 @@ from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import CheckpointFormatError
 from tests.experiments.outputs.test_trial_checkpoints import save
 
-OURS = "rllib-minestudio"
+DISTRIBUTION = "rllib-minestudio"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def change(checkpoint, **changes):
 def test_a_record_begins_with_its_format_and_names_the_version_that_wrote_it(checkpoint):
     assert (checkpoint / RECORD_FILE).read_text().startswith(f"format: {FORMAT}\n")
     record = read_record(checkpoint)
-    assert record.format == FORMAT and record.versions[OURS] == __version__
+    assert record.format == FORMAT and record.versions[DISTRIBUTION] == __version__
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,21 @@ def test_a_record_begins_with_its_format_and_names_the_version_that_wrote_it(che
     ids=["older", "newer", "missing", "text", "no whole number", "bool", "list"],
 )
 def test_another_format_is_refused_with_the_version_that_reads_it(checkpoint, found, said):
-    change(checkpoint, format=found, versions={OURS: "9.8.7"}, one_more_entry=1)
+    change(checkpoint, format=found, versions={DISTRIBUTION: "9.8.7"}, one_more_entry=1)
     with pytest.raises(CheckpointFormatError) as caught:
         read_record(checkpoint)
     assert str(caught.value) == (
-        f"{str(checkpoint / RECORD_FILE)!r} {said}, and {OURS} {__version__} reads format {FORMAT} "
-        f"of checkpoints: use {OURS} 9.8.7, which wrote it."
+        f"{str(checkpoint / RECORD_FILE)!r} {said}, and {DISTRIBUTION} {__version__} reads format {FORMAT} "
+        f"of checkpoints: use {DISTRIBUTION} 9.8.7, which wrote it."
     )
 
 
-@pytest.mark.parametrize("versions", [None, {}, "9.8.7", {OURS: 9}])
+@pytest.mark.parametrize("versions", [None, {}, "9.8.7", {DISTRIBUTION: 9}])
 def test_where_no_version_is_named_the_sentence_still_is_one(checkpoint, versions):
     change(checkpoint, format=FORMAT + 1, versions=versions)
-    with pytest.raises(CheckpointFormatError, match=f"use the version of {OURS}, which wrote it.$"):
+    with pytest.raises(
+        CheckpointFormatError, match=f"use the version of {DISTRIBUTION}, which wrote it.$"
+    ):
         read_record(checkpoint)
 
 
@@ -85,4 +87,4 @@ def test_the_list_of_a_trial_says_so(checkpoint, tmp_path, capsys):
     assert main(["checkpoint", "info", str(tmp_path)]) == 1
     shown = capsys.readouterr()
     assert "of another format" in shown.out
-    assert f"format {FORMAT + 1}, and {OURS}" in re.sub(r"\s+", " ", shown.err)
+    assert f"format {FORMAT + 1}, and {DISTRIBUTION}" in re.sub(r"\s+", " ", shown.err)

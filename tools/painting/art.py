@@ -27,12 +27,6 @@ def read_art(file: str) -> dict[str, list[str]]:
     return found
 
 
-def colour(text: str) -> RGB:
-    """RGB of "rrggbb"."""
-    red, green, blue = bytes.fromhex(text)
-    return red, green, blue
-
-
 def draw(lines: list[str], palette: Mapping[str, RGB]) -> Rgba:
     """A picture, uint8 (h, w, 4), of lines and the colours of their characters."""
     picture = np.zeros((len(lines), len(lines[0]), 4), np.uint8)

@@ -186,9 +186,9 @@ def test_a_step_up_is_one_block_high_and_needs_room_above():
 def test_the_cursor_stays_in_the_window():
     cursor = Cursor()
     assert (cursor.x, cursor.y) == (320, 180)
-    cursor.move(-3.0, 6.0)
+    cursor.turn(-3.0, 6.0)
     assert (cursor.x, cursor.y) == pytest.approx((360, 160))
-    cursor.move(90.0, -90.0)
+    cursor.turn(90.0, -90.0)
     assert (cursor.x, cursor.y) == (0, 360)
     assert cursor.error_to(20.0, 180.0) == pytest.approx((-27.0, 3.0))
 
@@ -209,7 +209,7 @@ def test_the_hand_reaches_every_slot_by_bins_of_the_camera(kind):
                 break
             keys["camera"] = body.move_mouse(keys.get("camera", (0.0, 0.0)))
             decoded = mapper.to_env(*mapper.from_env(keys))["camera"]
-            body.cursor.move(*decoded.tolist())
+            body.cursor.turn(*decoded.tolist())
             ticks += 1
     assert hits >= 0.9 * len(LAYOUTS[kind].slots)  # now and then it slips, and knows
     assert ticks / len(LAYOUTS[kind].slots) < 25

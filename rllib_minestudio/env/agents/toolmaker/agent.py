@@ -143,7 +143,7 @@ def press(base: MineStudioEnv, body: Body, keys: EnvAction) -> dict[str, Any]:
     buttons, camera = mapper.from_env(keys)
     rounded = mapper.to_env(buttons, camera)
     if body.screen_open:
-        body.cursor.move(*rounded["camera"].tolist())
+        body.cursor.turn(*rounded["camera"].tolist())
     if base.options.action_type == "agent":
         return {"buttons": buttons, "camera": camera}
     del rounded["drop"]  # the game's own actions have no such key

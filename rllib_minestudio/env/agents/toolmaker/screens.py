@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.hands import HOTBAR
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, SLOT_SIZE
-
-HOTBAR_SLOTS = 9
 
 _NEAR_ENOUGH = 4.0
 """Pixels between the cursor and where it is to go, at which one clicks; a slot is 18 wide."""
@@ -55,9 +54,9 @@ class Screen:
 
     def of_inventory(self, slot: int) -> int:
         """The screen's slot that shows the player's slot 0 to 35."""
-        if slot < HOTBAR_SLOTS:
+        if slot < HOTBAR:
             return self._layout.group("hotbar")[slot]
-        return self._layout.group("main")[slot - HOTBAR_SLOTS]
+        return self._layout.group("main")[slot - HOTBAR]
 
     def left_click(self, slot: int) -> Skill:
         """Pick up or put down a stack."""

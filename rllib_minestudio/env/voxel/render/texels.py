@@ -28,6 +28,12 @@ FACES = 6
 FACE_SHADE = (0.6, 0.6, 1.0, 0.5, 0.8, 0.8)
 
 
+def colour(text: str) -> tuple[int, int, int]:
+    """RGB of "rrggbb"."""
+    red, green, blue = bytes.fromhex(text)
+    return red, green, blue
+
+
 def pack(picture: NDArray[np.floating]) -> NDArray[np.uint32]:
     """RGB (..., 3) in 0..255 to packed words (...)."""
     rgb = np.clip(np.rint(picture), 0, 255).astype(np.uint32)

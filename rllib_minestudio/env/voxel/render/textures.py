@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.render import texels
 from rllib_minestudio.env.voxel.render.block_rays import Boxes, block_icon, boxes_of
 from rllib_minestudio.env.voxel.render.resource_pack import (
     PackError,
@@ -74,7 +75,7 @@ class Textures:
         self._faces = _read_table("block_faces.csv")
         self._layers = _read_table("item_icons.csv")
         tints = _read_table("tints.csv")
-        self._tints = {name: _colour(row["colour"]) for name, row in tints.items()}
+        self._tints = {name: texels.colour(row["colour"]) for name, row in tints.items()}
         if pack is not None:
             self._replace(pack)
 
@@ -177,7 +178,7 @@ class Textures:
         for layer in self._layers[item]["layers"].split("+"):
             name, _, colour = layer.partition("#")
             picture = self.tinted(name)
-            icon = laid_over(icon, tint(picture, _colour(colour)) if colour else picture)
+            icon = laid_over(icon, tint(picture, texels.colour(colour)) if colour else picture)
         return icon
 
 
@@ -195,12 +196,6 @@ def _stand_in(name: str) -> Rgba:
     picture = np.full((TEXTURE_SIZE, TEXTURE_SIZE, 4), 255, np.uint8)
     picture[..., :3] = np.random.RandomState(name_seed(name)).randint(70, 220, 3)
     return picture
-
-
-def _colour(text: str) -> tuple[int, int, int]:
-    """RGB of "rrggbb"."""
-    red, green, blue = bytes.fromhex(text)
-    return red, green, blue
 
 
 def tint(picture: Rgba, colour: tuple[int, int, int]) -> Rgba:

@@ -18,6 +18,10 @@ class Cursor:
 
     def __init__(self) -> None:
         """Puts it at the centre."""
+        self.centre()
+
+    def centre(self) -> None:
+        """Moves it to the window's middle, where every screen that opens has it."""
         self.x, self.y = WINDOW[0] / 2, WINDOW[1] / 2
 
     def turn(self, pitch: float, yaw: float) -> None:
