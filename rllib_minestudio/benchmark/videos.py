@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.episode import OUTCOMES, EvaluatedEpisode
 from rllib_minestudio.evaluation.keep import remove_recording
 from rllib_minestudio.observations import POV
 from rllib_minestudio.recording_form import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
-
-SUCCESS, FAILURE = "success", "failure"
 
 _RECORDINGS = "recordings"
 """Where a task's episodes are recorded while it is played; nothing is left of it."""
@@ -67,10 +65,9 @@ class KeptVideos:
         if episode.recording_error is not None:
             self.problems.append(episode.recording_error)
         if episode.recording is not None:
-            outcome = SUCCESS if episode.counts_as_success else FAILURE
-            kept = self._kept.get(outcome)
+            kept = self._kept.get(episode.outcome)
             if kept is None or episode.index < kept.index:
-                self._kept[outcome], episode_to_go = episode, kept
+                self._kept[episode.outcome], episode_to_go = episode, kept
             else:
                 episode_to_go = episode
             if episode_to_go is not None:
@@ -84,7 +81,7 @@ class KeptVideos:
             Outcome -> file.
         """
         files = {}
-        for outcome in (SUCCESS, FAILURE):
+        for outcome in OUTCOMES:
             if outcome in self._kept:
                 video = Path(str(self._kept[outcome].recording)) / VIDEO_FILE
                 files[outcome] = self._folder / f"{outcome}.mp4"

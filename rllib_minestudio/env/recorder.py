@@ -17,6 +17,7 @@ from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.episode_info import SUCCESS
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from rllib_minestudio.observations import IMAGE, parts_of, write_observation
+from rllib_minestudio.recordings.columns import EXTRAS
 from rllib_minestudio.recordings.video import Frame
 from rllib_minestudio.recordings.writer import LAYOUTS, EpisodeWriter
 
@@ -29,9 +30,6 @@ nothing)."""
 RECORDING_ERROR = "recording_error"
 """Key of the last info that says why the episode could not be recorded."""
 
-EXTRAS = ("value", "kl")
-"""Entries of an action that tell what the policy thought: of the frame, and how far from its prior
-(nats). The environment does not see them."""
 
 NUMBERED = "episode-"
 """Before the number that is the name of a recording which was given none."""
@@ -104,7 +102,7 @@ class EpisodeRecorder(gym.Wrapper):
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play a step and record it; `EXTRAS` of the action are recorded only."""
+        """Play a step and record it; the environment does not see `EXTRAS` of the action."""
         extras = {name: float(action[name]) for name in EXTRAS if name in action}
         if extras:
             action = {name: value for name, value in action.items() if name not in EXTRAS}

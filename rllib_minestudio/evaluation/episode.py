@@ -11,6 +11,9 @@ STATUS = "status"
 
 YES = "yes"
 
+OUTCOMES = SUCCESS, FAILURE = "success", "failure"
+"""What recordings are told apart by."""
+
 
 @dataclass(frozen=True)
 class EvaluatedEpisode:
@@ -58,6 +61,11 @@ class EvaluatedEpisode:
         if self.error is not None:
             return False
         return self.labels.get(STATUS) == YES if STATUS in self.labels else bool(self.success)
+
+    @property
+    def outcome(self) -> str:
+        """Which of `OUTCOMES` it is."""
+        return SUCCESS if self.counts_as_success else FAILURE
 
     def counter(self, statistic: str) -> dict[str, float]:
         """What a statistic of the game counted in this episode, name -> count.

@@ -31,7 +31,7 @@ def keep_chosen(
                 del best[options.best :]
                 kept = episode in best
             else:
-                kept = options.only in ("all", _outcome(episode))
+                kept = options.only in ("all", episode.outcome)
                 if not kept:
                     remove_recording(episode.recording)
             episode = episode if kept else replace(episode, recording=None)
@@ -55,7 +55,3 @@ def remove_recording(path: str) -> None:
             shutil.rmtree(file)
         else:
             file.unlink()
-
-
-def _outcome(episode: EvaluatedEpisode) -> str:
-    return "success" if episode.counts_as_success else "failure"

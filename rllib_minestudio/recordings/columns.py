@@ -21,8 +21,9 @@ from rllib_minestudio.recordings.layout import (
 
 _CAMERA = "camera"
 
-_MAY_BE_NAN = ("value", "kl")
-"""Columns of what was perhaps not told."""
+EXTRAS = ("value", "kl")
+"""What a policy may tell of a step: the frame's value, and how far it is from its prior (nats). NaN
+where it was not told."""
 
 _HEADERS: dict[Any, Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -126,7 +127,7 @@ def read_columns(path: Path, rows: int, keys: Sequence[str] | None) -> dict[str,
         for name, dtype in {**OUTCOME_COLUMNS, **actions, **told}.items():
             shape = (rows, *width.get(name, ()))
             column = found[name] = read_column(archive, name, shape, np.dtype(dtype))
-            if name not in _MAY_BE_NAN and not np.isfinite(column).all():
+            if name not in EXTRAS and not np.isfinite(column).all():
                 raise ValueError(f"column {name!r} has values that are no finite numbers")
     return found
 

@@ -55,8 +55,8 @@ def test_another_format_is_refused_with_the_version_that_reads_it(checkpoint, fo
     with pytest.raises(CheckpointFormatError) as caught:
         read_record(checkpoint)
     assert str(caught.value) == (
-        f"{str(checkpoint / RECORD_FILE)!r} {said}, and {DISTRIBUTION} {__version__} reads format {FORMAT} "
-        f"of checkpoints: use {DISTRIBUTION} 9.8.7, which wrote it."
+        f"{str(checkpoint / RECORD_FILE)!r} {said}, and {DISTRIBUTION} {__version__} reads format "
+        f"{FORMAT} of checkpoints: use {DISTRIBUTION} 9.8.7, which wrote it."
     )
 
 

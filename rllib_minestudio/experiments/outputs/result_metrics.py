@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ray import tune
+from ray.tune.result import TIME_TOTAL_S, TRAINING_ITERATION
 
-ITERATION = "training_iteration"
-TOTAL_SECONDS = "time_total_s"
+ITERATION, TOTAL_SECONDS = TRAINING_ITERATION, TIME_TOTAL_S
 ENV_STEPS = "num_env_steps_sampled_lifetime"
 RETURN = "env_runners/episode_return_mean"
 LOWEST_RETURN = "env_runners/episode_return_min"
