@@ -42,9 +42,14 @@ FORBIDDEN = {
     },
     "env": ["ray", "torch", *from_layer("models")],
     "checkpoints": [
-        *("gymnasium", "ray", "torch", f"{OURS}.recordings", f"{OURS}.demonstrations"),
+        *("gymnasium", "ray", f"{OURS}.recordings", f"{OURS}.demonstrations"),
         *from_layer("env"),
     ],
+    **{
+        f"checkpoints/{file.name}": ["torch"]
+        for file in sorted((PACKAGE / "checkpoints").glob("*.py"))
+        if file.name != "tensor_files.py"  # reads what torch wrote, when a policy is loaded
+    },
     "recordings": ["gymnasium", "ray", "torch", *from_layer("env")],
     "demonstrations": ["ray", "torch", *from_layer("models")],
     "models": from_layer("algorithms"),

@@ -23,30 +23,27 @@ from typing import Any
 import yaml
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_WEIGHT_AVERAGE
-from rllib_minestudio.checkpoints.lookup import POLICY_AVERAGE
-from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.policies import name_of_policy
-from rllib_minestudio.models.policy_weights import copy_policy
-from rllib_minestudio.models.vpt.checkpoint_files import (
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import (
     MODULE_FOLDERS,
     MODULE_STATE,
+    PLAYING_ENDS,
+    PLAYING_FILE,
     POLICY_FOLDER,
-    find_checkpoint,
 )
+from rllib_minestudio.checkpoints.lookup import POLICY_AVERAGE
+from rllib_minestudio.models.policies import name_of_policy
+from rllib_minestudio.models.policy_weights import copy_policy
 from rllib_minestudio.models.vpt.export import copy_plain
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule
 from rllib_minestudio.plain_values import recordable
-from rllib_minestudio.small_files import SmallFileError, read_yaml
 from rllib_minestudio.whole_file import whole_file, write_whole
 
-PLAYING_FILE = "playing.yaml"
 _AVERAGE = f"learner_group/learner/{COMPONENT_WEIGHT_AVERAGE}"
 
 _logger = logging.getLogger(__name__)
-
-_END = "whole"
-"""Key of the last line, true: a file that was cut short lacks it, and options with it."""
 
 _OPTIONS = (
     "env_config",
@@ -72,12 +69,12 @@ def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
 
 
 def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
-    policy = config.policy_class
+    policy, checkpoint = config.policy_class, checkpoints.open(module)
     if issubclass(policy, VPTRLModule):
-        copy_plain(module, folder)
+        copy_plain(checkpoint, folder)
     else:
         # As the module keeps them: in full, and without the weights that training began with.
-        name, model = name_of_policy(policy), dict(find_checkpoint(module).options or {})
+        name, model = name_of_policy(policy), dict(checkpoint.options or {})
         if name is None or not _is_plain(model):
             _logger.warning(
                 "%s is left out, and with it evaluation: %s or an option in model=%s cannot be "
@@ -87,7 +84,7 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
                 model,
             )
             return
-        copy_policy(module, folder, name, recordable(model))
+        copy_policy(checkpoint, folder, name, recordable(model))
     options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
     # Where the prior came from, if it is the network that training started with.
     options["weights"] = config.model_config.get("weights")
@@ -95,52 +92,21 @@ def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
     algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
     env = _name_of(config.env)
     if env is not None and _is_plain(options):
-        facts = {"algorithm": algorithm, "env": env, **recordable(options), _END: True}
+        facts = {"algorithm": algorithm, "env": env, **recordable(options), PLAYING_ENDS: True}
         write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
 
 
-def read_playing(checkpoint: Path) -> dict[str, Any] | None:
-    """Return what `playing.yaml` says; None if the checkpoint has none.
-
-    Args:
-        checkpoint: Of an algorithm, or a copy of its `policy`.
-
-    Raises:
-        CheckpointMismatchError: It is damaged.
-    """
-    file = _playing_file(checkpoint)
-    if file is None:
-        return None
-    try:
-        facts = read_yaml(file)
-    except (OSError, yaml.YAMLError, SmallFileError) as error:
-        raise CheckpointMismatchError(f"{str(file)!r} is damaged: {error}.") from error
-    expected = {"algorithm": str, "env": str, "env_config": Mapping}
-    if not isinstance(facts, dict) or any(
-        not isinstance(facts.get(name), kind) for name, kind in expected.items()
-    ):
-        raise CheckpointMismatchError(f"{str(file)!r} does not say what the policy played.")
-    if facts.get(_END) is not True:
-        raise CheckpointMismatchError(f"{str(file)!r} is damaged: its end is missing.")
-    return facts
-
-
-def copy_playing(checkpoint: Path, folder: Path) -> bool:
+def copy_playing(checkpoint: Checkpoint, folder: Path) -> bool:
     """Copy `playing.yaml` beside a copy of the policy; return whether there is one.
 
     Raises:
         OSError: It cannot be written.
     """
-    file = _playing_file(checkpoint)
+    file = checkpoint.playing_file
     if file is not None:
         with whole_file(folder / PLAYING_FILE) as partial:
             shutil.copyfile(file, partial)
     return file is not None
-
-
-def _playing_file(checkpoint: Path) -> Path | None:
-    places = (checkpoint / POLICY_FOLDER, checkpoint)
-    return next((f for place in places if (f := place / PLAYING_FILE).is_file()), None)
 
 
 def _name_of(found: Any) -> str | None:

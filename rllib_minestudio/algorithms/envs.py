@@ -69,6 +69,22 @@ def resolve_env(env: Any) -> EnvMaker:
     )
 
 
+def known_spaces(env: Any, env_config: Mapping[str, Any]) -> dict[str, gym.Space] | None:
+    """Return the spaces of an environment as far as they are known without building one.
+
+    Returns:
+        `observation_space` and `action_space`; None if only the environment can tell, or if it or
+        an option is wrong, which is for others to report.
+    """
+    try:
+        found = resolve_env(env)
+        if isinstance(found, type) and issubclass(found, MineStudioEnv):
+            return dict(found.spaces_of(env_config))
+    except InvalidOptionsError:
+        pass
+    return None
+
+
 def suited_env_config(
     env: Any, env_config: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:

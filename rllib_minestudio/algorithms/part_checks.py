@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms.envs import ENV_NAME, resolve_env
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.algorithms.options.shared import SharedOptions
 from rllib_minestudio.algorithms.policy_windows import unreadable_parts
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.errors import (
+    CheckpointMismatchError,
+    InvalidOptionsError,
+    MineStudioError,
+)
 from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
 from rllib_minestudio.models.policies import VPT, class_problems, find_policy
 from rllib_minestudio.option_checks import shown
@@ -40,25 +46,33 @@ def model_problems(
     options = config.model_config
     if not isinstance(config.module_class, str | type):
         return []  # as the option's own check says
-    sources = [s for s in (options.get("weights"), prior) if s not in (None, INITIAL_PRIOR)]
+    given = [options.get("weights"), None if prior == INITIAL_PRIOR else prior]
+    sources = {str(source): source for source in given if source is not None}
+    opened: dict[str, Checkpoint] = {}
     try:
         policy = config.policy_class
         problems = _disagreement(config)
-        for source in sources:
-            problems += class_problems(policy, source)
+        for name, source in sources.items():
+            try:
+                opened[name] = checkpoints.open(source)
+                problems += class_problems(policy, opened[name])
+            except CheckpointMismatchError as error:
+                problems.append(str(error))
         if problems:
             return problems
+        if options.get("weights") is not None:
+            options = {**options, "weights": opened[str(options["weights"])]}
         blank = policy.blank(options, config.known_spaces())
         if blank is None:  # at least what can be told without the spaces
-            policy.check_options(options)
+            policy.check_options(config.model_config)
             return []
     except InvalidOptionsError as error:
         return error.problems
     except MineStudioError as error:
         return [str(error)]
     network = blank.network
-    for source in sources:
-        problems += policy.weights_problems(network, source)
+    for checkpoint in opened.values():
+        problems += policy.weights_problems(network, checkpoint)
     if ema_decay is not None:
         problems += _problems_of(lambda: WeightAverage(network, ema_decay))
     problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))

@@ -11,11 +11,10 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.models import MODEL_DEFAULTS
 
-from rllib_minestudio.algorithms.envs import resolve_env, suited_env_config
+from rllib_minestudio.algorithms.envs import known_spaces, suited_env_config
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
 from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
 from rllib_minestudio.checkpoints.lookup import pinned
-from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policies import find_policy
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
@@ -117,13 +116,7 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
                 "observation_space": self.observation_space,
                 "action_space": self.action_space,
             }
-        try:
-            env = resolve_env(self.env)
-            if isinstance(env, type) and issubclass(env, MineStudioEnv):
-                return dict(env.spaces_of(self.env_config))
-        except InvalidOptionsError:  # which is reported as the environment's
-            pass
-        return None
+        return known_spaces(self.env, self.env_config)
 
     def observations_read(self) -> set[str] | None:
         """Return the outermost keys of observations that the policy reads; None: all there are."""

@@ -1,14 +1,18 @@
-"""Which checkpoint is meant where one is asked for: its own path, a folder with some, or a name."""
+"""Which checkpoint is meant where one is asked for: its own path, a folder with some, or a name.
+
+A name is `latest` or `best`, that of a prior of this package (a folder of ``priors``), or a Hugging
+Face id, whose files are downloaded when it is opened.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.checkpoints.record import RECORD_FILE
-from rllib_minestudio.checkpoints.shipped import is_shipped, shipped_folder
 from rllib_minestudio.checkpoints.trial_folder import (
     BEST,
     SavedCheckpoint,
@@ -22,6 +26,21 @@ from rllib_minestudio.errors import CheckpointFormatError, CheckpointMismatchErr
 LATEST = "latest"
 POLICY_AVERAGE = "policy_average"
 """Where a checkpoint keeps averaged weights, if training has made them."""
+
+SHIPPED = "package:"
+"""Before the name of a prior that comes with this package, where a path could stand."""
+
+PRIORS = Path(__file__).parents[1] / "priors"
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+"""``owner/name``, of a model on Hugging Face."""
+
+CONFIG_FILE, TENSORS = "config.json", "model.safetensors"
+HUB_FILES = [CONFIG_FILE, TENSORS]
+"""What is downloaded of it."""
+
+FILE_SUFFIXES = {".pt", ".pth", ".bin", ".ckpt", ".weights", ".model", ".safetensors", ".pkl"}
+"""Names that end so are files: a mistyped path must not become a question to the network."""
 
 RESULTS = Path("results")
 """Where `rllib train` puts its results unless told otherwise; `latest` alone looks there."""
@@ -139,6 +158,77 @@ def what_is_there(path: Path) -> str:
     missing = path.relative_to(folder).parts[0]
     hint = did_you_mean(missing, [*_names_in(folder), BEST, LATEST])
     return f"{str(folder)!r} has no {missing!r}, and holds {_listed(folder)}.{hint}"
+
+
+def is_shipped(source: object) -> bool:
+    """Whether ``source`` names weights of this package."""
+    return isinstance(source, str | Path) and str(source).startswith(SHIPPED)
+
+
+def shipped_names() -> list[str]:
+    """Return the names that exist, without the prefix."""
+    return sorted(path.parent.name for path in PRIORS.glob(f"*/{TENSORS}"))
+
+
+def shipped_folder(source: str) -> Path:
+    """Return where the weights named ``package:NAME`` are.
+
+    Raises:
+        CheckpointMismatchError: There are none of that name.
+    """
+    name = source.removeprefix(SHIPPED)
+    names = shipped_names()
+    if name not in names:
+        raise CheckpointMismatchError(
+            f"weights {source!r} do not come with this package; it has "
+            f"{', '.join(SHIPPED + known for known in names) or 'none'}.{did_you_mean(name, names)}"
+        )
+    return PRIORS / name
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether ``name`` can only be meant as an id: not a path here, nor in an existing folder."""
+    if not HUB_ID.fullmatch(name) or Path(name).suffix in FILE_SUFFIXES:
+        return False
+    return not Path(name).exists() and not Path(name).parent.exists()
+
+
+def local_copy(hub_id: str) -> Path:
+    """Return the folder of a model, downloading what the local cache lacks, with progress.
+
+    Args:
+        hub_id: Such as ``CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x``.
+
+    Raises:
+        CheckpointMismatchError: huggingface_hub is not installed, the machine is offline and the
+            model not in the cache, or there is no such model.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise CheckpointMismatchError(
+            f"weights {hub_id!r} look like a Hugging Face id, for which the package "
+            f"huggingface_hub is needed: pip install huggingface_hub. If a path is meant, it "
+            f"does not exist."
+        ) from error
+    try:
+        folder = Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
+    # Its exceptions come from several libraries; every one of them means the same here.
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointMismatchError(
+            f"weights {hub_id!r} are no path on this machine, and as a Hugging Face id they could "
+            f"not be fetched ({type(error).__name__}: {reason}). Check the spelling and the "
+            f"network connection, or fetch the files {' and '.join(HUB_FILES)} elsewhere and "
+            f"give their folder as weights."
+        ) from error
+    missing = [name for name in HUB_FILES if not (folder / name).is_file()]
+    if missing:
+        raise CheckpointMismatchError(
+            f"Hugging Face model {hub_id!r} has no {' and no '.join(missing)}: it is not a VPT "
+            f"model of MineStudio's."
+        )
+    return folder
 
 
 def _trials_in(folder: Path) -> list[Path]:

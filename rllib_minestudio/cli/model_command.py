@@ -8,7 +8,8 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rllib_minestudio.checkpoints.lookup import HELP, locate
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
@@ -17,6 +18,7 @@ from rllib_minestudio.option_checks import shown
 from rllib_minestudio.option_fields import Flag, option
 
 if TYPE_CHECKING:
+    from rllib_minestudio.checkpoints import Checkpoint
     from rllib_minestudio.models.policy_summary import PolicySummary
     from rllib_minestudio.models.vpt.checkpoint_summary import CheckpointSummary
     from rllib_minestudio.models.vpt.config import VPTConfig
@@ -100,13 +102,14 @@ def info(request: InfoRequest) -> int:
     from rllib_minestudio.models.policy_summary import summarize_other
     from rllib_minestudio.models.vpt.checkpoint_summary import summarize
 
-    source = request.paths[0] if len(request.paths) == 1 else list(request.paths)
-    other = summarize_other(source)
+    paths = request.paths
+    checkpoint = checkpoints.open(paths[0] if len(paths) == 1 else list(paths))
+    other = summarize_other(checkpoint)
     if other is not None:
         for name, value in _rows_of_other(other).items():
             stdout.print(f"{name:12} {value}", markup=False)
         return 0
-    summary = summarize(source)
+    summary = summarize(checkpoint)
     for name, value in _rows(summary).items():
         stdout.print(f"{name:12} {value}", markup=False)
     for problem in summary.problems:
@@ -124,15 +127,15 @@ def export(request: ExportRequest) -> int:
     from rllib_minestudio.algorithms.checkpoint_policy import copy_playing
     from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
 
-    source, folder = locate(request.path), request.folder
+    checkpoint, folder = checkpoints.open(request.path), request.folder
     memory, temperature = request.memory, request.temperature
     if request.own:
-        content = _copy_other(source, folder, memory, temperature)
+        content = _copy_other(checkpoint, folder, memory, temperature)
         if content is None:
-            config = save_checkpoint(source, folder, memory, temperature)
+            config = save_checkpoint(checkpoint, folder, memory, temperature)
             content = f"{_size(config)}, {config.memory_length} frames of memory"
         files = "network.json, model.safetensors"
-        files += " and playing.yaml" if copy_playing(source, Path(folder)) else ""
+        files += " and playing.yaml" if copy_playing(checkpoint, Path(folder)) else ""
         stdout.print(f"{folder}: {files}, {content}", markup=False)
         return 0
     if memory is not None:
@@ -144,7 +147,7 @@ def export(request: ExportRequest) -> int:
                 "change `temperature` in the folder's config.json."
             ]
         )
-    config = export_checkpoint(source, folder)
+    config = export_checkpoint(checkpoint, folder)
     stdout.print(
         f"{folder}: config.json and model.safetensors, {_size(config)}. In MineStudio:",
         markup=False,
@@ -154,7 +157,7 @@ def export(request: ExportRequest) -> int:
 
 
 def _copy_other(
-    path: Path, folder: str, memory: int | None, temperature: float | None
+    checkpoint: Checkpoint, folder: str, memory: int | None, temperature: float | None
 ) -> str | None:
     """Copy a checkpoint of a policy that is not VPT; return its class, None if it is VPT.
 
@@ -162,15 +165,15 @@ def _copy_other(
         InvalidOptionsError: Its memory is to be shortened.
     """
     from rllib_minestudio.models.policy_weights import copy_policy
-    from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 
-    other = find_checkpoint(path).other_policy
-    if other is None:
+    if checkpoint.other_policy is None:
         return None
-    policy, options = other
+    policy, options = checkpoint.other_policy
     if memory is not None:
-        raise InvalidOptionsError([f"--memory shortens VPT's memory only; {path} is a {policy}."])
-    copy_policy(path, Path(folder), policy, options, temperature)
+        raise InvalidOptionsError(
+            [f"--memory shortens VPT's memory only; {checkpoint.name} is a {policy}."]
+        )
+    copy_policy(checkpoint, Path(folder), policy, options, temperature)
     return policy
 
 

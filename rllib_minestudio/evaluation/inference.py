@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.errors import InvalidBatchError
 from rllib_minestudio.evaluation.module_loading import load_module
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
@@ -58,7 +58,7 @@ class Policy:
     @classmethod
     def load(
         cls,
-        source: str | Path | Sequence[str],
+        source: Source | Checkpoint,
         env: gym.Env | gym.vector.VectorEnv | None = None,
         *,
         deterministic: bool = False,
@@ -71,7 +71,8 @@ class Policy:
             source: A checkpoint, or the folder of a trial, a run or an experiment; `latest` or
                 `best` behind such a folder; `package:hunter_nano`; a folder with `config.json` and
                 `model.safetensors` (MineStudio's on Hugging Face) or its id; what `rllib model
-                export` wrote; or any other form of docs/vpt.md, OpenAI's two files among them.
+                export` wrote; any other form of docs/vpt.md, OpenAI's two files among them; or what
+                `checkpoints.open` returned for one of these.
             env: What it is to act in. Only policies other than VPT may need it, for its spaces, if
                 their checkpoint does not tell them; it is otherwise checked to fit VPT.
             deterministic: Take the most probable action instead of sampling (see `__init__`).

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
-from rllib_minestudio.checkpoints.lookup import locate
-from rllib_minestudio.checkpoints.record import RECORD_FILE, check_digests
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
-from rllib_minestudio.evaluation.played_config import MODULE_PATH, played_spaces
+from rllib_minestudio.evaluation.played_config import played_spaces
 from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.recurrent_rl_module import MODULE_OPTIONS, RecurrentRLModule
-from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
+from rllib_minestudio.models.strict_loading import load_strictly
 from rllib_minestudio.models.vpt.weight_loading import (
     config_from_checkpoint,
     load_weights,
@@ -24,16 +23,14 @@ from rllib_minestudio.models.vpt.weight_loading import (
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 
 
-def load_module(
-    source: str | Path | Sequence[str], env: gym.Env | None = None
-) -> RecurrentRLModule:
+def load_module(source: Source | Checkpoint, env: gym.Env | None = None) -> RecurrentRLModule:
     """Load a policy's module from a checkpoint, without running anything in it.
 
     The class of a policy that is not VPT is imported by its name.
 
     Args:
-        source: What `checkpoints.lookup.locate` finds, or weights in a form of
-            `models/vpt/checkpoint_files.py`, which may be two files.
+        source: What `checkpoints.open` takes. A checkpoint of training is compared with its record
+            before it is loaded.
         env: What it plays in, or several of it side by side. None takes the spaces from the
             checkpoint, as far as it tells them.
 
@@ -43,30 +40,16 @@ def load_module(
         CheckpointError: It is damaged.
         InvalidOptionsError: VPT does not fit the environment.
     """
+    checkpoint = checkpoints.open(source, verified=True)
     spaces = None if env is None else _spaces_of_env(env)
-    path: WeightsSource = source
-    if isinstance(source, str | Path):
-        path = locate(source)
-        check_if_recorded(path)
-        other = find_checkpoint(path).other_policy
-        if other is not None:
-            return _load_other(path, *other, spaces)
-    config = config_from_checkpoint(path)
-    for problem in weights_problems(config, path):
+    if checkpoint.other_policy is not None:
+        return _load_other(checkpoint, *checkpoint.other_policy, spaces)
+    config = config_from_checkpoint(checkpoint)
+    for problem in weights_problems(config, checkpoint):
         raise CheckpointMismatchError(problem)
     module = VPTRLModule(model_config=asdict(config), **(spaces or spaces_of(config)))
-    load_weights(module.network, path)
+    load_weights(module.network, checkpoint)
     return module
-
-
-def check_if_recorded(path: Path) -> None:
-    """Compare an algorithm's checkpoint with its record; other forms of weights have none.
-
-    Raises:
-        CheckpointError: It is damaged.
-    """
-    if (path / RECORD_FILE).is_file() or (path / MODULE_PATH).is_dir():
-        check_digests(path)
 
 
 def _spaces_of_env(env: Any) -> dict[str, gym.Space]:
@@ -78,7 +61,7 @@ def _spaces_of_env(env: Any) -> dict[str, gym.Space]:
 
 
 def _load_other(
-    checkpoint: Path,
+    checkpoint: Checkpoint,
     name: str,
     options: Mapping[str, Any],
     spaces: Mapping[str, gym.Space] | None,
@@ -89,11 +72,11 @@ def _load_other(
         CheckpointMismatchError: It is none, or has other weights than it says, or its spaces are
             neither given nor told by the checkpoint.
     """
-    kind = policy_of_checkpoint(checkpoint, name)
+    kind = policy_of_checkpoint(checkpoint)
     spaces = spaces or played_spaces(checkpoint)
     if spaces is None:
         raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} holds a policy of the class {name}, which needs to know the "
+            f"{checkpoint.name!r} holds a policy of the class {name}, which needs to know the "
             "environment that it plays in: Policy.load(source, env)."
         )
     # What training starts from and what it freezes does not matter to a policy that only plays.
@@ -105,6 +88,7 @@ def _load_other(
             raise CheckpointMismatchError(problem)
         module = kind(model_config=own, **spaces)
     except InvalidOptionsError as error:
-        raise CheckpointMismatchError(f"{str(checkpoint)!r} cannot be loaded: {error}") from error
-    module.load_weights(str(checkpoint))
+        raise CheckpointMismatchError(f"{checkpoint.name!r} cannot be loaded: {error}") from error
+    # Not by `read_weights`: the names are the network's own, whatever others' files it translates.
+    load_strictly(module.network, checkpoint.tensors(), f"weights {checkpoint.name!r}")
     return module

@@ -5,50 +5,46 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
-from rllib_minestudio.algorithms.checkpoint_policy import PLAYING_FILE, read_playing
+from rllib_minestudio.algorithms.envs import known_spaces
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import MODULE_CLASS, MODULE_PATH, PLAYING_FILE
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidOptionsError,
     MineStudioError,
 )
-from rllib_minestudio.models.vpt.checkpoint_files import MODULE_CLASS
-
-MODULE_PATH = Path("learner_group", "learner", "rl_module", "default_policy")
-"""Where an Algorithm checkpoint keeps its policy's module."""
 
 logger = logging.getLogger(__name__)
 
 """Where RLlib keeps an algorithm's config (`Checkpointable.CLASS_AND_CTOR_ARGS_FILE_NAME`)."""
 
 
-def played_config(checkpoint: Path) -> MineStudioPPOConfig:
+def played_config(checkpoint: Checkpoint) -> MineStudioPPOConfig:
     """Return the config that a checkpoint's policy was trained with.
 
     Raises:
         CheckpointMismatchError: It does not say.
         InvalidOptionsError: It is of another algorithm.
     """
-    facts = read_playing(checkpoint)
-    if facts is not None:
-        return _config_of(facts, checkpoint)
-    if (checkpoint / MODULE_PATH).is_dir():
+    if checkpoint.playing is not None:
+        return _config_of(checkpoint.playing, checkpoint)
+    if (checkpoint.path / MODULE_PATH).is_dir():
         return _unpickled(checkpoint)
     raise CheckpointMismatchError(
-        f"{str(checkpoint)!r} holds weights, but does not say in which environment they played "
+        f"{checkpoint.name!r} holds weights, but does not say in which environment they played "
         f"(it has no {PLAYING_FILE}). Name them as model.weights in an experiment file, as "
         "tuned_examples/inference_vpt.yaml does, and evaluate that; or let them play a task: "
-        f"rllib play TASK --agent {checkpoint}."
+        f"rllib play TASK --agent {checkpoint.name}."
     )
 
 
-def played_spaces(checkpoint: Path) -> dict[str, gym.Space] | None:
+def played_spaces(checkpoint: Checkpoint) -> dict[str, gym.Space] | None:
     """Return the spaces that a checkpoint's policy played in; nothing is unpickled.
 
     Returns:
@@ -58,11 +54,11 @@ def played_spaces(checkpoint: Path) -> dict[str, gym.Space] | None:
     Raises:
         CheckpointMismatchError: What it says is damaged.
     """
-    facts = read_playing(checkpoint)
-    return None if facts is None else _config_of(facts, checkpoint).known_spaces()
+    facts = checkpoint.playing
+    return None if facts is None else known_spaces(facts["env"], facts["env_config"])
 
 
-def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPPOConfig:
+def _config_of(facts: Mapping[str, Any], checkpoint: Checkpoint) -> MineStudioPPOConfig:
     """Return the config that a checkpoint's `playing.yaml` describes."""
     if str(facts["algorithm"]).rpartition(".")[2] not in ("MineStudioPPO", "MineStudioBC"):
         raise InvalidOptionsError(
@@ -82,14 +78,14 @@ def _config_of(facts: Mapping[str, Any], checkpoint: str | Path) -> MineStudioPP
         config.update_from_dict({"env_pool": dict(facts.get("env_pool") or {})})
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} does not say what its policy played: {error}."
+            f"{checkpoint.name!r} does not say what its policy played: {error}."
         ) from error
     return config
 
 
-def _unpickled(checkpoint: Path) -> MineStudioPPOConfig:
+def _unpickled(checkpoint: Checkpoint) -> MineStudioPPOConfig:
     """Return the config in RLlib's own pickle, which can run anything."""
-    file = checkpoint / MODULE_CLASS
+    file = checkpoint.path / MODULE_CLASS
     logger.warning("%s is unpickled, which runs what its writer wanted: it must be trusted.", file)
     try:
         with file.open("rb") as stream:
@@ -100,7 +96,7 @@ def _unpickled(checkpoint: Path) -> MineStudioPPOConfig:
     # A damaged pickle raises nearly anything.
     except Exception as error:
         raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
+            f"{checkpoint.name!r} is not a checkpoint of MineStudioPPO or MineStudioBC: "
             f"{file.name}: {error}."
         ) from error
 

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.checkpoints.lookup import locate
-from rllib_minestudio.checkpoints.shipped import is_shipped
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.module_loading import check_if_recorded, load_module
+from rllib_minestudio.evaluation.module_loading import load_module
 from rllib_minestudio.evaluation.played_config import played_config
 from rllib_minestudio.models.policies import policy_of_checkpoint
 from rllib_minestudio.models.strict_loading import check_strictly
-from rllib_minestudio.models.vpt.checkpoint_files import CheckpointFiles, find_checkpoint
 
 
 @dataclass(frozen=True)
@@ -48,47 +47,41 @@ def load_policy(source: str | Path) -> LoadedPolicy:
     writer wanted; one log line says so.
 
     Args:
-        source: What `checkpoints.lookup.locate` finds: a folder that `Algorithm.save_to_path` or a
-            Tune run wrote, one with some of these, or a prior that comes with the package.
+        source: What `checkpoints.open` takes: a folder that `Algorithm.save_to_path` or a Tune run
+            wrote, one with some of these, or a prior that comes with the package.
 
     Raises:
         CheckpointMismatchError: There is no such policy, or it does not say what it played.
         InvalidOptionsError: It is one of another algorithm.
     """
-    checkpoint = locate(source)
-    files = find_checkpoint(checkpoint)
-    if files.other_policy is None:
+    checkpoint = checkpoints.open(source, verified=True)
+    if checkpoint.other_policy is not None:
+        config, weights = _load_other(checkpoint, *checkpoint.other_policy)
+    else:
         module = load_module(checkpoint)
         # In full, whatever file once decided the sizes.
         config = played_config(checkpoint).training(model=module.model_config)
-        weights: Mapping[str, Any] = module.get_state()
-    else:
-        config, weights = _load_other(checkpoint, files)
-    name = str(source if is_shipped(source) else checkpoint)
-    identity = {"checkpoint": name, "weights": weights_digest(weights)}
-    return LoadedPolicy(config, weights, identity, checkpoint)
+        weights = module.get_state()
+    identity = {"checkpoint": checkpoint.name, "weights": weights_digest(weights)}
+    return LoadedPolicy(config, weights, identity, checkpoint.path)
 
 
 def _load_other(
-    checkpoint: Path, files: CheckpointFiles
+    checkpoint: Checkpoint, name: str, options: dict[str, Any]
 ) -> tuple[MineStudioPPOConfig, dict[str, Any]]:
     """Load a policy of another class than VPT: its config and its weights.
 
     Raises:
         CheckpointMismatchError: It is none, or has other weights than it says.
     """
-    assert files.other_policy is not None
-    name, options = files.other_policy
-    check_if_recorded(checkpoint)
-    kind = policy_of_checkpoint(checkpoint, name)
-    tensors = files.tensors()
+    kind, tensors = policy_of_checkpoint(checkpoint), checkpoint.tensors()
     config = played_config(checkpoint).training(module_class=name, model=options)
     try:
         blank = kind.blank(options, config.known_spaces())
     except InvalidOptionsError as error:
-        raise CheckpointMismatchError(f"{str(checkpoint)!r} cannot be loaded: {error}") from error
+        raise CheckpointMismatchError(f"{checkpoint.name!r} cannot be loaded: {error}") from error
     if blank is not None:
-        check_strictly(blank.network.state_dict(), tensors, f"weights {str(checkpoint)!r}")
+        check_strictly(blank.network.state_dict(), tensors, f"weights {checkpoint.name!r}")
     # NumPy has no bfloat16.
     halves = {name: t.float() for name, t in tensors.items() if t.dtype == torch.bfloat16}
     return config, {name: tensor.numpy() for name, tensor in {**tensors, **halves}.items()}

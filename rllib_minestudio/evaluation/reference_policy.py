@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
 from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
 from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
 from rllib_minestudio.models.action_distribution import ActionDistribution
@@ -27,15 +29,15 @@ LEARNER_STATE = Path("learner_group", "learner", "state.pkl")
 """Where a checkpoint keeps a prior that no other file holds."""
 
 
-def prior_file(config: AlgorithmConfig, kl_to: str) -> str | None:
-    """Find the file with the weights that `kl_to` means.
+def open_prior(config: AlgorithmConfig, kl_to: str) -> Checkpoint | None:
+    """Open the checkpoint with the weights that `kl_to` means.
 
     Args:
         config: A `MineStudioPPOConfig`.
         kl_to: As in `EvaluationOptions`.
 
     Returns:
-        A source of weights; None if there is none beside the run's own checkpoints.
+        The checkpoint; None if there is none beside the run's own.
 
     Raises:
         InvalidOptionsError: There is no such policy, or it is of another size than ours.
@@ -50,11 +52,15 @@ def prior_file(config: AlgorithmConfig, kl_to: str) -> str | None:
             return None
         initial = config.prior == INITIAL_PRIOR
         kl_to = str(config.model_config["weights"] if initial else config.prior)
+    try:
+        checkpoint = checkpoints.open(kl_to)
+    except CheckpointMismatchError as error:
+        raise InvalidOptionsError([f"evaluation: kl_to: {error}"]) from error
     blank = _blank(config)
-    problems = [] if blank is None else blank.weights_problems(blank.network, kl_to)
+    problems = [] if blank is None else blank.weights_problems(blank.network, checkpoint)
     if problems:
         raise InvalidOptionsError([f"evaluation: kl_to: {problem}" for problem in problems])
-    return kl_to
+    return checkpoint
 
 
 def load_prior(
@@ -76,11 +82,11 @@ def load_prior(
     """
     if kl_to is None:
         return None
-    source = prior_file(config, kl_to)
-    if source is None:
+    prior = open_prior(config, kl_to)
+    if prior is None:
         return _kept(checkpoint)
-    tensors = config.policy_class.read_weights(source)
-    refuse_damaged(tensors, f"weights {source!r}")
+    tensors = config.policy_class.read_weights(prior)
+    refuse_damaged(tensors, f"weights {prior.name!r}")
     # NumPy has no bfloat16.
     return {
         name: (t.float() if t.dtype == torch.bfloat16 else t).numpy() for name, t in tensors.items()

@@ -21,7 +21,7 @@ from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE, Summary
 from rllib_minestudio.evaluation.played_config import playing_config
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
-from rllib_minestudio.evaluation.reference_policy import load_prior, prior_file
+from rllib_minestudio.evaluation.reference_policy import load_prior, open_prior
 from rllib_minestudio.evaluation.report.page import PAGE_FILE, write_page
 from rllib_minestudio.option_checks import shown
 from rllib_minestudio.recording_form import AUTO
@@ -74,7 +74,7 @@ def install(config: AlgorithmConfig) -> None:
         )
     try:
         kl_to = _options(config, Path()).kl_to
-        if kl_to is not None and prior_file(playing_config(config), kl_to) is None:
+        if kl_to is not None and open_prior(playing_config(config), kl_to) is None:
             problems.append(NO_FILE)
     except InvalidOptionsError as error:
         problems += error.problems

@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.agent_names import AGENTS, HUNTER
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import LATEST
 from rllib_minestudio.checkpoints.trial_folder import BEST
 from rllib_minestudio.console import phase
@@ -70,9 +72,7 @@ def play_task(request: PlayRequest) -> list[float]:
     from rllib_minestudio.env.agents.foreign import AgentMaker, is_agent_path
 
     agent, deterministic = request.agent, request.deterministic
-    maker = AgentMaker.named(agent) if is_agent_path(agent) else None
-    if maker is None:
-        _check_agent(agent, deterministic)
+    found = AgentMaker.named(agent) if is_agent_path(agent) else _found(agent, deterministic)
     # These import Ray, whose environment variables are set now.
     from rllib_minestudio.env.recorder import EpisodeRecorder
     from rllib_minestudio.env.recorder_options import RecorderOptions
@@ -86,7 +86,7 @@ def play_task(request: PlayRequest) -> list[float]:
     with phase(f"playing {plan.name}") as show:
         returns = play_episodes(
             env,
-            _player(maker or agent, env, request.seed, deterministic),
+            _player(found, env, request.seed, deterministic),
             request.episodes,
             seed=request.seed,
             on_episode=lambda done, _: show(f"episode {done} of {request.episodes}"),
@@ -97,20 +97,24 @@ def play_task(request: PlayRequest) -> list[float]:
     return returns
 
 
-def _check_agent(agent: str, deterministic: bool) -> None:
-    """Refuse what is neither an agent nor a checkpoint, before anything is built."""
+def _found(agent: str, deterministic: bool) -> str | Checkpoint:
+    """Return the name of a scripted agent, or a checkpoint, before anything is built.
+
+    Raises:
+        InvalidOptionsError: It is neither.
+        CheckpointMismatchError: There is no such checkpoint.
+        CheckpointError: It is damaged.
+    """
     if agent in AGENTS:
         if deterministic:
             rule = f"is for policies; the agent {agent!r} is scripted"
             raise InvalidOptionsError(broken_rule("--deterministic", deterministic, rule))
-        return
+        return agent
     is_word = re.fullmatch(r"[\w-]+", agent) and agent not in (BEST, LATEST)
     if is_word and not Path(agent).exists():
         rule = f"must be one of {', '.join(AGENTS)}, or a checkpoint"
         raise InvalidOptionsError(broken_rule("--agent", agent, rule) + did_you_mean(agent, AGENTS))
-    from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
-
-    find_checkpoint(agent)
+    return checkpoints.open(agent, verified=True)
 
 
 class _OwnAgent:
@@ -135,14 +139,16 @@ class _OwnAgent:
         return self._agent.act(observation)
 
 
-def _player(agent: str | AgentMaker, env: gym.Env, seed: int, deterministic: bool) -> Player:
+def _player(
+    agent: str | Checkpoint | AgentMaker, env: gym.Env, seed: int, deterministic: bool
+) -> Player:
     """Return what chooses the actions."""
-    if not isinstance(agent, str):
+    if not isinstance(agent, str | Checkpoint):
         return _OwnAgent(agent, env, seed, deterministic)
     from rllib_minestudio.env.agents.scripted import make_agent
     from rllib_minestudio.evaluation.inference import Policy
     from rllib_minestudio.evaluation.policies import ScriptedPolicy
 
-    if agent in AGENTS:
-        return ScriptedPolicy(make_agent(agent, seed=seed), env)
-    return Policy.load(agent, env, deterministic=deterministic, seed=seed)
+    if isinstance(agent, Checkpoint):
+        return Policy.load(agent, env, deterministic=deterministic, seed=seed)
+    return ScriptedPolicy(make_agent(agent, seed=seed), env)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from pathlib import Path
 from typing import Any
 
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import VPT
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
-from rllib_minestudio.models.vpt.hub import TENSORS
 from rllib_minestudio.option_checks import LONGEST_PATH, broken_rule, is_import_path
-
-VPT = "VPT"
 
 POLICIES = {
     VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
@@ -49,17 +46,17 @@ def find_policy(given: Any) -> type[RecurrentRLModule]:
     return found
 
 
-def policy_of_checkpoint(checkpoint: str | Path, name: str) -> type[RecurrentRLModule]:
-    """Return the class that a checkpoint names.
+def policy_of_checkpoint(checkpoint: Checkpoint) -> type[RecurrentRLModule]:
+    """Return the class that a checkpoint names; VPT's if it names none.
 
     Raises:
         CheckpointMismatchError: There is none of that name, or it is no `RecurrentRLModule`.
     """
     try:
-        return find_policy(name)
+        return find_policy(checkpoint.policy_class or VPT)
     except InvalidOptionsError as error:
         raise CheckpointMismatchError(
-            f"{str(checkpoint)!r} cannot be loaded: its {error}"
+            f"{checkpoint.name!r} cannot be loaded: its {error}"
         ) from error
 
 
@@ -96,28 +93,20 @@ def name_of_policy(policy: type) -> str | None:
         return None
 
 
-def class_problems(policy: type[RecurrentRLModule], source: WeightsSource) -> list[str]:
+def class_problems(policy: type[RecurrentRLModule], checkpoint: Checkpoint) -> list[str]:
     """Say if a checkpoint is of another class, which needs neither spaces nor tensors.
 
     Args:
         policy: What it is to be loaded into; checkpoints of the classes that it extends may fit.
-        source: As of the option `weights`.
+        checkpoint: What the option `weights` names.
 
     Returns:
         One sentence, or none; none as well if the checkpoint does not say what it is of.
     """
-    try:
-        files = find_checkpoint(source)
-        other = files.other_policy
-    except CheckpointMismatchError as error:
-        return [str(error)]
-    is_vpt = files.arguments is not None or (
-        files.options is not None and files.weights.name == TENSORS
-    )
-    found = other[0] if other is not None else VPT if is_vpt else None
+    found = checkpoint.policy_class
     if found is None or found in map(name_of_policy, policy.__mro__):
         return []
     return [
-        f"weights {str(source)!r} are of the policy {found}, not of {policy.__name__}: give a "
+        f"weights {checkpoint.name!r} are of the policy {found}, not of {policy.__name__}: give a "
         f"checkpoint of that, or set module_class to {found!r}."
     ]

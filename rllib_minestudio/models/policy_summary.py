@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.models.vpt.checkpoint_summary import count_numbers, dtypes
 
 
@@ -16,7 +16,7 @@ class PolicySummary:
     """A checkpoint in numbers."""
 
     form: str
-    """Which of the forms of ``checkpoint_files.py``."""
+    """Which of the forms of ``checkpoints/checkpoint.py``."""
 
     weights: Path
     """The file with the tensors."""
@@ -37,20 +37,19 @@ class PolicySummary:
     """Of these numbers as stored; several are separated by commas."""
 
 
-def summarize_other(source: WeightsSource) -> PolicySummary | None:
-    """Reads names, shapes and options of a checkpoint; returns None if its policy is VPT.
+def summarize_other(checkpoint: Checkpoint) -> PolicySummary | None:
+    """Tells names, shapes and options of a checkpoint; returns None if its policy is VPT.
 
     Raises:
         CheckpointMismatchError: It cannot be read.
     """
-    files = find_checkpoint(source)
-    if files.other_policy is None:
+    if checkpoint.other_policy is None:
         return None
-    policy, options = files.other_policy
-    tensors = files.tensors("meta")
+    policy, options = checkpoint.other_policy
+    tensors = checkpoint.tensors()
     return PolicySummary(
-        form=files.form,
-        weights=files.weights,
+        form=checkpoint.form,
+        weights=checkpoint.weights,
         policy=policy,
         options=options,
         tensors=len(tensors),

@@ -11,36 +11,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import OPTIONS, POLICY
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.models.strict_loading import compare, mismatches
 from rllib_minestudio.models.tempering import at_temperature
-from rllib_minestudio.models.vpt.checkpoint_files import (
-    OPTIONS,
-    POLICY,
-    WeightsSource,
-    find_checkpoint,
-)
 from rllib_minestudio.models.vpt.export import write_plain
 
 
-def policy_weights_problems(network: nn.Module, source: WeightsSource) -> list[str]:
-    """Say why a checkpoint does not fit a network, reading names and shapes only.
+def policy_weights_problems(network: nn.Module, checkpoint: Checkpoint) -> list[str]:
+    """Say why a checkpoint does not fit a network, looking at names and shapes only.
 
     Returns:
         One message per problem; an empty list if the checkpoint could be loaded
-        (but for damaged values, which only reading them shows).
+        (but for damaged values, which only looking at them shows).
     """
     try:
-        tensors: Mapping[str, Tensor] = find_checkpoint(source).tensors("meta")
+        comparison = compare(network.state_dict(), checkpoint.tensors())
     except CheckpointMismatchError as error:
         return [str(error)]
-    return mismatches(compare(network.state_dict(), tensors), _name(source))
+    return mismatches(comparison, f"weights {checkpoint.name!r}")
 
 
 def copy_policy(
-    source: Path,
+    checkpoint: Checkpoint,
     folder: Path,
     policy: str,
     options: Mapping[str, Any],
@@ -49,7 +45,7 @@ def copy_policy(
     """Copy a checkpoint's weights into a new folder without pickle, with what they are of.
 
     Args:
-        source: A checkpoint.
+        checkpoint: The original.
         folder: Made if necessary.
         policy: The class, by name or import path.
         options: Its `model_config`, plain.
@@ -61,11 +57,7 @@ def copy_policy(
             the policy's heads have no temperature.
         InvalidOptionsError: That is no temperature.
     """
-    state = {name: t.contiguous() for name, t in find_checkpoint(source).tensors().items()}
+    state = {name: t.contiguous() for name, t in checkpoint.tensors().items()}
     if temperature is not None:
         state = at_temperature(state, temperature)
     write_plain(folder, state, {POLICY: policy, OPTIONS: dict(options)})
-
-
-def _name(source: WeightsSource) -> str:
-    return f"weights {str(source)!r}"

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.models.policy_weights import policy_weights_problems
 from rllib_minestudio.models.rollout import PolicyStep, RolloutSession, State, SteppingSession
 from rllib_minestudio.models.strict_loading import load_strictly
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from rllib_minestudio.observations import Part, parts_of
 
 MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
@@ -125,6 +126,9 @@ class RecurrentPolicy(ABC):
     def load_weights(self, source: Any) -> None:
         """Load a checkpoint strictly.
 
+        Args:
+            source: As of the option ``weights``; a checkpoint may be open already.
+
         Raises:
             CheckpointMismatchError: It is missing, unreadable, damaged, or holds another network.
         """
@@ -135,22 +139,23 @@ class RecurrentPolicy(ABC):
         """Read the network's state from a checkpoint.
 
         Args:
-            source: As of the option ``weights``.
+            source: As of the option ``weights``; a checkpoint may be open already, and is a path
+                then.
 
         Raises:
             CheckpointMismatchError: It is missing, unreadable, or damaged.
         """
-        return find_checkpoint(source).tensors()
+        return dict(checkpoints.open(source).tensors())
 
     @classmethod
-    def weights_problems(cls, network: nn.Module, source: Any) -> list[str]:
-        """Say why a checkpoint does not fit, reading names and shapes only.
+    def weights_problems(cls, network: nn.Module, checkpoint: Checkpoint) -> list[str]:
+        """Say why a checkpoint does not fit, looking at names and shapes only.
 
         Args:
             network: Of what ``blank`` returns.
-            source: As of the option ``weights``.
+            checkpoint: What the option ``weights`` names.
         """
-        return policy_weights_problems(network, source)
+        return policy_weights_problems(network, checkpoint)
 
     # ---------------------------------------------------------------- before it is built
 

@@ -13,7 +13,9 @@ from ray.rllib.utils.annotations import override
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.buttons import NUM_BUTTONS
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_distribution import ActionDistribution, JointCategorical
 from rllib_minestudio.models.recurrent_rl_module import (
@@ -24,7 +26,6 @@ from rllib_minestudio.models.recurrent_rl_module import (
 )
 from rllib_minestudio.models.rollout import Decision, State
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
-from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from rllib_minestudio.models.vpt.config import is_published_size
 from rllib_minestudio.models.vpt.heads import NUM_CAMERA
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
@@ -42,12 +43,20 @@ class VPTRLModule(RecurrentRLModule):
     """Adapts ``VPTNetwork`` to RLlib; see ``RecurrentRLModule``.
 
     ``model_config`` takes the options of ``VPTConfig.from_options`` besides. ``weights`` may have
-    any form of ``checkpoint_files.py``; without ``preset`` they also decide the sizes. Of
+    any form of ``checkpoints/checkpoint.py``; without ``preset`` they also decide the sizes. Of
     observations the network reads ``image``, uint8 [B, T, H, W, 3]. The memory has the fields of
     ``VPTState``.
     """
 
     network: VPTNetwork
+
+    @override(RecurrentRLModule)
+    def setup(self) -> None:
+        """Opens the weights once: they may decide the sizes before their tensors are loaded."""
+        weights = (self.model_config or {}).get("weights")
+        if weights is not None:
+            self.model_config = {**self.model_config, "weights": checkpoints.open(weights)}
+        super().setup()
 
     @override(RecurrentRLModule)
     def build_network(self, options: dict[str, Any]) -> VPTNetwork:
@@ -110,13 +119,13 @@ class VPTRLModule(RecurrentRLModule):
     @classmethod
     def read_weights(cls, source: Any) -> dict[str, Tensor]:
         """Reads a checkpoint of any form that VPT's are published in."""
-        return policy_part(find_checkpoint(source).tensors())
+        return policy_part(checkpoints.open(source).tensors())
 
     @classmethod
-    def weights_problems(cls, network: nn.Module, source: Any) -> list[str]:
+    def weights_problems(cls, network: nn.Module, checkpoint: Checkpoint) -> list[str]:
         """Says why a checkpoint of any form does not fit."""
         assert isinstance(network, VPTNetwork)
-        return weights_problems(network.config, source)
+        return weights_problems(network.config, checkpoint)
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioPPO
-from rllib_minestudio.algorithms.checkpoint_policy import read_playing
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weight_loading import load_weights
 from tests.algorithms.toy_envs import tiny_model
@@ -112,9 +112,9 @@ def test_the_averaged_weights_of_a_checkpoint_can_be_loaded(local_ray, make_conf
     name = "net.lastlayer.layer.weight"
     for folder in ("learner_group/learner/weight_average", "policy_average"):
         network = VPTNetwork(VPTConfig.from_options(tiny_model()))
-        load_weights(network, Path(checkpoint) / folder)
+        load_weights(network, checkpoints.open(Path(checkpoint) / folder))
         loaded = network.state_dict()[name].numpy()
         np.testing.assert_array_equal(loaded, learner["weight_average"][name])
         assert np.any(loaded != learner["rl_module"]["default_policy"][name])
-    playing = read_playing(Path(checkpoint) / "policy_average")
-    assert playing == read_playing(Path(checkpoint)) is not None
+    playing = checkpoints.open(Path(checkpoint) / "policy_average").playing
+    assert playing == checkpoints.open(checkpoint).playing is not None

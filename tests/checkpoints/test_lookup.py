@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.checkpoints.lookup import locate, pinned
+from rllib_minestudio.checkpoints.lookup import PRIORS, locate, pinned
 from rllib_minestudio.checkpoints.record import CheckpointRecord, digest_of, save_record
-from rllib_minestudio.checkpoints.shipped import FOLDER
 from rllib_minestudio.errors import CheckpointMismatchError
 from rllib_minestudio.experiments.outputs.trial_checkpoints import keep
 from rllib_minestudio.experiments.reading.experiment_file import Experiment
@@ -68,7 +67,7 @@ def results(tmp_path, monkeypatch):
         ("results/latest", f"{SECOND}/checkpoint_000015"),
         ("latest", f"{SECOND}/checkpoint_000015"),
         ("best", f"{FIRST}/kept/iteration_000010"),
-        ("package:hunter_nano", FOLDER / "hunter_nano"),
+        ("package:hunter_nano", PRIORS / "hunter_nano"),
         ("somebody/model", "somebody/model"),
         (f"{FIRST}/checkpoint_000020/weights", f"{FIRST}/checkpoint_000020/weights"),
     ],

@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network
@@ -81,7 +82,7 @@ def test_export_changes_no_probability(network, tmp_path, capsys):
     assert "from_pretrained" in capsys.readouterr().out
     options = {**OPTIONS, "action_head": "joint"}
     exported = VPTNetwork(VPTConfig.from_options(options))
-    load_weights(exported, target)
+    load_weights(exported, checkpoints.open(target))
     image = torch.randint(0, 256, (1, 9, 16, 16, 3), dtype=torch.uint8)
     first = torch.zeros(1, 9, dtype=torch.bool)
     expected = network(image, first, network.initial_state(1))
@@ -109,8 +110,9 @@ def test_a_copy_may_be_more_decided(network, tmp_path):
     export_network(network, tmp_path / "theirs")
     source, target = str(tmp_path / "theirs"), str(tmp_path / "ours")
     assert main(["model", "export", "--own", "--temperature", "0.5", source, target]) == 0
-    sharper = VPTNetwork(config_from_checkpoint(target))
-    load_weights(sharper, target)
+    copy = checkpoints.open(target)
+    sharper = VPTNetwork(config_from_checkpoint(copy))
+    load_weights(sharper, copy)
     image = torch.randint(0, 256, (1, 4, 16, 16, 3), dtype=torch.uint8)
     first = torch.zeros(1, 4, dtype=torch.bool)
     before, after = (policy(image, first, policy.initial_state(1)) for policy in (network, sharper))
@@ -126,8 +128,9 @@ def test_a_copy_may_remember_less(network, tmp_path, capsys, memory):
     source, target = str(tmp_path / "theirs"), str(tmp_path / "ours")
     assert main(["model", "export", "--own", "--memory", str(memory), source, target]) == 0
     assert f"{memory} frames of memory" in _words(capsys.readouterr().out)
-    shorter = VPTNetwork(config_from_checkpoint(target))
-    load_weights(shorter, target)
+    copy = checkpoints.open(target)
+    shorter = VPTNetwork(config_from_checkpoint(copy))
+    load_weights(shorter, copy)
     image = torch.randint(0, 256, (1, 9, 16, 16, 3), dtype=torch.uint8)
 
     def values(policy, frames):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.cli.main import BAD_INPUT, main
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
@@ -23,7 +24,7 @@ def module():
 @pytest.fixture
 def folder(module, tmp_path):
     torch.save(module.network.state_dict(), tmp_path / "state.pt")
-    copy_policy(tmp_path / "state.pt", tmp_path / "policy", "ConvGRU", OPTIONS)
+    copy_policy(checkpoints.open(tmp_path / "state.pt"), tmp_path / "policy", "ConvGRU", OPTIONS)
     return tmp_path / "policy"
 
 
@@ -86,7 +87,7 @@ def test_a_copy_may_be_more_decided(module, folder, tmp_path):
 
 def test_heads_of_another_kind_have_no_temperature(tmp_path, capsys):
     torch.save({"pi.weight": torch.ones(3)}, tmp_path / "state.pt")
-    copy_policy(tmp_path / "state.pt", tmp_path / "policy", "my.Policy", {})
+    copy_policy(checkpoints.open(tmp_path / "state.pt"), tmp_path / "policy", "my.Policy", {})
     arguments = ["--own", "--temperature", "0.5", str(tmp_path / "policy"), str(tmp_path / "out")]
     assert main(["model", "export", *arguments]) == BAD_INPUT
     assert "its action heads are not this package's" in _words(capsys.readouterr().err)

@@ -16,9 +16,9 @@ import yaml
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModule
 
-from rllib_minestudio import MineStudioEnv, Policy
-from rllib_minestudio.algorithms.checkpoint_policy import PLAYING_FILE
-from rllib_minestudio.checkpoints.shipped import FOLDER
+from rllib_minestudio import MineStudioEnv, Policy, checkpoints
+from rllib_minestudio.checkpoints.checkpoint import PLAYING_FILE
+from rllib_minestudio.checkpoints.lookup import PRIORS
 from rllib_minestudio.errors import (
     CheckpointMismatchError,
     InvalidBatchError,
@@ -199,11 +199,12 @@ def test_environments_cannot_become_more_within_an_episode(hunter):
 
 
 def test_every_form_of_weights_plays_alike(hunter, tmp_path):
-    export_checkpoint(PRIOR, tmp_path / "hugging_face")
-    save_checkpoint(PRIOR, tmp_path / "own")
+    prior = checkpoints.open(PRIOR)
+    export_checkpoint(prior, tmp_path / "hugging_face")
+    save_checkpoint(prior, tmp_path / "own")
     frames = np.random.default_rng(0).integers(0, 256, (6, 64, 64, 3), np.uint8)
     played = []
-    for source in (FOLDER / "hunter_nano", tmp_path / "hugging_face", tmp_path / "own"):
+    for source in (PRIORS / "hunter_nano", tmp_path / "hugging_face", tmp_path / "own"):
         policy = Policy.load(source, deterministic=True)
         played.append([str(policy.act({"image": frame})) for frame in frames])
     assert played[0] == played[1] == played[2]
@@ -228,7 +229,9 @@ def test_other_policies_know_their_spaces_or_are_told_them(tmp_path):
     spaces = MineStudioEnv.spaces_of(options)
     module = ConvGRURLModule(model_config=MODELS["ConvGRU"], **spaces)
     torch.save(module.network.state_dict(), tmp_path / "state.pt")
-    copy_policy(tmp_path / "state.pt", tmp_path / "policy", "ConvGRU", module.model_config)
+    copy_policy(
+        checkpoints.open(tmp_path / "state.pt"), tmp_path / "policy", "ConvGRU", module.model_config
+    )
     observation = spaces["observation_space"].sample()
     expected = str(Policy(module, deterministic=True).act(observation))
     with pytest.raises(CheckpointMismatchError, match=r"of the class ConvGRU.*load\(source, env\)"):
@@ -237,7 +240,7 @@ def test_other_policies_know_their_spaces_or_are_told_them(tmp_path):
     env.observation_space, env.action_space = spaces.values()
     told = Policy.load(tmp_path / "policy", env, deterministic=True)
     assert str(told.act(observation)) == expected
-    facts = yaml.safe_load((FOLDER / "hunter_nano" / PLAYING_FILE).read_text())
+    facts = yaml.safe_load((PRIORS / "hunter_nano" / PLAYING_FILE).read_text())
     facts["env_config"] = options
     (tmp_path / "policy" / PLAYING_FILE).write_text(yaml.safe_dump(facts))
     knows = Policy.load(tmp_path / "policy", deterministic=True)

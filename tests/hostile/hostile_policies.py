@@ -16,9 +16,9 @@ import yaml
 from judging import ACCEPTED, Case
 from safetensors.torch import load_file, save_file
 
-from rllib_minestudio.algorithms.checkpoint_policy import PLAYING_FILE
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH, PLAYING_FILE
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.evaluation.played_config import MODULE_PATH
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_weights import copy_policy
 
@@ -47,7 +47,7 @@ def _written() -> tempfile.TemporaryDirectory[str]:
     torch.manual_seed(0)
     module = ConvGRURLModule(model_config=OPTIONS, **world()._asdict())
     torch.save(module.network.state_dict(), folder / "state.pt")
-    copy_policy(folder / "state.pt", folder / "policy", "ConvGRU", OPTIONS)
+    copy_policy(checkpoints.open(folder / "state.pt"), folder / "policy", "ConvGRU", OPTIONS)
     (folder / "state.pt").unlink()
     facts = {
         "algorithm": "rllib_minestudio.algorithms.MineStudioPPO",
@@ -83,7 +83,7 @@ def look(folder: str) -> str:
 def export(folder: str) -> str:
     from rllib_minestudio.models.vpt.export import export_checkpoint
 
-    export_checkpoint(folder, f"{folder}/out")
+    export_checkpoint(checkpoints.open(folder), f"{folder}/out")
     return "exported"
 
 

@@ -49,23 +49,27 @@ def state() -> dict:
 
 def look(source) -> str:
     """What `rllib model info` and every loader do."""
+    from rllib_minestudio import checkpoints
     from rllib_minestudio.errors import CheckpointMismatchError
     from rllib_minestudio.models.vpt.checkpoint_summary import summarize
     from rllib_minestudio.models.vpt.weight_loading import load_weights
 
-    summary = summarize(source)
+    checkpoint = checkpoints.open(source)
+    summary = summarize(checkpoint)
     if summary.problems:
         raise CheckpointMismatchError(summary.problems[0])
     if summary.expected != len(network().state_dict()):
         return "another network"
-    load_weights(network(), source)
+    load_weights(network(), checkpoint)
     return "loaded"
 
 
 def export(paths) -> str:
+    from rllib_minestudio import checkpoints
     from rllib_minestudio.models.vpt.export import export_checkpoint
 
-    export_checkpoint(*paths)
+    source, folder = paths
+    export_checkpoint(checkpoints.open(source), folder)
     return "exported"
 
 

@@ -10,6 +10,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.recurrent_batch import FIRST
 from rllib_minestudio.models.vpt.export import export_network
@@ -296,8 +297,9 @@ def test_a_checkpoint_of_the_module_loads_as_weights(build, images, tmp_path):
     restored = VPTRLModule.from_checkpoint(tmp_path / "second")
     expected = module.network(*_inputs(module, images)).value_bt
     assert torch.equal(restored.network(*_inputs(restored, images)).value_bt, expected)
-    assert config_from_checkpoint(tmp_path / "second") == module.network.config
-    assert weights_problems(module.network.config, tmp_path / "second") == []
+    second = checkpoints.open(tmp_path / "second")
+    assert config_from_checkpoint(second) == module.network.config
+    assert weights_problems(module.network.config, second) == []
 
 
 @pytest.mark.parametrize("before", ["float32", "bfloat16"])

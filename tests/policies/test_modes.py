@@ -12,12 +12,12 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModule
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioPPO
+from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.module_loading import load_module
-from rllib_minestudio.evaluation.played_config import MODULE_PATH
 from rllib_minestudio.models.policies import find_policy
-from rllib_minestudio.models.vpt.checkpoint_files import find_checkpoint
 from tests.policies.conftest import FROZEN, SLOW_PART, algorithm_config
 from tests.policies.parts_env import BUTTONS, CAMERA, PartsEnv
 
@@ -139,7 +139,7 @@ def test_a_checkpoint_plays_one_environment(trained):
     env = PartsEnv({"anonymous": True})
     module = load_module(trained.checkpoint, env)
     assert_same(module.get_state(), trained.algorithm.get_module().get_state())
-    assert find_checkpoint(trained.checkpoint).other_policy[0] == trained.policy
+    assert checkpoints.open(trained.checkpoint).policy_class == trained.policy
     plays = []
     for _ in range(2):
         policy, actions = Policy(module, deterministic=True), []

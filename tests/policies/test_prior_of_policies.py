@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.policies import find_policy
 from rllib_minestudio.models.policy_weights import copy_policy
@@ -19,7 +20,9 @@ def saved(harness, folder, policy):
 
     state = {name: tensor.clone() for name, tensor in harness.network.state_dict().items()}
     save_file(state, str(folder / "state.safetensors"))
-    copy_policy(folder / "state.safetensors", folder / "policy", policy, MODELS[policy])
+    copy_policy(
+        checkpoints.open(folder / "state.safetensors"), folder / "policy", policy, MODELS[policy]
+    )
     return str(folder / "policy")
 
 

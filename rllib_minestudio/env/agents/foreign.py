@@ -43,7 +43,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.checkpoints.shipped import is_shipped
+from rllib_minestudio.checkpoints.lookup import is_shipped
 from rllib_minestudio.env.actions import ActionMapper, check_env_action
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError

@@ -15,6 +15,7 @@ from ray import tune
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_minestudio.algorithms.envs import suited_env_options
+from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.experiments.outputs.result_metrics import ITERATION
 from rllib_minestudio.experiments.outputs.trial_checkpoints import link_folder
 
@@ -74,8 +75,6 @@ class RecordVideos(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
     ) -> None:
         """Tune calls this with each new checkpoint."""
-        from rllib_minestudio.evaluation.played_config import MODULE_PATH
-
         number = int((trial.last_result or {}).get(ITERATION, 0))
         if number == 0 or number % self._interval:
             return

@@ -10,9 +10,9 @@ from typing import Any
 import gymnasium as gym
 import torch
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.agent_names import RANDOM, TOOLMAKERS
 from rllib_minestudio.algorithms.envs import resolve_env, suited_env_options
-from rllib_minestudio.checkpoints.lookup import locate
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.hunter import BODIES
@@ -84,14 +84,15 @@ def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
         CheckpointMismatchError: There is no such policy, or it does not load.
         InvalidOptionsError: It does not fit the environment.
     """
-    path = locate(novice)  # "latest" may soon be another checkpoint
+    checkpoint = checkpoints.open(novice, verified=True)
     with closing(order.make_env(order.env_config)) as env:
-        weights = weights_digest(load_module(path, env).get_state())
+        weights = weights_digest(load_module(checkpoint, env).get_state())
     return replace(
         order,
         novice=novice,
         novice_weights=weights,
-        load_novice=partial(load_novice, path),
+        # "latest" may soon be another checkpoint.
+        load_novice=partial(load_novice, checkpoint.path),
     )
 
 

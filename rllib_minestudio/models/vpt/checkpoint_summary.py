@@ -1,4 +1,4 @@
-"""What a checkpoint holds, without loading its tensors."""
+"""What a checkpoint holds, without looking at the numbers in its tensors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torch import Tensor
 
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.models.strict_loading import compare
-from rllib_minestudio.models.vpt.checkpoint_files import WeightsSource, find_checkpoint
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.weight_loading import (
     PARTS,
@@ -24,7 +24,7 @@ class CheckpointSummary:
     """A checkpoint in numbers."""
 
     form: str
-    """Which of the forms of ``checkpoint_files.py``."""
+    """Which of the forms of ``checkpoints/checkpoint.py``."""
 
     weights: Path
     """The file with the tensors."""
@@ -54,28 +54,27 @@ class CheckpointSummary:
     """What does not fit, one sentence each."""
 
 
-def summarize(source: WeightsSource) -> CheckpointSummary:
-    """Reads names, shapes and settings of a checkpoint.
+def summarize(checkpoint: Checkpoint) -> CheckpointSummary:
+    """Tells names, shapes and settings of a checkpoint.
 
     Raises:
         CheckpointMismatchError: It cannot be read, or is not of a VPT network.
     """
-    files, config = find_checkpoint(source), config_from_checkpoint(source)
-    tensors = files.tensors("meta")
+    config, tensors = config_from_checkpoint(checkpoint), checkpoint.tensors()
     policy = {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
     own = blank_network(config).state_dict()
     comparison = compare(own, policy)
     return CheckpointSummary(
-        form=files.form,
-        weights=files.weights,
+        form=checkpoint.form,
+        weights=checkpoint.weights,
         config=config,
-        described=files.arguments is not None or files.options is not None,
+        described=checkpoint.arguments is not None or checkpoint.options is not None,
         parameters=count_numbers(policy),
         dtype=dtypes(policy),
         matched=len(own) - len(comparison.missing) - len(comparison.misshapen),
         expected=len(own),
         ignored=[name for name in tensors if name not in policy],
-        problems=weights_problems(config, source),
+        problems=weights_problems(config, checkpoint),
     )
 
 

@@ -13,16 +13,14 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import NETWORK
+from rllib_minestudio.checkpoints.lookup import CONFIG_FILE, TENSORS
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.models.tempering import at_temperature
-from rllib_minestudio.models.vpt.checkpoint_files import (
-    NETWORK,
-    WeightsSource,
-    find_checkpoint,
-)
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.heads import FactoredHead
-from rllib_minestudio.models.vpt.hub import CONFIG_FILE, TENSORS
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_network
@@ -30,20 +28,20 @@ from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.whole_file import whole_file, write_whole
 
 
-def export_checkpoint(source: WeightsSource, folder: str | Path) -> VPTConfig:
+def export_checkpoint(checkpoint: Checkpoint, folder: str | Path) -> VPTConfig:
     """Converts a checkpoint of any form; returns the configuration written.
 
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
     """
-    other = find_checkpoint(source).other_policy
+    other = checkpoint.other_policy
     if other is not None:
         raise CheckpointMismatchError(
-            f"weights {str(source)!r} are of a policy of the class {other[0]}, which MineStudio "
-            "does not have: `rllib model export --own` copies them as they are, for this package."
+            f"weights {checkpoint.name!r} are of a policy of the class {other[0]}, which "
+            "MineStudio does not have: `rllib model export --own` copies them as they are, for "
+            "this package."
         )
-    network = load_network(source)
-    return export_network(network, folder)
+    return export_network(load_network(checkpoint), folder)
 
 
 def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
@@ -70,11 +68,11 @@ def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
     }
     state = _tensors(network) | _joint_heads(network)
     _write(weights_file, state, config_file, json.dumps(description, indent=2, sort_keys=True))
-    return config_from_checkpoint(folder)
+    return config_from_checkpoint(checkpoints.open(folder))
 
 
 def save_checkpoint(
-    source: WeightsSource,
+    checkpoint: Checkpoint,
     folder: str | Path,
     memory: int | None = None,
     temperature: float | None = None,
@@ -82,7 +80,7 @@ def save_checkpoint(
     """Copies a checkpoint of any form into a small folder without pickle, heads as they are.
 
     Args:
-        source: The checkpoint.
+        checkpoint: The original.
         folder: Made if necessary; must not hold a model yet.
         memory: Frames that the copy shall remember, the present one included; None: as many as
             the original.
@@ -95,7 +93,7 @@ def save_checkpoint(
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
         InvalidOptionsError: It does not remember so many frames, or that is no temperature.
     """
-    network = load_network(source)
+    network = load_network(checkpoint)
     if memory is not None:
         network = with_shorter_memory(network, memory)
     state = _tensors(network)
@@ -105,15 +103,15 @@ def save_checkpoint(
     return network.config
 
 
-def copy_plain(source: WeightsSource, folder: Path) -> None:
+def copy_plain(checkpoint: Checkpoint, folder: Path) -> None:
     """Copies a checkpoint into a new folder without pickle, as it is and without building it.
 
     Raises:
         CheckpointError: The folder cannot be written.
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
     """
-    config = config_from_checkpoint(source)
-    state = {name: t.contiguous() for name, t in find_checkpoint(source).tensors().items()}
+    config = config_from_checkpoint(checkpoint)
+    state = {name: t.contiguous() for name, t in checkpoint.tensors().items()}
     write_plain(folder, state, dataclasses.asdict(config))
 
 

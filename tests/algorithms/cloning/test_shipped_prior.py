@@ -6,7 +6,8 @@ from statistics import fmean
 import pytest
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.checkpoints.shipped import FOLDER, shipped_names
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints.lookup import PRIORS, shipped_names
 from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
@@ -27,11 +28,11 @@ LEAST_RETURN = {
 def test_they_are_small_and_hold_no_pickle():
     assert shipped_names() == [name for name, _ in LEAST_RETURN]
     for name in shipped_names():
-        files = {path.name: path.stat().st_size for path in (FOLDER / name).iterdir()}
+        files = {path.name: path.stat().st_size for path in (PRIORS / name).iterdir()}
         assert set(files) == {"README.md", "model.safetensors", "network.json", "playing.yaml"}
         assert sum(files.values()) < 6_000_000
     nano = VPTConfig.from_options({"preset": "nano"})
-    assert config_from_checkpoint("package:hunter_nano") == nano
+    assert config_from_checkpoint(checkpoints.open("package:hunter_nano")) == nano
 
 
 @pytest.mark.slow

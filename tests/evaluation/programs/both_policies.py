@@ -19,6 +19,7 @@ import ray
 import torch
 import yaml
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.foreign import AgentMaker, shipped
 from rllib_minestudio.evaluation.agent_runner import AgentOrder, AgentRunner
@@ -93,7 +94,7 @@ def env_config() -> dict[str, Any]:
 
 def hunter(folder: str) -> None:
     """Write the package's own hunter as MineStudio reads it, with joint heads."""
-    export_checkpoint("package:hunter_nano", folder)
+    export_checkpoint(checkpoints.open("package:hunter_nano"), folder)
 
 
 def random_weights(folder: str) -> None:

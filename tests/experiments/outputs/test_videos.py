@@ -3,7 +3,7 @@
 import logging
 from types import SimpleNamespace
 
-from rllib_minestudio.evaluation.played_config import MODULE_PATH
+from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.experiments.outputs.videos import RecordVideos, videos_of
 
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(File(__file__).parent))
 import torch
 from make_golden import import_vpt_policy, run_chunk
 
+from rllib_minestudio import checkpoints
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, direct_stack
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
@@ -160,9 +161,10 @@ def main(size, folder, chunk="64"):
     for head in network.pi_head.values():  # new ones are nearly constant
         torch.nn.init.normal_(head.linear_layer.weight, std=LOGIT_STD / network.config.hidsize**0.5)
     export_network(network, folder)
-    assert config_from_checkpoint(folder) == network.config
+    checkpoint = checkpoints.open(folder)
+    assert config_from_checkpoint(checkpoint) == network.config
     policy = import_vpt_policy().from_pretrained(folder).train()
-    load_weights(network, folder)
+    load_weights(network, checkpoint)
     frames = STEPS + int(chunk)
     shape = (2, frames, *network.config.img_shape)
     image = torch.randint(0, 256, shape, dtype=torch.uint8)

@@ -1,0 +1,377 @@
+"""A checkpoint that is opened once: which one is meant, which form it has, what its policy is.
+
+`open` recognises the forms in which policies are published, and reads each without running code:
+
+==========================================  ==========================================  ===========
+form                                        what is given                               size from
+==========================================  ==========================================  ===========
+MineStudio, Hugging Face                    id, or folder with ``config.json`` and      config.json
+                                            ``model.safetensors``
+OpenAI                                      ``[x.model, y.weights]``, the ``.model``    .model
+                                            beside a ``.weights`` of the same name, or
+                                            a folder with one of each
+MineStudio, training                        ``model.ckpt``, or its folder               tensors
+Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
+our own                                     checkpoint folder of an algorithm: its      network.json
+                                            ``policy``; before there was one, or of     the module's
+                                            a module: its pickles                       options
+our own, by name                            a trial's, run's or experiment's folder,    network.json
+                                            ``latest`` or ``best`` behind one, or
+                                            ``package:NAME`` (``lookup.py``)
+our own, without pickle                     folder with ``network.json`` and            network.json
+                                            ``model.safetensors``
+a state dict                                file of ``torch.save`` or safetensors       tensors
+==========================================  ==========================================  ===========
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from rllib_minestudio.checkpoints.lookup import (
+    CONFIG_FILE,
+    EXPECTED,
+    TENSORS,
+    is_hub_id,
+    is_shipped,
+    local_copy,
+    locate,
+    what_is_there,
+)
+from rllib_minestudio.checkpoints.record import RECORD_FILE, check_digests
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.option_checks import is_import_path, shown
+from rllib_minestudio.small_files import SmallFileError, read_json, read_yaml
+
+if TYPE_CHECKING:
+    from rllib_minestudio.checkpoints.tensor_files import Tensors
+
+Source = str | Path | Sequence[str | Path]
+"""A path or name (`lookup.HELP`), a Hugging Face id, or OpenAI's two paths: [.model, .weights]."""
+
+VPT = "VPT"
+"""The class of all policies that are published in others' forms."""
+
+MODULE_FOLDERS = (
+    ".",
+    "default_policy",
+    "rl_module/default_policy",
+    "learner/rl_module/default_policy",
+    "learner_group/learner/rl_module/default_policy",
+)
+"""Where below a checkpoint folder of RLlib the policy's own folder is."""
+
+MODULE_PATH = Path(MODULE_FOLDERS[-1])
+"""Where an Algorithm checkpoint keeps its policy's module."""
+
+MODULE_STATE, MODULE_CLASS = "module_state.pkl", "class_and_ctor_args.pkl"
+"""RLlib's file names for a module's weights and constructor arguments."""
+
+POLICY_FOLDER = "policy"
+"""Where a checkpoint folder of ours keeps its policy without pickle."""
+
+NETWORK = "network.json"
+"""Our file names for a network's options and its weights, where no pickle is wanted."""
+
+POLICY, OPTIONS = "policy", "options"
+"""Keys in `network.json` of a policy that is not VPT: its class, by name or import path, and its
+`model_config`."""
+
+PLAYING_FILE = "playing.yaml"
+"""Beside `network.json`: the algorithm, its environment and what else playing depends on."""
+
+PLAYING_ENDS = "whole"
+"""Key of its last line, true: a file that was cut short lacks it, and options with it."""
+
+MOST_NESTED = 32
+"""Levels of mappings and lists in such a ``model_config``."""
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyFiles:
+    """What the files of a checkpoint say about its policy.
+
+    Attributes:
+        form: For people: which form this is.
+        weights: The file with the tensors.
+        policy_class: Name or import path of the policy's class; None if the files do not say.
+        options: Its `model_config`; None if the tensors or `arguments` tell the network.
+        arguments: The network's arguments as MineStudio and OpenAI store them, else None.
+        temperature: Of the action heads; read with `arguments`. MineStudio's own default is 1.
+    """
+
+    form: str
+    weights: Path
+    policy_class: str | None = None
+    options: Mapping[str, Any] | None = None
+    arguments: Mapping[str, Any] | None = None
+    temperature: Any = 1.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Checkpoint(PolicyFiles):
+    """A checkpoint that was found; it is handed to whoever asks about it or reads its tensors.
+
+    Classes and spaces are what files can hold: `models.policies.policy_of_checkpoint` imports the
+    class, and `evaluation.played_config.played_spaces` tells the spaces by `playing`.
+
+    Attributes:
+        name: For messages and summaries: the path that was found, or the name that is none.
+        path: The folder or file that was found.
+        verified: Whether it has been compared with its record, if it has one.
+    """
+
+    name: str
+    path: Path
+    verified: bool
+
+    def __str__(self) -> str:
+        """Its name, as messages quote what was given as weights."""
+        return self.name
+
+    def __fspath__(self) -> str:
+        """Its path, for policies that read files of their own kind."""
+        return str(self.path)
+
+    @property
+    def other_policy(self) -> tuple[str, dict[str, Any]] | None:
+        """Class and `model_config` of a policy that says it is not VPT; else None."""
+        if self.policy_class is None or self.policy_class == VPT:
+            return None
+        return self.policy_class, dict(self.options or {})
+
+    def tensors(self) -> Tensors:
+        """Return the state dict under its plain names; the file is read when first asked for.
+
+        Raises:
+            CheckpointMismatchError: The file is missing, damaged, or holds something else.
+        """
+        return self._tensors
+
+    @cached_property
+    def _tensors(self) -> Tensors:
+        from rllib_minestudio.checkpoints.tensor_files import read_tensors
+
+        return read_tensors(self.weights)
+
+    @property
+    def playing_file(self) -> Path | None:
+        """Where `playing.yaml` is, if there is one."""
+        places = (self.path / POLICY_FOLDER, self.path)
+        return next((f for place in places if (f := place / PLAYING_FILE).is_file()), None)
+
+    @cached_property
+    def playing(self) -> Mapping[str, Any] | None:
+        """What `playing.yaml` says; None if there is none.
+
+        Raises:
+            CheckpointMismatchError: It is damaged.
+        """
+        file = self.playing_file
+        if file is None:
+            return None
+        try:
+            facts = read_yaml(file)
+        except (OSError, yaml.YAMLError, SmallFileError) as error:
+            raise CheckpointMismatchError(f"{str(file)!r} is damaged: {error}.") from error
+        expected = {"algorithm": str, "env": str, "env_config": Mapping}
+        if not isinstance(facts, dict) or any(
+            not isinstance(facts.get(name), kind) for name, kind in expected.items()
+        ):
+            raise CheckpointMismatchError(f"{str(file)!r} does not say what the policy played.")
+        if facts.get(PLAYING_ENDS) is not True:
+            raise CheckpointMismatchError(f"{str(file)!r} is damaged: its end is missing.")
+        return facts
+
+
+def open(source: Source | Checkpoint, *, verified: bool = False) -> Checkpoint:
+    """Find the checkpoint that is meant, download it if it is given as an id, and recognise it.
+
+    Args:
+        source: What names it; one that is open already is not looked for again.
+        verified: Whether all files of a checkpoint of training are first compared with its record,
+            as is due before its policy acts. Other forms have none.
+
+    Raises:
+        CheckpointMismatchError: Nothing is there, or it has none of the forms.
+        CheckpointError: A checkpoint of training is not as it was written.
+    """
+    if isinstance(source, Checkpoint):
+        if source.verified or not verified:
+            return source
+        _compare_with_record(source.path)
+        return replace(source, verified=True)
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        if len(source) != 2:
+            raise CheckpointMismatchError(
+                f"weights {list(map(str, source))} must be one path or id, or OpenAI's two "
+                f"files: [.model, .weights]."
+            )
+        files = _openai(Path(source[0]), Path(source[1]))
+        return Checkpoint(**vars(files), name=str(source), path=files.weights, verified=True)
+    path = locate(source)
+    name = str(source if is_shipped(source) else path)
+    if not path.exists() and is_hub_id(str(source)):
+        path = local_copy(name)
+    if verified:
+        _compare_with_record(path)
+    if path.is_dir():
+        files = _folder(path)
+    elif path.is_file():
+        files = _file(path)
+    else:
+        raise CheckpointMismatchError(
+            f"weights {str(source)!r} do not exist: {what_is_there(path)} {EXPECTED}; or null, to "
+            f"start training from random weights."
+        )
+    return Checkpoint(**vars(files), name=name, path=path, verified=verified)
+
+
+def _compare_with_record(path: Path) -> None:
+    """Notice damage to a checkpoint of training before anything in it is read.
+
+    Raises:
+        CheckpointError: There is some.
+    """
+    if (path / RECORD_FILE).is_file() or (path / MODULE_PATH).is_dir():
+        check_digests(path)
+
+
+def _folder(path: Path) -> PolicyFiles:
+    for folder in (path, path / POLICY_FOLDER):
+        if (folder / NETWORK).is_file():
+            return _plain(folder)
+    if (path / TENSORS).is_file():
+        return _hugging_face(path)
+    for part in MODULE_FOLDERS:
+        if (path / part / MODULE_STATE).is_file():
+            return _own(path / part)
+    if (path / "model.ckpt").is_file():
+        return _file(path / "model.ckpt")
+    models, weights = sorted(path.glob("*.model")), sorted(path.glob("*.weights"))
+    if len(models) == len(weights) == 1:
+        return _openai(models[0], weights[0])
+    raise CheckpointMismatchError(
+        f"weights {str(path)!r} is a folder without a checkpoint: {what_is_there(path)} {EXPECTED}."
+    )
+
+
+def _file(path: Path) -> PolicyFiles:
+    if path.suffix == ".model":
+        return _openai(path, path.with_suffix(".weights"))
+    if path.suffix == ".weights" and path.with_suffix(".model").is_file():
+        return _openai(path.with_suffix(".model"), path)
+    if path.name == MODULE_STATE:
+        return _own(path.parent)
+    if path.suffix == ".safetensors" and (path.parent / CONFIG_FILE).is_file():
+        return _hugging_face(path.parent, path.name)
+    return PolicyFiles("state dict", path)
+
+
+def _hugging_face(folder: Path, weights: str = TENSORS) -> PolicyFiles:
+    path = folder / CONFIG_FILE
+    try:
+        config = read_json(path)
+        arguments = dict(config["policy_kwargs"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(path)!r} cannot be read as a configuration of MineStudio's VPT policy "
+            f"({type(error).__name__}: {error})."
+        ) from error
+    temperature = config.get("temperature", PolicyFiles.temperature)
+    return PolicyFiles(
+        "Hugging Face folder",
+        folder / weights,
+        VPT,
+        arguments=arguments,
+        temperature=temperature,
+    )
+
+
+def _openai(model: Path, weights: Path) -> PolicyFiles:
+    from rllib_minestudio.safe_pickle import load_plain
+
+    for path in (model, weights):
+        if not path.is_file():
+            raise CheckpointMismatchError(
+                f"weights {str(path)!r} do not exist; OpenAI's checkpoints are two files: give "
+                f"both as [.model, .weights], or keep them side by side under one name."
+            )
+    try:
+        arguments = load_plain(model)["model"]["args"]
+        network, head = arguments["net"]["args"], arguments.get("pi_head_opts") or {}
+        temperature = head.get("temperature", PolicyFiles.temperature)
+        return PolicyFiles(
+            "OpenAI .model and .weights",
+            weights,
+            VPT,
+            arguments=dict(network),
+            temperature=temperature,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(model)!r} is no .model file of OpenAI's VPT: it has no network arguments "
+            f"({type(error).__name__}: {error})."
+        ) from error
+
+
+def _own(folder: Path) -> PolicyFiles:
+    from rllib_minestudio.safe_pickle import load_plain
+
+    # The pickle also names our module's and the spaces' classes, of which nothing is needed.
+    arguments = load_plain(folder / MODULE_CLASS, others_inert=True)
+    try:
+        options = arguments["ctor_args_and_kwargs"][1]["model_config"]
+    except (KeyError, IndexError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(folder / MODULE_CLASS)!r} does not describe a module of this package."
+        ) from error
+    return PolicyFiles("rllib_minestudio", folder / MODULE_STATE, options=dict(options or {}))
+
+
+def _plain(folder: Path) -> PolicyFiles:
+    path = folder / NETWORK
+    try:
+        description = dict(read_json(path))
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointMismatchError(
+            f"{str(path)!r} cannot be read as the options of a network "
+            f"({type(error).__name__}: {error})."
+        ) from error
+    policy_class, options = _described(description, path)
+    return PolicyFiles("rllib_minestudio", folder / TENSORS, policy_class, options)
+
+
+def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping[str, Any]]:
+    """Return the class and the `model_config` that `network.json` means.
+
+    Raises:
+        CheckpointMismatchError: It has a class or options that can be none.
+    """
+    if POLICY not in description:
+        return VPT, description
+    policy_class, options = description[POLICY], description.get(OPTIONS)
+    # Whatever else it may be, the name is fit to be printed.
+    is_name = isinstance(policy_class, str) and (
+        policy_class.isidentifier() or is_import_path(policy_class)
+    )
+    if not is_name or not isinstance(options, Mapping) or _is_deep(options, MOST_NESTED):
+        raise CheckpointMismatchError(
+            f"{str(path)!r} must have a name or import path as {POLICY!r} and a mapping as "
+            f"{OPTIONS!r}, nested at most {MOST_NESTED} deep; got {shown(policy_class)} and "
+            f"{shown(options)}."
+        )
+    return policy_class, options
+
+
+def _is_deep(value: Any, most: int) -> bool:
+    """Whether mappings and lists lie inside each other more than ``most`` times."""
+    parts = value.values() if isinstance(value, Mapping) else value
+    is_container = isinstance(value, Mapping | list)
+    return is_container and (most == 0 or any(_is_deep(part, most - 1) for part in parts))

@@ -1,0 +1,182 @@
+"""Reading files of tensors: safetensors, and what `torch.save` writes, bounded before it is read.
+
+Safetensors are numbers behind a table of contents. What `torch.save` writes is a pickle and
+numbers; torch reads it without running anything (`weights_only`), but takes its word for sizes.
+RLlib's `module_state.pkl` is a pickle of arrays. But for pickles the numbers stay on disk until
+somebody looks at them, so that names and shapes cost nothing more than the table of contents.
+
+The one file of `checkpoints` that knows torch, imported when tensors are asked for.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from rllib_minestudio.errors import CheckpointMismatchError
+from rllib_minestudio.pickle_scan import scan
+from rllib_minestudio.safe_pickle import Inert, load_plain
+
+Tensors = Mapping[str, Tensor]
+"""A state dict: names to tensors, on the CPU."""
+
+PREFIXES = ("", "mine_policy.", "module.", "network.", "_orig_mod.")
+"""What may stand before every name: of Lightning, DistributedDataParallel, RLlib, torch.compile."""
+
+LANDMARK = "net.final_ln.weight"
+"""A name that every VPT policy has; it tells the prefix."""
+
+_LARGEST_HEADER = 16 * 1024**2
+"""Bytes of a table of contents; that of VPT 3x has fifty thousand."""
+
+_PICKLE_BUDGET = 32 * 1024**2
+"""Bytes of Python objects in a file of tensors: names, shapes, a few settings."""
+
+_LEGACY_PICKLES = 5
+"""Files of `torch.save` before version 1.6 begin with so many; see torch's `_legacy_save`."""
+
+
+def read_tensors(path: Path) -> Tensors:
+    """Reads the state dict in a file of any format, under its plain names.
+
+    Raises:
+        CheckpointMismatchError: It is missing, damaged, or holds something else.
+    """
+    if not path.is_file():
+        raise CheckpointMismatchError(f"weights {str(path)!r} do not exist.")
+    if path.suffix == ".safetensors":
+        state: Any = _read_safetensors(path)
+    else:
+        state = _read_arrays(path) if path.suffix == ".pkl" else _read_torch(path)
+    tensors = _without_prefix(state, path)
+    _check_sizes(tensors, path)
+    return tensors
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Reads all tensors; they stay on disk until they are copied.
+
+    Raises:
+        CheckpointMismatchError: The file is damaged.
+    """
+    try:
+        _check_header(path)
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} cannot be read as safetensors: {error}"
+        ) from error
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        length = file.read(8)
+    size = path.stat().st_size
+    if len(length) < 8 or struct.unpack("<Q", length)[0] > min(size - 8, _LARGEST_HEADER):
+        raise ValueError("its table of contents is cut off, or far too long")
+
+
+def _read_arrays(path: Path) -> Any:
+    """Reads the arrays in a pickle of RLlib's; whatever else it holds is left out."""
+    content = load_plain(path)
+    if not isinstance(content, Mapping):
+        return content
+    return {
+        name: torch.from_numpy(value)
+        for name, value in content.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+    }
+
+
+def _read_torch(path: Path) -> Any:
+    """Reads a file of `torch.save`; tensors stay on disk until they are copied.
+
+    Raises:
+        CheckpointMismatchError: The file is damaged, or asks for too much memory.
+    """
+    try:
+        with path.open("rb") as file:
+            is_zip = torch.serialization._is_zipfile(file)
+        (_check_zip if is_zip else _check_legacy)(path)
+        return _load(path, is_zip)
+    # What torch.load raises on damaged files ranges from AttributeError to zlib's.
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} cannot be read as a torch state dict: {reason}"
+        ) from error
+
+
+def _check_zip(path: Path) -> None:
+    """Refuses archives that are larger in memory than on disk; torch compresses nothing."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("a part of it is compressed, which torch never does")
+        if sum(member.file_size for member in members) > path.stat().st_size:
+            raise ValueError("its parts are larger than the file")
+        for member in members:
+            if member.filename.endswith("data.pkl"):
+                scan(archive.read(member), budget=_PICKLE_BUDGET)
+
+
+def _check_legacy(path: Path) -> None:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        position = 0
+        for _ in range(_LEGACY_PICKLES):
+            position = scan(data, position, _PICKLE_BUDGET)
+
+
+def _load(path: Path, is_zip: bool) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+    except pickle.UnpicklingError:
+        if not is_zip:
+            raise
+    # Lightning stores settings beside the weights; what they are made of is not needed.
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    with torch.serialization.safe_globals([(Inert, name) for name in names]):
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+
+
+def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuses tensors that are larger than their file: they repeat a few numbers for ever.
+
+    Whoever copies them, or builds the network that they belong to, would run out of memory.
+    """
+    size = path.stat().st_size
+    if any(tensor.layout != torch.strided for tensor in tensors.values()):
+        raise CheckpointMismatchError(f"weights {str(path)!r} have sparse tensors.")
+    if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > size:
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} are damaged: their tensors claim more numbers than the file "
+            f"of {size:,} bytes can hold."
+        )
+
+
+def _without_prefix(state: Any, path: Path) -> dict[str, Tensor]:
+    """Unwraps a state dict; keeps only tensors and only those under the policy's prefix."""
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]
+    if not isinstance(state, Mapping) or not any(isinstance(v, Tensor) for v in state.values()):
+        raise CheckpointMismatchError(
+            f"weights {str(path)!r} hold a {type(state).__name__}, not a state dict "
+            f"(names to tensors)."
+        )
+    prefix = next((p for p in PREFIXES if p + LANDMARK in state), "")
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in state.items()
+        if isinstance(name, str) and name.startswith(prefix) and isinstance(tensor, Tensor)
+    }
