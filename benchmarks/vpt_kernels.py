@@ -14,9 +14,10 @@ from unittest import mock
 import torch
 
 from rllib_minestudio.models.action_distribution import JointCategorical
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, direct_stack
+from rllib_minestudio.models.kernels.convolutions import TORCH
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import FactoredHead
-from rllib_minestudio.models.vpt.paths import Path
+from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 
 SEQUENCES, CHUNK = 32, 64
@@ -63,7 +64,7 @@ def pairs(config: VPTConfig) -> Iterator[Pair]:
 
 
 def _without_kernels() -> mock._patch:
-    return mock.patch.object(direct_stack, "path_of", return_value=Path.TORCH)
+    return mock.patch.object(DownStack, "engine_for", return_value=TORCH)
 
 
 def _with_lists() -> mock._patch:

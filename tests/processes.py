@@ -358,8 +358,8 @@ def _import_everything() -> None:
 
     from rllib_minestudio.env.voxel import kernel_cache
     from rllib_minestudio.env.voxel.engine import VoxelEngine
-    from rllib_minestudio.models.vpt.direct.compiled import CODE as DIRECT
-    from rllib_minestudio.models.vpt.winograd.compiled import CODE as WINOGRAD
+    from rllib_minestudio.models.kernels.direct_calls import CODE as DIRECT
+    from rllib_minestudio.models.kernels.winograd_calls import CODE as WINOGRAD
 
     _import_agents()
     torch.set_num_threads(1)  # threads do not outlive a fork

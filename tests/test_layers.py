@@ -61,9 +61,15 @@ FORBIDDEN = {
         )
     },
     "models/conv_gru": ["ray", "gymnasium", f"{OURS}.env"],
+    "models/kernels": ["ray", "gymnasium", f"{OURS}.env", f"{OURS}.models.vpt"],
+    **{
+        f"models/kernels/{file}.py": ["torch"]
+        for file in (
+            *("direct", "direct_blocks", "direct_calls", "direct_layers"),
+            *("machine_code", "vectors", "winograd", "winograd_calls"),
+        )
+    },
     "models/vpt": ["ray", "gymnasium", f"{OURS}.env"],
-    "models/vpt/direct": ["torch"],
-    "models/vpt/winograd": ["torch"],
     "algorithms": from_layer("evaluation"),
     "algorithms/env_pool": ["ray", "torch", f"{OURS}.models"],
     "algorithms/evaluation_hook.py": ["ray", "torch", OURS],

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, processors
+from rllib_minestudio.models.kernels import engines
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from tests.models.processors import PRETENDED
 
 # Networks this small gain nothing from threads, and waiting threads that spin cost a busy machine
@@ -45,15 +46,15 @@ def images():
 
 @pytest.fixture
 def pretend(monkeypatch):
-    """Has paths chosen as on another processor, of `PRETENDED`."""
+    """Has engines chosen as on another processor, of `PRETENDED`."""
 
     def choose_as_on(processor):
-        monkeypatch.setattr(processors, "detected", lambda with_kernels: processor)
+        monkeypatch.setattr(engines, "detected", lambda with_kernels: processor)
 
     return choose_as_on
 
 
 @pytest.fixture(params=PRETENDED)
 def pretended(request, pretend):
-    """The test runs on each path that some processor would take."""
+    """The test runs on each engine that some processor would take."""
     pretend(PRETENDED[request.param])

@@ -1,12 +1,12 @@
-"""Processors that tests pretend to run on; each takes paths that this machine can run.
+"""Processors that tests pretend to run on; each takes engines that this machine can run.
 
 oneDNN computes in bfloat16 only where it is able to. The kernels run everywhere.
 """
 
 from dataclasses import replace
 
-from rllib_minestudio.models.vpt.processors import Processor, detected
-from rllib_minestudio.models.vpt.simd import LANES
+from rllib_minestudio.models.kernels.engines import Processor, detected
+from rllib_minestudio.models.kernels.vectors import LANES
 
 WITH_KERNELS = replace(detected(with_kernels=True), lanes=LANES, amx=False)
 TORCH_ALONE = Processor(lanes=0, amx=False, onednn=False, onednn_bfloat16=False)

@@ -16,10 +16,9 @@ def compile_kernels() -> bool:
 
 def compile_convolutions() -> bool:
     """Compile the networks' convolutions if need be; return whether that was needed."""
-    from rllib_minestudio.models.vpt.direct import compiled as direct
-    from rllib_minestudio.models.vpt.winograd import compiled as winograd
+    from rllib_minestudio.models.kernels import direct_calls, winograd_calls
 
-    missing = [code for code in (direct.CODE, winograd.CODE) if not code.is_compiled()]
+    missing = [code for code in (direct_calls.CODE, winograd_calls.CODE) if not code.is_compiled()]
     if missing:
         with phase("compiling convolutions (once per machine)") as show:
             for code in missing:

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import cuda_stack, direct_stack
+from rllib_minestudio.models.kernels.convolutions import TORCH, choose
+from rllib_minestudio.models.kernels.engines import Engine, Layer, Stack
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.layers import conv3x3, normed_linear
-from rllib_minestudio.models.vpt.paths import Path, Stack
 
 DENSE_WIDTH = 256
 """Width between the convolutions and the transformer, the same at every size of VPT."""
@@ -61,49 +61,48 @@ class DownStack(nn.Module):
 
     def forward(self, x_nchw: Tensor) -> Tensor:
         """[N, C_in, H, W] -> [N, C, H/2, W/2]; bytes [N, H, W, 3] if `reads_bytes`."""
-        path = self.path
-        if path is Path.DIRECT:
-            return direct_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps)
-        if path is Path.CUDA and len(x_nchw):
-            dtype = _dtype_of_images()
-            return cuda_stack.compute(x_nchw, self.kernel_parameters(), self.n.eps, dtype)
+        dtype = _dtype_of_images()
+        engine = self.engine_for(dtype, len(x_nchw))
+        if engine is not TORCH:
+            return engine.compute(x_nchw, self.weights(), dtype)
         x_nchw = F.max_pool2d(self.firstconv(x_nchw), kernel_size=3, stride=2, padding=1)
         x_nchw = self.n(F.relu(x_nchw, inplace=True))
         for block in self.blocks:
             x_nchw = block(x_nchw)
         return x_nchw
 
-    @property
-    def path(self) -> Path:
-        """What it is computed by at present: kernels as a whole, or layer by layer."""
-        return self.path_for(_dtype_of_images())
+    def engine_for(self, dtype: torch.dtype, frames: int | None = None) -> Engine:
+        """What computes it as a whole at present; `TORCH` is for its layers, each by itself.
 
-    def path_for(self, dtype: torch.dtype) -> Path:
-        """The same where images on a GPU are of ``dtype``."""
+        Args:
+            dtype: Of the images, where they are on a GPU.
+            frames: How many; None where weights are laid out once for many calls.
+        """
         weight = self.firstconv.layer.weight
-        work = Stack(
-            (weight.shape[1], weight.shape[0]),
-            weight.dtype,
-            weight.device.type,
-            is_traced=torch.compiler.is_compiling(),
-            dtype=dtype,
+        return choose(
+            Stack(
+                channels=(weight.shape[1], weight.shape[0]),
+                dtype=dtype,
+                weight_dtype=weight.dtype,
+                device=weight.device,
+                frames=frames,
+                is_traced=torch.compiler.is_compiling(),
+            )
         )
-        if work.suits_cuda and not cuda_stack.is_ready(weight.device, dtype):
-            return Path.TORCH
-        return direct_stack.path_of(work)
 
     @property
     def reads_bytes(self) -> bool:
         """Whether images should come as they are."""
-        return self.firstconv.norm is None and self.path is Path.DIRECT
+        return self.firstconv.norm is None and self.engine_for(_dtype_of_images()).reads_bytes
 
-    def kernel_parameters(self) -> list[Tensor | None]:
-        """All parameters, as `direct_stack` takes them."""
+    def weights(self) -> Layer:
+        """All weights, as an engine takes them."""
         first, norm = self.firstconv.layer, self.firstconv.norm
         of_norm = (None, None) if norm is None else (norm.weight, norm.bias)
         # Of each convolution in the blocks: its norm's weights and biases, its filters.
         of_blocks = self.blocks.parameters()
-        return [first.weight, first.bias, *of_norm, self.n.weight, self.n.bias, *of_blocks]
+        of_pool = self.n.weight, self.n.bias
+        return Layer([first.weight, first.bias, *of_norm, *of_pool, *of_blocks], self.n.eps)
 
 
 class ImpalaCNN(nn.Module):

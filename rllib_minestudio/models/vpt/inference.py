@@ -15,19 +15,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import convolution, cuda_stack, direct_stack
+from rllib_minestudio.models.kernels.convolutions import TORCH, FrameNorm
+from rllib_minestudio.models.kernels.engines import Engine
 from rllib_minestudio.models.vpt.attention import POSITION_BASES, SelfAttention, TransformerBlock
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder, check_bytes
 from rllib_minestudio.models.vpt.inference_layers import (
     InferenceConv,
-    InferenceGroupNorm,
     InferenceLayerNorm,
     Layout,
     PackedLinear,
 )
 from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.paths import Path
 from rllib_minestudio.models.vpt.ring import RingView
 
 
@@ -41,7 +40,7 @@ class InferenceStack:
         self._first = InferenceConv(
             first.layer, first.norm, layout, relu=False, input_scale=input_scale
         )
-        self._norm = InferenceGroupNorm(stack.n, layout)
+        self._norm = FrameNorm((stack.n.weight, stack.n.bias), stack.n.eps, layout.dtype)
         self._blocks = [
             tuple(
                 InferenceConv(conv.layer, conv.norm, layout) for conv in (block.conv0, block.conv1)
@@ -58,36 +57,22 @@ class InferenceStack:
 
     def _pooled(self, x_nchw: Tensor) -> Tensor:
         """Max pool and ReLU."""
-        if self._blocks[0][0].is_by_winograd:
-            return convolution.pool_positive(x_nchw)
-        return F.max_pool2d(x_nchw, kernel_size=3, stride=2, padding=1).relu_()
+        return self._blocks[0][0].engine.pool_positive(x_nchw)
 
 
-class DirectStack:
-    """``DownStack`` without gradients, by the kernels in `direct`."""
+class WholeStack:
+    """``DownStack`` without gradients, by an engine that computes it as a whole."""
 
-    def __init__(self, stack: DownStack) -> None:
+    def __init__(
+        self, stack: DownStack, engine: Engine, layout: Layout, input_scale: float
+    ) -> None:
         """Copies the weights."""
-        self._packed = direct_stack.pack(stack.kernel_parameters(), stack.n.eps)
+        self._engine = engine
+        self._packed = engine.pack(stack.weights().copied(), layout.dtype, input_scale)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """[N, C_in, H, W] of any type, or bytes [N, H, W, 3] -> [N, C, H/2, W/2] float32."""
-        return direct_stack.compute_packed(x, self._packed)
-
-
-class CudaStack:
-    """``DownStack`` without gradients, by the kernels in `cuda`."""
-
-    def __init__(self, stack: DownStack, layout: Layout, input_scale: float) -> None:
-        """Copies the weights."""
-        parameters, epsilon = stack.kernel_parameters(), stack.n.eps
-        copies = [None if each is None else each.detach().clone() for each in parameters]
-        self._dtype = layout.dtype
-        self._packed = cuda_stack.pack(copies, epsilon, layout.dtype, input_scale)
-
-    def __call__(self, x_nchw: Tensor) -> Tensor:
-        """[N, C_in, H, W] of any type -> [N, C, H/2, W/2] of the layout's."""
-        return cuda_stack.compute_packed(x_nchw.to(self._dtype), self._packed)
+        """[N, C_in, H, W] of any type, or what the engine reads -> [N, C, H/2, W/2]."""
+        return self._engine.forward(x, self._packed)
 
 
 class InferenceEncoder:
@@ -123,15 +108,12 @@ class InferenceEncoder:
         return self._linear(self._linear_norm(x_be))
 
 
-def _stack(
-    stack: DownStack, layout: Layout, input_scale: float
-) -> DirectStack | CudaStack | InferenceStack:
+def _stack(stack: DownStack, layout: Layout, input_scale: float) -> WholeStack | InferenceStack:
     """Lays a stack out for what computes it."""
-    path = stack.path_for(layout.dtype)
-    if path is Path.DIRECT:
-        return DirectStack(stack)
-    kind = CudaStack if path is Path.CUDA else InferenceStack
-    return kind(stack, layout, input_scale)
+    engine = stack.engine_for(layout.dtype)
+    if engine is TORCH:
+        return InferenceStack(stack, layout, input_scale)
+    return WholeStack(stack, engine, layout, input_scale)
 
 
 class CompiledEncoder:

@@ -6,7 +6,36 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt.convolution import SameConv3x3
+from rllib_minestudio.models.kernels.convolutions import choose
+from rllib_minestudio.models.kernels.engines import Convolution, Layer
+
+
+class SameConv3x3(nn.Conv2d):
+    """`nn.Conv2d` with 3x3 filters and a border of zeros, and perhaps a ReLU after it."""
+
+    def __init__(self, channels_in: int, channels_out: int, bias: bool) -> None:
+        """Creates the layer with torch's initial weights."""
+        super().__init__(channels_in, channels_out, kernel_size=3, padding=1, bias=bias)
+
+    def forward(self, x_nchw: Tensor, relu: bool = False) -> Tensor:
+        """[N, C_in, H, W] -> [N, C, H, W]."""
+        if torch.is_autocast_enabled("cpu") and x_nchw.device.type == "cpu":
+            x_nchw = x_nchw.to(torch.get_autocast_dtype("cpu"))
+        weight, bias = self.weight, self.bias
+        learns = x_nchw.requires_grad or weight.requires_grad
+        engine = choose(
+            Convolution(
+                channels=(self.in_channels, self.out_channels),
+                dtype=x_nchw.dtype,
+                weight_dtype=weight.dtype,
+                device=weight.device,
+                has_bias=bias is not None,
+                pixels=x_nchw.numel() // self.in_channels,
+                has_gradients=torch.is_grad_enabled() and learns,
+                is_traced=torch.compiler.is_compiling(),
+            )
+        )
+        return engine.compute(x_nchw, Layer((weight, bias), relu=relu), x_nchw.dtype)
 
 
 class FanInLayer(nn.Module):

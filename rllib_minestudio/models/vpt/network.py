@@ -23,11 +23,11 @@ from rllib_minestudio.models.arithmetic import BFLOAT16, arithmetic
 from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.attention import MASKED_LOGIT, TransformerBlock
 from rllib_minestudio.models.vpt.config import VPTConfig
+from rllib_minestudio.models.vpt.cuda_graphs import Tensors, TrainingGraph
 from rllib_minestudio.models.vpt.heads import make_action_heads
 from rllib_minestudio.models.vpt.impala import ImageEncoder
 from rllib_minestudio.models.vpt.layers import normed_linear
 from rllib_minestudio.models.vpt.recurrent_state import VPTState, visibility
-from rllib_minestudio.models.vpt.training_graph import Tensors, TrainingGraph
 
 _logger = logging.getLogger(__name__)
 

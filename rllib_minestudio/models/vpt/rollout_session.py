@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio.models.arithmetic import DTYPES, arithmetic
-from rllib_minestudio.models.vpt.cuda_graph import GraphedStep, Outputs
+from rllib_minestudio.models.vpt.cuda_graphs import GraphedStep, Outputs
 from rllib_minestudio.models.vpt.inference import InferenceNetwork
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.recurrent_state import VPTState

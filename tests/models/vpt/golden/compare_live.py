@@ -16,10 +16,11 @@ import torch
 from make_golden import import_vpt_policy, run_chunk
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, direct_stack
+from rllib_minestudio.models.kernels.convolutions import TORCH
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
-from rllib_minestudio.models.vpt.paths import Path
+from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.recurrent_state import VPTState
 from rllib_minestudio.models.vpt.rollout_session import RolloutSession
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_weights
@@ -107,7 +108,7 @@ class ExactEncoder(torch.nn.Module):
 
 def torchs_layers():
     """Stacks are computed layer by layer while this context lasts, as MineStudio's are."""
-    return mock.patch.object(direct_stack, "path_of", return_value=Path.TORCH)
+    return mock.patch.object(DownStack, "engine_for", return_value=TORCH)
 
 
 def train_chunk(policy, network, image, first, states):

@@ -1,7 +1,7 @@
 """The fast convolution gives the numbers of the slow one, and its gradients.
 
 Tests of the kernels ask for them, so that they run on every processor; the other tests hold on
-whatever path is chosen. Which one that is: test_paths.py.
+whatever engine is chosen. Which one that is: test_choice.py.
 """
 
 import copy
@@ -12,9 +12,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import convolution, team
-from rllib_minestudio.models.vpt.convolution import SameConv3x3
-from rllib_minestudio.models.vpt.paths import Path
+from rllib_minestudio.models.kernels import machine_code, winograd_calls
+from rllib_minestudio.models.kernels.engines import Layer, is_compiled
+from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
+from rllib_minestudio.models.vpt.layers import SameConv3x3
 from tests.models.processors import TORCH_ALONE, WITH_KERNELS
 
 # Frames, height and width, channels in and out: edges through tiles, fewer pixels than a tile,
@@ -33,12 +34,12 @@ def _example(frames, height, width, channels_in, channels_out):
     return layer, x, torch.randn(frames, channels_out, height, width)
 
 
-def _by(path, layer, x, relu=False):
-    return convolution.convolve(x, layer.weight, None, relu, path)
+def _by(engine, layer, x, relu=False):
+    return engine.compute(x, Layer((layer.weight, None), relu=relu), x.dtype)
 
 
-def _with_gradients(layer, x, dy, relu, path=Path.WINOGRAD_BACKWARD):
-    y = _by(path, layer, x, relu)
+def _with_gradients(layer, x, dy, relu, engine=WINOGRAD_BACKWARD):
+    y = _by(engine, layer, x, relu)
     return y, *torch.autograd.grad(y, (x, layer.weight), dy.to(y.dtype))
 
 
@@ -55,12 +56,12 @@ def _assert_within(actual, expected, bound):
     assert (actual - expected).abs().max() <= bound * expected.abs().max()
 
 
-@pytest.mark.parametrize("path", [Path.WINOGRAD, Path.WINOGRAD_BACKWARD])
+@pytest.mark.parametrize("engine", [WINOGRAD, WINOGRAD_BACKWARD], ids=str)
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_gradients_equal_those_in_float64(size, relu, path):
+def test_gradients_equal_those_in_float64(size, relu, engine):
     layer, x, dy = _example(*size)
-    actual = _with_gradients(layer, x, dy, relu, path)
+    actual = _with_gradients(layer, x, dy, relu, engine)
     expected = _exactly(x, layer.weight, dy, actual[0] if relu else None)
     for mine, exact in zip(actual, expected, strict=True):
         _assert_within(mine, exact, FLOAT32_BOUND)
@@ -70,7 +71,7 @@ def test_gradients_equal_those_in_float64(size, relu, path):
 def test_outputs_without_gradients_equal_those_in_float64(size):
     layer, x, dy = _example(*size)
     with torch.no_grad():
-        y, positive = (_by(Path.WINOGRAD, layer, x, relu) for relu in (False, True))
+        y, positive = (_by(WINOGRAD, layer, x, relu) for relu in (False, True))
     _assert_within(y, _exactly(x, layer.weight, dy, None)[0], FLOAT32_BOUND)
     assert torch.equal(positive, y.relu())
     assert y.permute(0, 2, 3, 1).is_contiguous()
@@ -111,12 +112,17 @@ def test_bfloat16_rounds_images_and_nothing_else(size):
     x = x.detach().bfloat16().requires_grad_()
     dy = dy.bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
-        actual = _with_gradients(layer, x, dy, relu=True, path=Path.WINOGRAD)
+        actual = _with_gradients(layer, x, dy, relu=True, engine=WINOGRAD)
     assert [tensor.dtype for tensor in actual] == [torch.bfloat16, torch.bfloat16, torch.float32]
     y, dx, dweight = _exactly(x, layer.weight, dy, actual[0])
     torch.testing.assert_close(actual[0].double(), y, rtol=2**-8, atol=1e-4)
     torch.testing.assert_close(actual[1].double(), dx, rtol=2**-8, atol=1e-4)
     _assert_within(actual[2], dweight, FLOAT32_BOUND)
+
+
+def _packed(layer, norm, relu):
+    weights = Layer((layer.weight, None, norm.weight, norm.bias), norm.eps, relu)
+    return WINOGRAD.pack(weights, torch.float32)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -126,10 +132,7 @@ def test_norm_before_and_addition_after_equal_those_in_float64(size):
     torch.nn.init.normal_(norm.weight)
     torch.nn.init.normal_(norm.bias)
     x = 3 + 2 * x.detach()  # neither centred nor scaled
-    filters = convolution.filters_at_points(layer.weight)
-    actual = convolution.convolve_at_points(
-        x, filters, relu=True, norm=convolution.norm_at_points(norm), skip_nchw=skip
-    )
+    actual = WINOGRAD.forward(x, _packed(layer, norm, relu=True), skip)
     y, *_ = _exactly(norm.double()(x.double()), layer.weight, skip, None)
     _assert_within(actual, y.relu() + skip, FLOAT32_BOUND)
 
@@ -138,11 +141,8 @@ def test_norm_before_and_addition_after_equal_those_in_float64(size):
 def test_norms_do_not_cancel_where_the_mean_is_large(ratio):
     layer, x, _ = _example(*SIZES[0])
     norm, x = torch.nn.GroupNorm(1, SIZES[0][3]), x.detach() + ratio
-    filters = convolution.filters_at_points(layer.weight)
     with torch.no_grad():
-        actual = convolution.convolve_at_points(
-            x, filters, relu=False, norm=convolution.norm_at_points(norm)
-        )
+        actual = WINOGRAD.forward(x, _packed(layer, norm, relu=False))
         torchs = F.conv2d(norm(x), layer.weight, padding=1)
         expected = F.conv2d(norm.double()(x.double()), layer.weight.double(), padding=1)
     rounding = (torchs - expected).abs().max() / expected.abs().max()
@@ -159,7 +159,7 @@ def test_the_pool_is_torchs_followed_by_a_relu(size, dtype):
     for threads in (1, 3):
         torch.set_num_threads(threads)
         try:
-            actual = convolution.pool_positive(x)
+            actual = WINOGRAD.pool_positive(x)
         finally:
             torch.set_num_threads(1)
         torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
@@ -171,7 +171,7 @@ def test_without_openmp_threads_of_pythons_do_the_same(monkeypatch):
     torch.set_num_threads(3)
     try:
         by_openmp = _with_gradients(layer, x, dy, relu=True)
-        monkeypatch.setattr(team, "_openmp", lambda: None)
+        monkeypatch.setattr(machine_code, "_openmp", lambda: None)
         by_pool = _with_gradients(layer, x, dy, relu=True)
     finally:
         torch.set_num_threads(1)
@@ -182,26 +182,26 @@ def test_without_openmp_threads_of_pythons_do_the_same(monkeypatch):
 def test_images_may_lie_in_memory_anyhow():
     layer, x, _ = _example(*SIZES[0])
     with torch.no_grad():
-        expected = _by(Path.WINOGRAD, layer, x)
+        expected = _by(WINOGRAD, layer, x)
         for same in (x.contiguous(), x.repeat(1, 1, 1, 2)[..., : x.shape[3]]):
-            assert torch.equal(_by(Path.WINOGRAD, layer, same), expected)
+            assert torch.equal(_by(WINOGRAD, layer, same), expected)
 
 
 def test_frames_do_not_depend_on_the_others_of_a_batch():
     layer, x, _ = _example(*SIZES[3])
     with torch.no_grad():
-        together = _by(Path.WINOGRAD, layer, x)
-        assert torch.equal(together[1:], _by(Path.WINOGRAD, layer, x[1:]))
+        together = _by(WINOGRAD, layer, x)
+        assert torch.equal(together[1:], _by(WINOGRAD, layer, x[1:]))
 
 
 @pytest.mark.parametrize("threads", [2, 3, 32])
 def test_numbers_do_not_depend_on_the_number_of_threads(threads):
     layer, x, _ = _example(*SIZES[0])
     with torch.no_grad():
-        alone = _by(Path.WINOGRAD, layer, x)
+        alone = _by(WINOGRAD, layer, x)
         torch.set_num_threads(threads)
         try:
-            assert torch.equal(_by(Path.WINOGRAD, layer, x), alone)
+            assert torch.equal(_by(WINOGRAD, layer, x), alone)
         finally:
             torch.set_num_threads(1)
 
@@ -283,9 +283,8 @@ def test_compiled_graphs_keep_the_convolution_of_torch(pretend):
 
 def test_kernels_add_no_bias():
     layer, x, _ = _example(*SIZES[0])
-    for path in (Path.WINOGRAD, Path.WINOGRAD_BACKWARD):
-        with pytest.raises(ValueError, match=r"bias: must be None on .*TORCH"):
-            convolution.convolve(x, layer.weight, torch.zeros(64), False, path)
+    with pytest.raises(ValueError, match=r"bias: must be None for Winograd"):
+        WINOGRAD.compute(x, Layer((layer.weight, torch.zeros(64))), x.dtype)
 
 
 def test_without_a_place_for_machine_code_torch_does_the_work(pretend, monkeypatch, caplog):
@@ -293,14 +292,14 @@ def test_without_a_place_for_machine_code_torch_does_the_work(pretend, monkeypat
         raise PermissionError("no place")
 
     pretend(WITH_KERNELS)
-    monkeypatch.setattr(convolution._winograd().CODE, "compile_once", fail)
-    convolution._are_compiled.cache_clear()
+    monkeypatch.setattr(winograd_calls.CODE, "compile_once", fail)
+    is_compiled.cache_clear()
     try:
         layer, x, _ = _example(*SIZES[0])
         with torch.no_grad():
             found = layer(x)
     finally:
-        convolution._are_compiled.cache_clear()
+        is_compiled.cache_clear()
     pretend(TORCH_ALONE)
     with torch.no_grad():
         assert torch.equal(found, layer(x))

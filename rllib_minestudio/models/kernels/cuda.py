@@ -1,4 +1,13 @@
-"""A stack's outputs and gradients on a GPU, step by step.
+"""Stacks on NVIDIA GPUs: cuDNN's convolutions, and own kernels for what lies between.
+
+torch normalises a frame by one block of threads, copies it out of channels-last layout and back,
+and goes through memory once for every ReLU, pool, norm and sum. `cuda.cu` does these together,
+`Program` compiles it through NVRTC, which comes with torch, so that no compiler is needed on the
+user's machine, and `_forward` and `_backward` put the steps in order.
+
+Sums are float32; images between the layers are of the network's precision. A ReLU or a pool may
+decide otherwise than torch's where it is a matter of the last bit; outputs and gradients belong
+together nevertheless.
 
 Images are [N, C, H, W] in channels-last layout, of float32 or bfloat16. Suffixes beyond the usual
 axes: p PARTS of a frame, 3 moments, 2 mean and scale, or sums.
@@ -6,18 +15,122 @@ axes: p PARTS of a frame, 3 moments, 2 mean and scale, or sums.
 
 from __future__ import annotations
 
+import ctypes
+import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from rllib_minestudio.models.vpt.cuda.program import PARTS, Program, program
+from rllib_minestudio.models.kernels.engines import (
+    COLOURS,
+    EngineWithGradients,
+    Kept,
+    Layer,
+    Stack,
+)
+
+_logger = logging.getLogger(__name__)
+
+CHANNELS = 8
+"""Of a stack, a multiple of so many: bfloat16 numbers in the 16 bytes of a read."""
 
 BYTES = 16
 """That a thread reads at once."""
 
 CONVOLUTION = {"stride": [1, 1], "padding": [1, 1], "dilation": [1, 1]}
+
+PER_CONVOLUTION = 3
+"""Parameters: weight and bias of the norm, filters."""
+
+
+class Cuda(EngineWithGradients):
+    """Outputs and gradients of whole stacks."""
+
+    name = "CUDA"
+
+    def why_not(self, work: Stack) -> str:
+        """Asks for channels that fill a read."""
+        channels_in, channels = work.channels
+        if work.device.type != "cuda":
+            return "it is for GPUs"
+        if work.weight_dtype != torch.float32:
+            return f"weights are to be float32, not {work.weight_dtype}"
+        if work.dtype not in (torch.float32, torch.bfloat16):
+            return f"images are to be float32 or bfloat16, not {work.dtype}"
+        if channels % CHANNELS or (channels_in % CHANNELS and channels_in != COLOURS):
+            return f"channels are to be multiples of {CHANNELS}"
+        return "there are no frames" if work.frames == 0 else ""
+
+    def is_ready(self, work: Stack) -> bool:
+        """Compiles the kernels for images of this dtype, once per process."""
+        return program(work.device, work.dtype) is not None
+
+    def pack(self, layer: Layer, dtype: torch.dtype, input_scale: float = 1.0) -> Packed:
+        """Copies filters that are in another layout or dtype."""
+        first, first_bias, *first_norm = layer.parameters[:4]
+        pooled_norm, of_blocks = layer.parameters[4:6], layer.parameters[6:]
+        assert first is not None
+        if input_scale != 1.0:
+            first = first.detach() * input_scale
+
+        def filters(weight: Any) -> Tensor:
+            laid_out: Tensor = weight.detach().to(dtype, memory_format=torch.channels_last)
+            return laid_out
+
+        def norm(pair: Sequence[Any]) -> Norm:
+            weight, bias = pair
+            return Norm(weight.detach(), bias.detach(), layer.epsilon)
+
+        convolutions = [
+            (norm(of_blocks[i : i + 2]), filters(of_blocks[i + 2]))
+            for i in range(0, len(of_blocks), PER_CONVOLUTION)
+        ]
+        return Packed(
+            filters(first),
+            None if first_bias is None else first_bias.detach().to(dtype),
+            None if first_norm[0] is None else norm(first_norm),
+            norm(pooled_norm),
+            [(*a, *b) for a, b in zip(convolutions[::2], convolutions[1::2], strict=True)],
+        )
+
+    @torch.no_grad()
+    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+        """[N, C_in, H, W] of any type; there may be no frames."""
+        x = x.to(packed.first.dtype)
+        frames, _, height, width = x.shape
+        if not frames:
+            return x.new_empty(0, len(packed.first), (height + 1) // 2, (width + 1) // 2)
+        return _forward(x, packed)[0]
+
+    def as_read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """In the type of the images between the layers."""
+        return x.to(dtype)
+
+    def forward_keeping(self, x: Tensor, layer: Layer) -> tuple[Tensor, Kept]:
+        """Keeps what lies between the layers, and the weights as they were laid out."""
+        packed = self.pack(layer, x.dtype)
+        y, activations = _forward(x, packed, keep=True)
+        assert activations is not None
+        return y, Kept(activations.flat(), packed)
+
+    def backward(
+        self, dy: Tensor, kept: Kept, layer: Layer, needs_dx: bool, needs_weights: bool
+    ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
+        """Those of all weights come in one pass, whichever are needed."""
+        tensors = [tensor for tensor in kept.tensors if tensor is not None]
+        activations = Activations.of(tensors, len(kept.rest.blocks))
+        return _backward(dy, activations, kept.rest, needs_dx=needs_dx)
+
+
+CUDA = Cuda()
+
+
+# ---------------------------------------------------------------------------- a pass over a stack
 
 
 class Norm(NamedTuple):
@@ -32,7 +145,7 @@ class Norm(NamedTuple):
     epsilon: float
 
 
-class Weights(NamedTuple):
+class Packed(NamedTuple):
     """A stack's parameters, filters in the images' dtype and layout."""
 
     first: Tensor
@@ -58,7 +171,7 @@ class Normed(NamedTuple):
     """The norm's output, and the convolution's input."""
 
 
-class Kept(NamedTuple):
+class Activations(NamedTuple):
     """What gradients need of a forward pass."""
 
     image: Tensor
@@ -79,7 +192,7 @@ class Kept(NamedTuple):
         return [self.image, self.taps, *self.outputs, *of_norms]
 
     @classmethod
-    def of(cls, tensors: Sequence[Tensor], blocks: int) -> Kept:
+    def of(cls, tensors: Sequence[Tensor], blocks: int) -> Activations:
         """The inverse of `flat`, of a stack of so many blocks."""
         image, taps, *rest = tensors
         outputs, of_norms = rest[:blocks], rest[blocks:]
@@ -88,7 +201,9 @@ class Kept(NamedTuple):
         return cls(image, taps, outputs, norms)
 
 
-def forward(x: Tensor, weights: Weights, *, keep: bool = False) -> tuple[Tensor, Kept | None]:
+def _forward(
+    x: Tensor, weights: Packed, *, keep: bool = False
+) -> tuple[Tensor, Activations | None]:
     """Computes a stack.
 
     Args:
@@ -97,7 +212,7 @@ def forward(x: Tensor, weights: Weights, *, keep: bool = False) -> tuple[Tensor,
         keep: Whether gradients are to follow.
 
     Returns:
-        [N, C, (H + 1) / 2, (W + 1) / 2], and what `backward` needs.
+        [N, C, (H + 1) / 2, (W + 1) / 2], and what `_backward` needs.
     """
     with torch.cuda.device(x.device):
         kernels = _Kernels(x.device, x.dtype)
@@ -118,11 +233,11 @@ def forward(x: Tensor, weights: Weights, *, keep: bool = False) -> tuple[Tensor,
             if keep:  # else their memory is free for the next
                 norms += [normed0, normed1]
                 outputs.append(y1)
-        return y, Kept(x, taps, outputs, norms) if keep else None
+        return y, Activations(x, taps, outputs, norms) if keep else None
 
 
-def backward(
-    dy: Tensor, kept: Kept, weights: Weights, *, needs_dx: bool
+def _backward(
+    dy: Tensor, kept: Activations, weights: Packed, *, needs_dx: bool
 ) -> tuple[Tensor | None, list[Tensor | None]]:
     """Computes a stack's gradients.
 
@@ -166,7 +281,7 @@ def backward(
 
 
 class _Kernels:
-    """`kernels.cu` on tensors."""
+    """`cuda.cu` on tensors."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         loaded = program(device, dtype)
@@ -300,3 +415,140 @@ def _vectors(x: Tensor) -> int:
 def _groups(x: Tensor) -> int:
     """Vectors of a pixel."""
     return x.shape[1] * x.element_size() // BYTES
+
+
+# ---------------------------------------------------------------------------- the program
+# CUDA C++ compiled by NVRTC and launched on torch's streams.
+
+PARTS, THREADS = 32, 256
+"""As in `cuda.cu`."""
+
+_DEFINES: dict[torch.dtype, tuple[bytes, ...]] = {
+    torch.float32: (),
+    torch.bfloat16: (b"-DBFLOAT16",),
+}
+Argument = Tensor | int | float | None
+
+
+class Program:
+    """The kernels for images of one dtype, loaded on one device."""
+
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        """Compiles them, which takes a second.
+
+        Raises:
+            OSError: If there is no NVRTC, or it or the driver refuses.
+        """
+        self._library = _library()
+        with torch.cuda.device(device):
+            torch.cuda.current_stream(device).synchronize()  # creates the context to load into
+            code = _compiled(self._library, device, _DEFINES[dtype])
+            self._module = ctypes.c_void_p()
+            self._check(self._library.cuModuleLoadData(ctypes.byref(self._module), code), "load")
+        self._functions: dict[str, ctypes.c_void_p] = {}
+
+    def launch(self, name: str, frames: int, *arguments: Argument, parts: int = PARTS) -> None:
+        """Runs a kernel on the current stream of the device, which must be the current one.
+
+        Args:
+            name: Of the kernel.
+            frames: `blockIdx.x` goes through them.
+            *arguments: Of the kernel: tensors without gaps, None for no tensor, int, and float
+                for float32.
+            parts: `blockIdx.y` goes through them.
+
+        Raises:
+            OSError: If the driver refuses.
+        """
+        values = [_argument(argument) for argument in arguments]
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        code = self._library.cuLaunchKernel(
+            self._function(name), frames, parts, 1, THREADS, 1, 1, 0, stream, addresses, None
+        )
+        self._check(code, name)
+
+    def _function(self, name: str) -> ctypes.c_void_p:
+        if name not in self._functions:
+            function = ctypes.c_void_p()
+            code = self._library.cuModuleGetFunction(
+                ctypes.byref(function), self._module, name.encode()
+            )
+            self._check(code, name)
+            self._functions[name] = function
+        return self._functions[name]
+
+    def _check(self, code: int, what: str) -> None:
+        if code != 0:
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorString(code, ctypes.byref(text))
+            raise OSError(f"CUDA kernels, {what}: {(text.value or b'').decode()} ({code}).")
+
+
+@cache
+def program(device: torch.device, dtype: torch.dtype) -> Program | None:
+    """The kernels on a device, compiled at the first call; None where they cannot be."""
+    try:
+        return Program(device, dtype)
+    except OSError as error:
+        _logger.warning(
+            "VPT's convolutions on %s are left to torch, which is slower: %s", device, error
+        )
+        return None
+
+
+def _argument(argument: Argument) -> ctypes._SimpleCData[Any]:
+    if isinstance(argument, Tensor):
+        return ctypes.c_void_p(argument.data_ptr())
+    if argument is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_float(argument) if isinstance(argument, float) else ctypes.c_int(argument)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The library of torch's own that needs NVRTC and the driver: it finds both, and shows both.
+
+    Raises:
+        OSError: If it is not there, or the GPU is not NVIDIA's.
+    """
+    if torch.version.hip is not None:
+        raise OSError("they are for NVIDIA's GPUs, and this torch is built for AMD's.")
+    folder = Path(torch.__file__).parent / "lib"
+    names = ("libcaffe2_nvrtc.so", "caffe2_nvrtc.dll")
+    for path in (folder / name for name in names):
+        if path.exists():
+            return ctypes.CDLL(str(path))
+    raise OSError(f"{folder}: holds neither of {', '.join(names)}.")
+
+
+def _compiled(
+    library: ctypes.CDLL, device: torch.device, defines: tuple[bytes, ...]
+) -> ctypes.Array[ctypes.c_char]:
+    """Machine code for the device.
+
+    Raises:
+        OSError: With NVRTC's log.
+    """
+    source = files(__package__).joinpath("cuda.cu").read_bytes()
+    major, minor = torch.cuda.get_device_capability(device)
+    options = (b"--gpu-architecture=sm_%d%d" % (major, minor), b"--std=c++17", *defines)
+    program = ctypes.c_void_p()
+    library.nvrtcCreateProgram(ctypes.byref(program), source, b"cuda.cu", 0, None, None)
+    try:
+        code = library.nvrtcCompileProgram(
+            program, len(options), (ctypes.c_char_p * len(options))(*options)
+        )
+        if code != 0:
+            raise OSError(f"NVRTC: error {code}: {_read(library, program, 'ProgramLog').value!r}")
+        return _read(library, program, "CUBIN")
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _read(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> ctypes.Array[ctypes.c_char]:
+    size = ctypes.c_size_t()
+    getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{what}")(program, text)
+    return text

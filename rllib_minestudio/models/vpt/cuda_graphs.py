@@ -1,8 +1,9 @@
-"""Training passes as CUDA graphs.
+"""Training passes and rollout steps as CUDA graphs.
 
 A pass over a few fragments, forwards and backwards, is hundreds of kernels, and their launches
 take longer than their work. Passes of one shape that follow one another are therefore captured,
-and replayed from then on, wherever that gives what eager execution would.
+and replayed from then on, wherever that gives what eager execution would. So is the one step of
+acting, for all environments of a session.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 
+from rllib_minestudio.models.vpt.ring import RingMemory
+
 _logger = logging.getLogger(__name__)
+
+# ---------------------------------------------------------------------------- training
 
 PATIENCE = 3
 """So many passes of one kind in a row run eagerly before the next is captured."""
@@ -258,3 +263,50 @@ def _kind_of(parameters: Sequence[Tensor], inputs: Tensors) -> tuple[Any, ...]:
         torch.backends.cudnn.allow_tf32,
         torch.are_deterministic_algorithms_enabled(),
     )
+
+
+# ---------------------------------------------------------------------------- acting
+
+WARMUP_STEPS = 3
+"""Runs before the capture, in which cuDNN and cuBLAS choose their algorithms and workspaces."""
+
+Outputs = tuple[dict[str, Tensor], Tensor]
+
+
+class GraphedStep:
+    """Replays ``step`` for all environments; its inputs and outputs stay at fixed addresses."""
+
+    def __init__(
+        self,
+        step: Callable[[Tensor, Tensor], Outputs],
+        memory: RingMemory,
+        image_shape: tuple[int, int, int],
+    ) -> None:
+        """Captures the graph; ``memory`` is as before afterwards.
+
+        Args:
+            step: Takes images [N, H, W, 3] and firsts [N]; reads and writes ``memory`` in place.
+            memory: What the warm-up must leave no traces in.
+            image_shape: (H, W, 3).
+        """
+        num_envs, device = len(memory.slot_n), memory.slot_n.device
+        self._image = torch.zeros((num_envs, *image_shape), dtype=torch.uint8, device=device)
+        self._first = torch.zeros(num_envs, dtype=torch.bool, device=device)
+        before = memory.snapshot()
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            for _ in range(WARMUP_STEPS):
+                step(self._image, self._first)
+        torch.cuda.current_stream(device).wait_stream(stream)
+        memory.restore(before)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._outputs = step(self._image, self._first)
+
+    def __call__(self, image_nhwc: Tensor, first_n: Tensor) -> Outputs:
+        """Runs the step; the outputs are overwritten by the next call."""
+        self._image.copy_(image_nhwc)
+        self._first.copy_(first_n)
+        self._graph.replay()
+        return self._outputs

@@ -1,7 +1,7 @@
 """Stacks of few channels give torch's numbers, and its gradients, whatever runs beside them.
 
-The kernels are asked for, so that they run on every processor. Which path is chosen:
-test_paths.py.
+The kernels are asked for, so that they run on every processor. Which engine is
+chosen: test_choice.py.
 """
 
 import itertools
@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio.models.vpt import direct_stack, team
+from rllib_minestudio.models.kernels import direct_calls, machine_code
+from rllib_minestudio.models.kernels.direct_engine import DIRECT
+from rllib_minestudio.models.kernels.engines import is_compiled
+from tests.models.kernels.stacks import random_stack
 from tests.models.processors import TORCH_ALONE, WITH_KERNELS
-from tests.models.vpt.stacks import random_stack
 
 # Frames, height and width, channels in and out: rows shorter and longer than a vector, planes of
 # less than a block and of several stretches, images and what follows them.
@@ -39,7 +41,7 @@ def _example(frames, height, width, channels_in, channels):
 
 
 def _by_kernels(stack, x):
-    return direct_stack.compute(x, stack.kernel_parameters(), stack.n.eps)
+    return DIRECT.compute(x, stack.weights(), torch.float32)
 
 
 def _with_gradients(stack, x, dy):
@@ -95,7 +97,7 @@ def test_numbers_do_not_depend_on_the_number_of_threads(threads, has_openmp, mon
     stack, x, dy = _example(*SMALL)
     alone = _with_gradients(stack, x, dy)
     if not has_openmp:
-        monkeypatch.setattr(team, "_openmp", lambda: None)
+        monkeypatch.setattr(machine_code, "_openmp", lambda: None)
     torch.set_num_threads(threads)
     try:
         shared = _with_gradients(stack, x, dy)
@@ -189,12 +191,12 @@ def test_without_a_place_for_machine_code_torch_does_the_work(pretend, monkeypat
 
     stack, x, _ = _example(*SMALL)
     pretend(WITH_KERNELS)
-    monkeypatch.setattr(direct_stack._direct().CODE, "compile_once", fail)
-    direct_stack._are_compiled.cache_clear()
+    monkeypatch.setattr(direct_calls.CODE, "compile_once", fail)
+    is_compiled.cache_clear()
     try:
         found = stack(x)
     finally:
-        direct_stack._are_compiled.cache_clear()
+        is_compiled.cache_clear()
     pretend(TORCH_ALONE)
     assert torch.equal(found, stack(x))
     assert "no place" in caplog.text

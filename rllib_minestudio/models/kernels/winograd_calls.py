@@ -1,4 +1,4 @@
-"""The kernels as machine code: compiled once for a machine, then called with addresses."""
+"""The kernels in `winograd` as machine code, which is called with addresses."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from rllib_minestudio.models.vpt import simd, team
-from rllib_minestudio.models.vpt.machine_code import MachineCode
-from rllib_minestudio.models.vpt.team import NOTHING as NOTHING
-from rllib_minestudio.models.vpt.team import Array as Array
-from rllib_minestudio.models.vpt.team import array_at, words_at
-from rllib_minestudio.models.vpt.winograd import kernels, product, tiles
-from rllib_minestudio.models.vpt.winograd.kernels import BLOCK, Sizes, count_tiles
-from rllib_minestudio.models.vpt.winograd.kernels import POINTS as POINTS
-from rllib_minestudio.models.vpt.winograd.product import PANEL as PANEL
-from rllib_minestudio.models.vpt.winograd.product import ROWS
+from rllib_minestudio.models.kernels import machine_code, vectors, winograd
+from rllib_minestudio.models.kernels.machine_code import NOTHING as NOTHING
+from rllib_minestudio.models.kernels.machine_code import Array as Array
+from rllib_minestudio.models.kernels.machine_code import MachineCode, array_at, words_at
+from rllib_minestudio.models.kernels.winograd import BLOCK, ROWS, Sizes, count_tiles
+from rllib_minestudio.models.kernels.winograd import PANEL as PANEL
+from rllib_minestudio.models.kernels.winograd import POINTS as POINTS
 
 # ---------------------------------------------------------------------------- calls
 
@@ -33,30 +30,30 @@ def convolve(
     is_bfloat16: bool,
     threads: int,
 ) -> None:
-    """Calls `kernels.convolve` with up to so many threads."""
+    """Calls `winograd.convolve` with up to so many threads."""
     arguments = image, affine, filters, skip, out, *sizes, relu, is_bfloat16
-    team.run(CODE.addresses[_convolve_code], arguments, min(threads, _groups(sizes, ROWS)))
+    machine_code.run(CODE.addresses[_convolve_code], arguments, min(threads, _groups(sizes, ROWS)))
 
 
 def normalise(
     image: Array, norm: Array, affine: Array, frames: int, is_bfloat16: bool, threads: int
 ) -> None:
-    """Calls `kernels.normalise` with up to so many threads."""
-    team.run(
+    """Calls `winograd.normalise` with up to so many threads."""
+    machine_code.run(
         CODE.addresses[_normalise_code], (image, norm, affine, is_bfloat16), min(threads, frames)
     )
 
 
 def pool(image: Array, out: Array, shape: Sequence[int], is_bfloat16: bool, threads: int) -> None:
-    """Calls `kernels.pool` with up to so many threads."""
-    team.run(CODE.addresses[_pool_code], (image, out, *shape, is_bfloat16), threads)
+    """Calls `winograd.pool` with up to so many threads."""
+    machine_code.run(CODE.addresses[_pool_code], (image, out, *shape, is_bfloat16), threads)
 
 
 def filter_gradient(
     image: Array, gradient: Array, out: Array, sizes: Sizes, is_bfloat16: bool, threads: int
 ) -> None:
-    """Calls `kernels.filter_gradient` with up to so many threads."""
-    team.run(
+    """Calls `winograd.filter_gradient` with up to so many threads."""
+    machine_code.run(
         CODE.addresses[_filter_gradient_code], (image, gradient, out, *sizes, is_bfloat16), threads
     )
 
@@ -82,7 +79,7 @@ def _sizes_at(words: Any, index: int) -> Any:
 
 @numba.njit
 def _convolve(words: Any, image_type: Any) -> None:
-    kernels.convolve(
+    winograd.convolve(
         words,
         array_at(words, 1, image_type),
         array_at(words, 3, np.float32),
@@ -104,7 +101,7 @@ def _convolve_code(address: Any) -> None:
 
 @numba.njit
 def _normalise(words: Any, image_type: Any) -> None:
-    kernels.normalise(
+    winograd.normalise(
         words,
         array_at(words, 1, image_type),
         array_at(words, 3, np.float32),
@@ -122,7 +119,7 @@ def _normalise_code(address: Any) -> None:
 
 @numba.njit
 def _pool(words: Any, image_type: Any) -> None:
-    kernels.pool(
+    winograd.pool(
         words,
         array_at(words, 1, image_type),
         array_at(words, 3, image_type),
@@ -140,7 +137,7 @@ def _pool_code(address: Any) -> None:
 
 @numba.njit
 def _filter_gradient(words: Any, image_type: Any) -> None:
-    kernels.filter_gradient(
+    winograd.filter_gradient(
         words,
         array_at(words, 1, image_type),
         array_at(words, 3, image_type),
@@ -159,6 +156,6 @@ def _filter_gradient_code(address: Any) -> None:
 
 CODE = MachineCode(
     "convolutions of large networks",
-    (kernels, product, simd, tiles),
+    (winograd, winograd, vectors, winograd),
     (_convolve_code, _normalise_code, _pool_code, _filter_gradient_code),
 )

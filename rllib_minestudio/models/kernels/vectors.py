@@ -27,7 +27,7 @@ from rllib_minestudio.compilation_cache import Target, target
 def fused_lanes(target: Target) -> int:
     """Returns how many floats a vector should have that is multiplied and added to another.
 
-    0 if the target has no instruction for both, as `product.multiply` needs: LLVM then calls a
+    0 if the target has no instruction for both, as `winograd.multiply` needs: LLVM then calls a
     function for each number, which is right, and takes 20 times as long as torch.
     """
     if target.has("avx512f"):

@@ -1,4 +1,4 @@
-"""One call of compiled code by several threads.
+"""Kernels as machine code: compiled once for a machine, kept there, and run by a team of threads.
 
 The threads take numbers from a common counter, tickets, until the work is done. They are those of
 OpenMP's library where the process has loaded one, as torch does on Linux: its threads wait for
@@ -9,10 +9,14 @@ would compete with them for the cores.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numba
@@ -20,6 +24,13 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from rllib_minestudio import compilation_cache
+
+_logger = logging.getLogger(__name__)
+
+_MARKER_NAME = "compiled"
+_REPORT_SECONDS = 30.0
 
 SIGNATURE = types.void(types.voidptr)
 """Of code that a team can run; it receives the address of words."""
@@ -72,7 +83,7 @@ def _pointer(typing: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
-# ---------------------------------------------------------------------------- from outside
+# ---------------------------------------------------------------------------- running it
 
 
 def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
@@ -132,3 +143,66 @@ def _run_in_pool(code: Callable[[int], None], words: int, threads: int) -> None:
 def _pool(process: int) -> ThreadPoolExecutor:
     """The threads of a process; a forked one inherits none."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="convolution")
+
+
+# ---------------------------------------------------------------------------- compiling it
+
+
+class MachineCode:
+    """Functions that `run` runs, which are compiled together."""
+
+    def __init__(
+        self, what: str, modules: Sequence[ModuleType], functions: Sequence[Callable[[Any], None]]
+    ) -> None:
+        """Compiles nothing yet.
+
+        Args:
+            what: Their name in messages.
+            modules: Their sources, besides the module that the functions are in.
+            functions: Each takes the address of words.
+        """
+        own = functions[0].__code__.co_filename
+        sources = [own, __file__, compilation_cache.__file__]
+        sources += [str(module.__file__) for module in modules]
+        name = compilation_cache.fingerprint({Path(source) for source in sources})
+        self.folder = compilation_cache.base_folder() / f"network-{name}"
+        self._what = what
+        self._functions = functions
+
+    @cached_property
+    def addresses(self) -> dict[Callable[[Any], None], int]:
+        """Of each function's machine code, which is loaded or made."""
+        return {
+            function: compilation_cache.address_of(function, SIGNATURE, self.folder)
+            for function in self._functions
+        }
+
+    def is_compiled(self) -> bool:
+        """Whether this machine already holds the machine code of this version."""
+        return (self.folder / _MARKER_NAME).exists()
+
+    def compile_once(self, progress: Callable[[str], None] | None = None) -> None:
+        """Makes sure that the functions are compiled; returns at once when they are.
+
+        Args:
+            progress: Receives a line of text before and after compiling, and while waiting for
+                another process that does; by default the lines go to the log.
+
+        Raises:
+            OSError: If the machine code cannot be kept.
+        """
+        if self.is_compiled():
+            return
+        tell = progress or _logger.warning
+
+        def waiting(seconds: float) -> None:
+            if seconds % _REPORT_SECONDS < compilation_cache.POLL_SECONDS:
+                tell(f"Another process is compiling the {self._what}; waiting for it ...")
+
+        with compilation_cache.only_process(self.folder, waiting):
+            if not self.is_compiled():
+                tell(f"Compiling the {self._what}, once for this machine (10 to 20 s) ...")
+                start = time.monotonic()
+                _ = self.addresses
+                (self.folder / _MARKER_NAME).touch()
+                tell(f"The {self._what} are compiled ({time.monotonic() - start:.0f} s).")

@@ -1,6 +1,7 @@
-"""Which code computes a layer, as a table: docs/vpt.md has it, too."""
+"""Which engine computes a layer, as a table: docs/vpt.md has it, too."""
 
 import itertools
+import logging
 import os
 import subprocess
 import sys
@@ -15,16 +16,17 @@ from torch.nn import functional as F
 
 from rllib_minestudio import compilation_cache
 from rllib_minestudio.compilation_cache import Target
-from rllib_minestudio.models.vpt import paths, processors, simd
-from rllib_minestudio.models.vpt.convolution import SameConv3x3
-from rllib_minestudio.models.vpt.paths import Convolution, Path, Stack
-from rllib_minestudio.models.vpt.processors import Processor
+from rllib_minestudio.models.kernels import engines, vectors
+from rllib_minestudio.models.kernels.convolutions import ENGINES, ONEDNN, TORCH, choose
+from rllib_minestudio.models.kernels.cuda import CUDA
+from rllib_minestudio.models.kernels.direct_engine import DIRECT
+from rllib_minestudio.models.kernels.engines import Convolution, Processor, Stack
+from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
+from rllib_minestudio.models.vpt.impala import DownStack
+from rllib_minestudio.models.vpt.layers import SameConv3x3
 
 FLOAT32, BFLOAT16 = torch.float32, torch.bfloat16
-TORCH, ONEDNN, WINOGRAD, BACKWARD = (
-    *(Path.TORCH, Path.ONEDNN),
-    *(Path.WINOGRAD, Path.WINOGRAD_BACKWARD),
-)
+BACKWARD, GPU = WINOGRAD_BACKWARD, torch.device("cuda")
 
 PROCESSORS = {
     "AVX-512 and AMX": Processor(lanes=16, amx=True, onednn=True, onednn_bfloat16=True),
@@ -59,7 +61,7 @@ TABLE = {
     "ARM, no oneDNN": (WINOGRAD, WINOGRAD, BACKWARD, WINOGRAD, WINOGRAD, WINOGRAD, WINOGRAD),
     "unknown, no oneDNN": (TORCH, TORCH, TORCH, TORCH, TORCH, TORCH, TORCH),
 }
-"""Paths of what `WORK` lists, in its order."""
+"""Engines of what `WORK` lists, in its order."""
 
 WITHOUT_ONEDNN = {"ARM, no oneDNN", "unknown, no oneDNN"}
 
@@ -71,7 +73,7 @@ UNSUITED = {
     "few channels in": {"channels": (16, 64)},
     "few channels out": {"channels": (64, 16)},
     "few pixels": {"pixels": 1023},
-    "a GPU": {"device": "cuda"},
+    "a GPU": {"device": GPU},
     "weights in bfloat16": {"weight_dtype": BFLOAT16},
     "float64": {"dtype": torch.float64},
     "float16": {"dtype": torch.float16},
@@ -79,32 +81,50 @@ UNSUITED = {
 }
 
 
+def suited(work):
+    """What some processor may take, the preferred first."""
+    return [engine for engine in ENGINES[type(work)] if not engine.why_not(work)]
+
+
+@pytest.fixture
+def chosen(pretend, monkeypatch):
+    """Chooses as on a processor where all kernels can be compiled."""
+    for engine in (CUDA, DIRECT, WINOGRAD):
+        monkeypatch.setattr(type(engine), "is_ready", lambda *_: True)
+
+    def choose_on(work, processor):
+        pretend(processor)
+        return choose(work)
+
+    return choose_on
+
+
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_the_path_of_a_convolution(name):
-    found = [paths.of_convolution(work, PROCESSORS[name]) for work in WORK.values()]
+def test_the_engine_of_a_convolution(name, chosen):
+    found = [chosen(work, PROCESSORS[name]) for work in WORK.values()]
     assert dict(zip(WORK, found, strict=True)) == dict(zip(WORK, TABLE[name], strict=True))
 
 
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_the_path_of_a_frozen_linear_layer(name):
-    expected = TORCH if name in WITHOUT_ONEDNN else ONEDNN
-    assert paths.for_inference("cpu", PROCESSORS[name]) is expected
-    assert paths.for_inference("cuda", PROCESSORS[name]) is TORCH
+def test_onednn_takes_frozen_linear_layers_on_cpus(name):
+    assert PROCESSORS[name].has_onednn_for(torch.device("cpu")) == (name not in WITHOUT_ONEDNN)
+    assert not PROCESSORS[name].has_onednn_for(GPU)
 
 
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_the_precision_of_sums_under_bfloat16(name):
     expected = FLOAT32 if name in ROUNDS_FLOAT32 else BFLOAT16
-    assert paths.arithmetic(BFLOAT16, "cpu", PROCESSORS[name]) == expected
-    assert paths.arithmetic(BFLOAT16, "cuda", PROCESSORS[name]) == BFLOAT16
-    assert paths.arithmetic(FLOAT32, "cpu", PROCESSORS[name]) == FLOAT32
+    arithmetic, cpu = PROCESSORS[name].arithmetic, torch.device("cpu")
+    assert arithmetic(BFLOAT16, cpu) == expected
+    assert arithmetic(BFLOAT16, GPU) == BFLOAT16
+    assert arithmetic(FLOAT32, cpu) == FLOAT32
 
 
 @pytest.mark.parametrize("what", UNSUITED)
 @pytest.mark.parametrize("processor", PROCESSORS.values(), ids=PROCESSORS)
-def test_what_the_kernels_cannot_do_or_gain_nothing_by_is_torchs(what, processor):
+def test_what_the_kernels_cannot_do_or_gain_nothing_by_is_torchs(what, processor, chosen):
     for work in (WORK["no gradients"], WORK["gradients"]):
-        assert paths.of_convolution(work._replace(**UNSUITED[what]), processor) is TORCH
+        assert chosen(work._replace(**UNSUITED[what]), processor) is TORCH
 
 
 DIRECT_ON = {"AVX-512 and AMX", "AVX-512", "AVX2", "ARM with bfloat16", "ARM, no oneDNN"}
@@ -115,57 +135,75 @@ NOT_DIRECT = {
     "few channels in": Stack((4, 8)),
     "many channels": Stack((16, 32)),
     "many channels in": Stack((32, 16)),
-    "weights in float64 on a GPU": Stack((8, 8), torch.float64, device="cuda"),
-    "float16 on a GPU": Stack((8, 8), device="cuda", dtype=torch.float16),
-    "channels that fill no read on a GPU": Stack((8, 12), device="cuda"),
-    "channels in that fill none": Stack((4, 8), device="cuda"),
-    "torch.compile on a GPU": Stack((8, 8), device="cuda", is_traced=True),
+    "weights in float64 on a GPU": Stack((8, 8), weight_dtype=torch.float64, device=GPU),
+    "float16 on a GPU": Stack((8, 8), device=GPU, dtype=torch.float16),
+    "channels that fill no read on a GPU": Stack((8, 12), device=GPU),
+    "channels in that fill none": Stack((4, 8), device=GPU),
+    "no frames on a GPU": Stack((8, 8), device=GPU, frames=0),
+    "torch.compile on a GPU": Stack((8, 8), device=GPU, is_traced=True),
     "weights in float64": Stack((8, 8), weight_dtype=torch.float64),
     "torch.compile": Stack((8, 8), is_traced=True),
 }
 
 
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_the_path_of_a_stack(name):
-    expected = Path.DIRECT if name in DIRECT_ON else TORCH
+def test_the_engine_of_a_stack(name, chosen):
+    expected = DIRECT if name in DIRECT_ON else TORCH
     for channels in ((3, 8), (8, 16), (16, 16), (24, 24)):
-        assert paths.of_stack(Stack(channels), PROCESSORS[name]) is expected
+        assert chosen(Stack(channels), PROCESSORS[name]) is expected
     for work in NOT_DIRECT.values():
-        assert not work.suits_kernels
-        assert paths.of_stack(work, PROCESSORS[name]) is TORCH
+        assert suited(work) == [TORCH] or work.is_traced
+        assert chosen(work, PROCESSORS[name]) is TORCH
 
 
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_stacks_on_a_gpu_are_cudas_whatever_the_processor(name):
+def test_stacks_on_a_gpu_are_cudas_whatever_the_processor(name, chosen):
     for channels in ((3, 8), (3, 64), (64, 128), (192, 384)):
         for dtype in (FLOAT32, BFLOAT16):
-            work = Stack(channels, device="cuda", dtype=dtype)
-            assert not work.suits_kernels
-            assert paths.of_stack(work, PROCESSORS[name]) is Path.CUDA
+            work = Stack(channels, device=GPU, dtype=dtype)
+            assert suited(work) == [CUDA, TORCH]
+            assert chosen(work, PROCESSORS[name]) is CUDA
 
 
-def test_the_compiler_is_looked_for_only_where_it_can_matter():
-    """Where `suits_kernels` is false, ``lanes`` need not be known."""
+def test_the_compiler_is_looked_for_only_where_it_can_matter(chosen):
+    """Where no engine is by numba, ``lanes`` need not be known."""
     changes = [{}, *UNSUITED.values()]
     for work, change, processor in itertools.product(WORK.values(), changes, PROCESSORS.values()):
         work = work._replace(**change)
-        path = paths.of_convolution(work, processor)
-        if not work.suits_kernels:
-            assert path is paths.of_convolution(work, replace(processor, lanes=0))
+        if not any(engine.by_numba for engine in suited(work)):
+            assert chosen(work, processor) is chosen(work, replace(processor, lanes=0))
 
 
 def test_small_networks_do_not_look_for_it(monkeypatch):
     looked = []
-    real = processors.detected
+    real = engines.detected
 
     def detected(with_kernels):
         looked.append(with_kernels)
         return real(with_kernels)
 
-    monkeypatch.setattr(processors, "detected", detected)
+    monkeypatch.setattr(engines, "detected", detected)
     layer, x = SameConv3x3(16, 16, bias=False), torch.randn(4, 16, 32, 32)
     assert torch.equal(layer(x), F.conv2d(x, layer.weight, padding=1))
     assert looked == [False]
+
+
+def test_torch_compile_sees_a_stack_as_one_graph():
+    stack, x = DownStack(8, 32, 1.0, is_first=False), torch.randn(2, 8, 16, 16)
+    compiled = torch.compile(stack, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        assert torch.allclose(compiled(x), stack(x), rtol=0, atol=1e-4)
+
+
+def test_the_log_says_why_what_would_be_preferred_does_not_compute(chosen, caplog):
+    work = Stack((16, 32))
+    with caplog.at_level(logging.DEBUG, "rllib_minestudio"):
+        for _ in range(2):
+            chosen(work, PROCESSORS["AVX2"])
+        chosen(Stack((8, 8)), PROCESSORS["no FMA"])
+    first, second = (record.message for record in caplog.records)
+    assert "by torch; not CUDA: it is for GPUs; not direct: channels are to be among" in first
+    assert "not direct: slow on this processor" in second
 
 
 # ---------------------------------------------------------------------------- detection
@@ -186,7 +224,7 @@ def test_small_networks_do_not_look_for_it(monkeypatch):
     ],
 )
 def test_the_vectors_of_a_target(architecture, features, lanes):
-    assert simd.fused_lanes(Target(architecture, "any", features)) == lanes
+    assert vectors.fused_lanes(Target(architecture, "any", features)) == lanes
 
 
 _FMA = """
@@ -217,8 +255,8 @@ def test_llvm_has_the_instruction_where_it_is_counted_on(target):
     kind = llvmlite.binding.Target.from_triple(f"{target.architecture}-unknown-linux-gnu")
     machine = kind.create_target_machine(cpu=target.name, features=target.features)
     code = machine.emit_assembly(llvmlite.binding.parse_assembly(_FMA))
-    assert ("vfmadd" in code or "fmla" in code) == (simd.fused_lanes(target) > 0)
-    assert ("fmaf" in code) == (simd.fused_lanes(target) == 0)
+    assert ("vfmadd" in code or "fmla" in code) == (vectors.fused_lanes(target) > 0)
+    assert ("fmaf" in code) == (vectors.fused_lanes(target) == 0)
 
 
 def test_numbas_settings_decide_what_it_compiles_for(monkeypatch):
@@ -241,23 +279,22 @@ def test_machine_code_for_another_target_lies_in_another_folder(monkeypatch):
 
 
 def test_what_is_detected_here_is_what_the_kernels_are_compiled_for():
-    found = processors.detected(with_kernels=True)
-    assert found.lanes == simd.fused_lanes(compilation_cache.target())
-    assert (found.lanes or 8) == simd.LANES
-    assert replace(found, lanes=0) == processors.detected(with_kernels=False)
+    found = engines.detected(with_kernels=True)
+    assert found.lanes == vectors.fused_lanes(compilation_cache.target())
+    assert (found.lanes or 8) == vectors.LANES
+    assert replace(found, lanes=0) == engines.detected(with_kernels=False)
 
 
 # ---------------------------------------------------------------------------- other targets
 
 _GENERIC = """
 import torch
-from rllib_minestudio.models.vpt import processors
-from rllib_minestudio.models.vpt.convolution import SameConv3x3
-from rllib_minestudio.models.vpt.winograd import compiled
+from rllib_minestudio.models.kernels import engines, winograd_calls
+from rllib_minestudio.models.vpt.layers import SameConv3x3
 layer, x = SameConv3x3(64, 64, bias=False), torch.randn(1, 64, 32, 32)
 with torch.no_grad():
     assert torch.equal(layer(x), torch.nn.functional.conv2d(x, layer.weight, padding=1))
-print(processors.detected(with_kernels=True).lanes, compiled.CODE.is_compiled())
+print(engines.detected(with_kernels=True).lanes, winograd_calls.CODE.is_compiled())
 """
 
 
@@ -280,22 +317,24 @@ def test_kernels_that_numba_makes_for_any_processor_are_not_used(tmp_path):
     if compilation_cache.target().architecture in ("x86_64", "AMD64"):
         assert found.split() == ["0", "False"]
     else:  # every ARM multiplies and adds in one instruction
-        assert found.split() == [str(simd.LANES), "True"]
+        assert found.split() == [str(vectors.LANES), "True"]
 
 
 _AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
 _EXACTNESS = """
 import sys
 import pytest
-from rllib_minestudio.models.vpt import simd
-assert simd.LANES == simd.FUSED_LANES == 8
+from rllib_minestudio.models.kernels import vectors
+assert vectors.LANES == vectors.FUSED_LANES == 8
 sys.exit(pytest.main(["-q", "-k", "float64 or bfloat16 or pool or threads", *sys.argv[1:]]))
 """
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(simd.FUSED_LANES != 16, reason="the kernels of AVX2 or of ARM run here anyway")
-@pytest.mark.parametrize("file", ["test_convolution.py", "test_direct_stack.py"])
+@pytest.mark.skipif(
+    vectors.FUSED_LANES != 16, reason="the kernels of AVX2 or of ARM run here anyway"
+)
+@pytest.mark.parametrize("file", ["test_winograd.py", "test_direct.py"])
 def test_the_kernels_of_avx2_are_as_exact_as_those_of_avx512(file):
     """They are other code: shorter vectors, smaller blocks."""
     _run("-c", _EXACTNESS, File(__file__).with_name(file), **_AVX2)

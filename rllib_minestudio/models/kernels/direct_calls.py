@@ -1,4 +1,4 @@
-"""The kernels as machine code: compiled once for a machine, then called with addresses."""
+"""The kernels in `direct` as machine code, which is called with addresses."""
 
 from __future__ import annotations
 
@@ -7,27 +7,20 @@ from typing import Any
 import numba
 import numpy as np
 
-from rllib_minestudio.models.vpt import simd, team
-from rllib_minestudio.models.vpt.direct import backward as backward_
-from rllib_minestudio.models.vpt.direct import (
-    blocks,
-    convolutions,
-    lanes,
-    norms,
-    planes,
-    pools,
-    stacks,
-    work,
+from rllib_minestudio.models.kernels import (
+    direct,
+    direct_blocks,
+    direct_layers,
+    machine_code,
+    vectors,
 )
-from rllib_minestudio.models.vpt.direct import forward as forward_
-from rllib_minestudio.models.vpt.direct.blocks import CHANNELS as CHANNELS
-from rllib_minestudio.models.vpt.direct.stacks import NORMS as NORMS
-from rllib_minestudio.models.vpt.direct.stacks import Sizes
-from rllib_minestudio.models.vpt.direct.stacks import kept_size as kept_size
-from rllib_minestudio.models.vpt.direct.stacks import taps_size as taps_size
-from rllib_minestudio.models.vpt.machine_code import MachineCode
-from rllib_minestudio.models.vpt.team import NOTHING as NOTHING
-from rllib_minestudio.models.vpt.team import Array, array_at, words_at
+from rllib_minestudio.models.kernels.direct import NORMS as NORMS
+from rllib_minestudio.models.kernels.direct import Sizes
+from rllib_minestudio.models.kernels.direct import kept_size as kept_size
+from rllib_minestudio.models.kernels.direct import taps_size as taps_size
+from rllib_minestudio.models.kernels.direct_blocks import CHANNELS as CHANNELS
+from rllib_minestudio.models.kernels.machine_code import NOTHING as NOTHING
+from rllib_minestudio.models.kernels.machine_code import Array, MachineCode, array_at, words_at
 
 _FRAMES_PER_SHARE = 8
 _MOST_SHARES = 64
@@ -44,9 +37,9 @@ def forward(
     sizes: Sizes,
     threads: int,
 ) -> None:
-    """Calls `forward.forward` with up to so many threads."""
+    """Calls `direct.forward` with up to so many threads."""
     arguments = image, x, parameters, out, kept, taps, statistics, *sizes
-    team.run(CODE.addresses[_forward_code], arguments, min(threads, sizes.frames))
+    machine_code.run(CODE.addresses[_forward_code], arguments, min(threads, sizes.frames))
 
 
 def backward(
@@ -63,9 +56,9 @@ def backward(
     sizes: Sizes,
     threads: int,
 ) -> None:
-    """Calls `backward.backward` with up to so many threads."""
+    """Calls `direct.backward` with up to so many threads."""
     arrays = image, x, parameters, turned, kept, taps, statistics, dy, dx, gradients
-    team.run(
+    machine_code.run(
         CODE.addresses[_backward_code], (*arrays, *sizes), min(threads, count_shares(sizes.frames))
     )
 
@@ -86,7 +79,7 @@ def _sizes_at(words: Any, index: int) -> Any:
 
 def _forward_code(address: Any) -> None:
     words = words_at(address, 20)
-    forward_.forward(
+    direct.forward(
         words,
         array_at(words, 1, np.uint8),
         array_at(words, 3, np.float32),
@@ -101,7 +94,7 @@ def _forward_code(address: Any) -> None:
 
 def _backward_code(address: Any) -> None:
     words = words_at(address, 26)
-    backward_.backward(
+    direct.backward(
         words,
         array_at(words, 1, np.uint8),
         array_at(words, 3, np.float32),
@@ -119,6 +112,6 @@ def _backward_code(address: Any) -> None:
 
 CODE = MachineCode(
     "convolutions of small networks",
-    (backward_, blocks, convolutions, forward_, lanes, norms, planes, pools, simd, stacks, work),
+    (direct, direct_blocks, direct_layers, vectors),
     (_forward_code, _backward_code),
 )

@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState, training_graph
+from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState, cuda_graphs
 
 ENVS, FRAMES = 2, 6
 
@@ -51,7 +51,7 @@ def recorded():
     """A network whose passes are replayed, and one with the same weights whose never are."""
     mine, other = _network(), _network()
     other.net._graph = None
-    for _ in range(training_graph.PATIENCE + 1):
+    for _ in range(cuda_graphs.PATIENCE + 1):
         _pass(mine)[0].backward()
     mine.zero_grad(set_to_none=True)
     assert _replays(mine) == 1
@@ -91,14 +91,14 @@ def test_replays_follow_inputs_states_and_weights(precision):
         other.load_state_dict(mine.state_dict())  # no rounding adds up
         mine.zero_grad(set_to_none=True)
         other.zero_grad(set_to_none=True)
-    assert _replays(mine) == 8 - training_graph.PATIENCE
+    assert _replays(mine) == 8 - cuda_graphs.PATIENCE
 
 
 @gpu
 def test_outputs_that_are_kept_hinder_no_capture():
     network = _network()
     kept = []
-    for step in range(training_graph.PATIENCE + 2):
+    for step in range(cuda_graphs.PATIENCE + 2):
         kept.append(_pass(network, step))
         kept[-1][0].backward()
     assert _replays(network) == 2
@@ -208,7 +208,7 @@ def test_parameters_that_are_replaced_frozen_or_moved_are_noticed(recorded):
 @gpu
 def test_a_new_shape_that_stays_is_recorded_anew(recorded):
     for network in recorded:
-        for seed in range(training_graph.PATIENCE + 2):
+        for seed in range(cuda_graphs.PATIENCE + 2):
             _pass(network, seed, envs=3)[0].backward()
     _assert_same(*map(_gradients, recorded))
     assert _replays(recorded[0]) == 2
@@ -219,9 +219,9 @@ def test_too_little_memory_is_said_once_and_training_goes_on(recorded, monkeypat
     def refuse(*_args, **_kwargs):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
 
-    monkeypatch.setattr(training_graph, "_RecordedPass", refuse)
+    monkeypatch.setattr(cuda_graphs, "_RecordedPass", refuse)
     for network in recorded:
-        for seed in range(training_graph.PATIENCE + 3):
+        for seed in range(cuda_graphs.PATIENCE + 3):
             _pass(network, seed, envs=3)[0].backward()
     _assert_same(*map(_gradients, recorded))
     assert len([r for r in caplog.records if "capturing a CUDA graph failed" in r.message]) == 1

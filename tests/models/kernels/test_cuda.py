@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from rllib_minestudio.models.vpt import cuda_stack
+from rllib_minestudio.models.kernels.convolutions import TORCH
+from rllib_minestudio.models.kernels.cuda import CUDA
 from rllib_minestudio.models.vpt.impala import DownStack
-from rllib_minestudio.models.vpt.paths import Path
-from tests.models.vpt.stacks import random_stack
+from tests.models.kernels.stacks import random_stack
 
 pytestmark = pytest.mark.gpu
 
@@ -61,7 +61,7 @@ def _exactly(stack, x, dy):
 @pytest.mark.parametrize("size", SIZES)
 def test_outputs_and_gradients_equal_those_in_float64(size):
     stack, x, dy = _example(*size)
-    assert stack.path is Path.CUDA
+    assert stack.engine_for(torch.float32) is CUDA
     actual = _with_gradients(stack, x, dy)
     exact = _exactly(stack, x, dy)
     assert (actual[0] - exact[0]).abs().max() <= BOUND * exact[0].abs().max()
@@ -80,9 +80,9 @@ def test_bfloat16_is_no_further_from_the_truth_than_torchs(size, monkeypatch):
     stack, x, dy = _example(*size)
     exact = _exactly(stack, x, dy)
     with torch.autocast("cuda", torch.bfloat16):
-        assert stack.path is Path.CUDA
+        assert stack.engine_for(torch.bfloat16) is CUDA
         mine = _with_gradients(stack, x, dy)
-        monkeypatch.setattr(DownStack, "path", Path.TORCH)
+        monkeypatch.setattr(DownStack, "engine_for", lambda *_: TORCH)
         torchs = _with_gradients(stack, x, dy)
     assert mine[0].dtype == torch.bfloat16
     for mine_each, torchs_each, exact_each in zip(mine, torchs, exact, strict=True):
@@ -95,8 +95,8 @@ def test_the_same_inputs_give_the_same_bits_with_gradients_and_without():
     assert torch.equal(first[0], second[0])
     with torch.no_grad():
         assert torch.equal(stack(x), first[0])
-        packed = cuda_stack.pack(stack.kernel_parameters(), stack.n.eps, torch.float32)
-        assert torch.equal(cuda_stack.compute_packed(x, packed), first[0])
+        packed = CUDA.pack(stack.weights(), torch.float32)
+        assert torch.equal(CUDA.forward(x, packed), first[0])
 
 
 def test_a_mean_far_from_zero_costs_no_precision():
@@ -129,12 +129,12 @@ def test_there_may_be_no_frames():
     stack, x, _ = _example(*SIZES[3])
     y = stack(x[:0])
     y.sum().backward()
-    packed = cuda_stack.pack(stack.kernel_parameters(), stack.n.eps, torch.float32)
-    assert cuda_stack.compute_packed(x[:0], packed).shape == y.shape == (0, 128, 16, 16)
+    packed = CUDA.pack(stack.weights(), torch.float32)
+    assert CUDA.forward(x[:0], packed).shape == y.shape == (0, 128, 16, 16)
 
 
 def test_other_precisions_are_torchs():
     stack, x, _ = _example(*SIZES[0])
     with torch.autocast("cuda", torch.float16):
-        assert stack.path is Path.TORCH
+        assert stack.engine_for(torch.float16) is TORCH
         assert stack(x).isfinite().all()
