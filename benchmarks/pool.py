@@ -25,7 +25,7 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms.env_pool import ProcessEnvs
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 
 LATENCY_S = (0.02, 0.08)
 SIDE = 64
@@ -150,7 +150,7 @@ class Pool:
 def policy(num_envs: int) -> Act:
     """An untrained `nano`, acting for any of so many environments."""
     options = {"preset": "nano", "img_shape": [SIDE, SIDE, 3]}
-    session = RolloutSession(VPTNetwork(VPTConfig.from_options(options)), num_envs)
+    session = InferenceSession(VPTNetwork(VPTConfig.from_options(options)), num_envs)
 
     def act(rows: np.ndarray, obs: np.ndarray, first: np.ndarray) -> dict[str, np.ndarray]:
         which = None if len(rows) == num_envs else torch.from_numpy(rows)

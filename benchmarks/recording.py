@@ -28,7 +28,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.recorder import EpisodeRecorder
 from rllib_minestudio.env.recorder_options import RecorderOptions
 from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 from rllib_minestudio.models.vpt.weight_loading import config_from_options
 from rllib_minestudio.recordings import Recording
 
@@ -97,7 +97,7 @@ class Players:
         self._envs: list[Any] = [MineStudioEnv(config, vector_index=i) for i in range(count)]
         if recorder is not None:
             self._envs = [EpisodeRecorder(env, recorder) for env in self._envs]
-        self._session = RolloutSession(network, count)
+        self._session = InferenceSession(network, count)
         self._episodes = 0
         self._obs = np.stack([self._reset(env) for env in self._envs])
         self._first = np.ones(count, np.bool_)

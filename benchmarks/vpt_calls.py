@@ -20,7 +20,7 @@ from torch import Tensor
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import kl_divergence, log_prob
 from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 
 GOLDEN_SCRIPT = Path(__file__).parents[1] / "tests" / "models" / "vpt" / "golden" / "make_golden.py"
 CHUNK = 64
@@ -73,7 +73,7 @@ def their_step(policy: Any, image: Tensor, batch: int) -> Callable[[], None]:
 
 def our_step(network: VPTNetwork, image: Tensor, batch: int) -> Callable[[], None]:
     """A step as an env runner takes it."""
-    session = RolloutSession(network, batch)
+    session = InferenceSession(network, batch)
     first = torch.zeros(batch, dtype=torch.bool, device=image.device)
 
     def step() -> None:
@@ -95,7 +95,7 @@ def their_forward(policy: Any, image: Tensor, batch: int) -> Callable[[], None]:
 
 def our_forward(network: VPTNetwork, image: Tensor, batch: int) -> Callable[[], None]:
     """The network's part of a step."""
-    session = RolloutSession(network, batch)
+    session = InferenceSession(network, batch)
     first = torch.zeros(batch, dtype=torch.bool, device=image.device)
 
     def forward() -> None:

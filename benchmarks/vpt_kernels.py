@@ -18,7 +18,7 @@ from rllib_minestudio.models.kernels.convolutions import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.impala import DownStack
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 
 SEQUENCES, CHUNK = 32, 64
 """Of an update: 2,048 frames."""
@@ -75,7 +75,7 @@ def _with_lists() -> mock._patch:
 
 
 def _acting(network: VPTNetwork) -> Callable[[], None]:
-    session = RolloutSession(network, ENVIRONMENTS)
+    session = InferenceSession(network, ENVIRONMENTS)
     shape = (ENVIRONMENTS, *network.config.img_shape)
     image = torch.randint(0, 256, shape, dtype=torch.uint8)
     first = torch.zeros(ENVIRONMENTS, dtype=torch.bool)

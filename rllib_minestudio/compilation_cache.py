@@ -40,7 +40,7 @@ _PACKAGE = Path(__file__).parent
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class Target(NamedTuple):
+class MachineTarget(NamedTuple):
     """A kind of processor that machine code is made for."""
 
     architecture: str
@@ -57,14 +57,14 @@ class Target(NamedTuple):
         return f"+{feature}" in self.features.split(",")
 
 
-def target() -> Target:
+def target() -> MachineTarget:
     """Returns what numba compiles for.
 
     That is this processor unless NUMBA_CPU_NAME, NUMBA_CPU_FEATURES or NUMBA_ENABLE_AVX ask for
     less.
     """
     name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES
-    return Target(
+    return MachineTarget(
         platform.machine(),
         llvmlite.binding.get_host_cpu_name() if name is None else name,
         codegen.get_host_cpu_features() if features is None else features,

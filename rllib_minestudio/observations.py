@@ -32,7 +32,7 @@ _DOT_IN_KEY = ":"
 Value = TypeVar("Value")
 
 
-class Part(NamedTuple):
+class ObservationPart(NamedTuple):
     """What a space promises of one part."""
 
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class Part(NamedTuple):
         return np.zeros((*leading, *self.shape), self.dtype)
 
 
-def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str, Part]:
+def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str, ObservationPart]:
     """Return the parts of an observation space by name.
 
     Args:
@@ -69,7 +69,7 @@ def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str,
             raise InvalidOptionsError(
                 broken_rule("A key of an observation", key, "must be a text without dots")
             )
-    parts: dict[str, Part] = {}
+    parts: dict[str, ObservationPart] = {}
     for name, inner in flattened(spaces).items():
         if inner.dtype is None or inner.shape is None or inner.dtype.kind not in "biuf":
             raise InvalidOptionsError(
@@ -79,7 +79,7 @@ def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str,
                     "must be a Box, Discrete, MultiDiscrete or MultiBinary: numbers of one shape",
                 )
             )
-        parts[name] = Part(tuple(inner.shape), np.dtype(inner.dtype))
+        parts[name] = ObservationPart(tuple(inner.shape), np.dtype(inner.dtype))
     return parts
 
 

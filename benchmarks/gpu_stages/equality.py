@@ -16,7 +16,7 @@ from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.arithmetic import DTYPES, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 
 LIMITS = {"outputs": 1e-4, "gradients": 1e-3, "acting": 1e-4}
 """Of differences in full float32."""
@@ -93,7 +93,7 @@ def _run(network: VPTNetwork, inputs: _Inputs, device: str) -> Results:
     actions = {name: tokens.to(device) for name, tokens in inputs.actions.items()}
     out = network(image, first, network.initial_state(ENVS))
     (log_prob(out.logits, actions).mean() + out.value_bt.square().mean()).backward()
-    session = RolloutSession(network, ENVS)
+    session = InferenceSession(network, ENVS)
     steps = []
     for t in range(FRAMES):
         decision = session.act(image[:, t], first[:, t])

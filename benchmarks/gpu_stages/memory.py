@@ -13,7 +13,7 @@ import torch
 from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 
 FORMULA = "docs/cluster.md"
 FEW, MANY = 8, 40
@@ -36,10 +36,10 @@ def measure(setting: Setting) -> Iterator[Row]:
 def _runner(preset: str, network: VPTNetwork, device: str) -> Iterator[Row]:
     """One step comes before: what CUDA's libraries set aside at first use is nobody's memory."""
     held, peak = {}, {}
-    _act_without_graph(RolloutSession(network, MANY), network, MANY)
+    _act_without_graph(InferenceSession(network, MANY), network, MANY)
     for num_envs in (FEW, MANY):
         before = _start(device)
-        session = RolloutSession(network, num_envs)
+        session = InferenceSession(network, num_envs)
         held[num_envs] = _allocated(device) - before
         _act_without_graph(session, network, num_envs)
         peak[num_envs] = _peak(device) - before - held[num_envs]
@@ -109,7 +109,7 @@ def _learner(preset: str, network: VPTNetwork, device: str) -> Iterator[Row]:
 HEADS = ("buttons", "camera")
 
 
-def _act_without_graph(session: RolloutSession, network: VPTNetwork, num_envs: int) -> None:
+def _act_without_graph(session: InferenceSession, network: VPTNetwork, num_envs: int) -> None:
     """One step, whose activations the allocator sees; those of a graph lie in its own pool."""
     device = network.net.final_ln.weight.device
     shape = (num_envs, *network.config.img_shape)

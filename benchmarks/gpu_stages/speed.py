@@ -32,7 +32,7 @@ from vpt_calls import (
 from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.arithmetic import FLOAT32, TF32, set_arithmetic
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 
 GOAL = 2.0
 """How many times as fast as `VPTPolicy` VPT should be ..."""
@@ -176,7 +176,7 @@ def _update_row(
 
 def _new_weights_row(preset: str, network: VPTNetwork, batch: int) -> Row:
     """How long acting stops when new weights have come: laid out anew, recorded anew."""
-    session = RolloutSession(network, batch)
+    session = InferenceSession(network, batch)
     image = images(network.config, batch, 1, network.net.final_ln.weight.device.type)[:, 0]
     first = torch.zeros(batch, dtype=torch.bool, device=image.device)
     seconds = []
@@ -227,7 +227,7 @@ def _with_variant(network: VPTNetwork, variant: Variant) -> VPTNetwork:
 
 def _step_without_graph(network: VPTNetwork, image: Tensor, batch: int) -> Callable[[], None]:
     """A graph is of all environments in order; told which they are, a session does without."""
-    session = RolloutSession(network, batch)
+    session = InferenceSession(network, batch)
     first = torch.zeros(batch, dtype=torch.bool, device=image.device)
     rows = torch.arange(batch, device=image.device)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.observations import Part
+from rllib_minestudio.observations import ObservationPart
 
 Arrays = dict[str, NDArray]
 
@@ -122,7 +122,7 @@ class FragmentBuilder:
     """
 
     def __init__(
-        self, num_envs: int, length: int, parts: Mapping[str, Part], heads: Sequence[str]
+        self, num_envs: int, length: int, parts: Mapping[str, ObservationPart], heads: Sequence[str]
     ) -> None:
         """Allocate their arrays."""
         shape = (num_envs, length)

@@ -29,7 +29,7 @@ from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from rllib_minestudio.algorithms.rollout_report import INFERENCE, PRIOR, WAITING, StageTimes
 from rllib_minestudio.episode_seeds import EpisodeCounts
 from rllib_minestudio.models.rollout import RolloutSession
-from rllib_minestudio.observations import Part, nested
+from rllib_minestudio.observations import ObservationPart, nested
 
 
 class FragmentCollector:
@@ -61,7 +61,7 @@ class FragmentCollector:
         session: RolloutSession,
         *,
         counts: EpisodeCounts,
-        parts: Mapping[str, Part],
+        parts: Mapping[str, ObservationPart],
         env_ids: list[str],
         fragment_length: int,
         min_ready: int,

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rllib_minestudio.demonstrations import WindowOptions, open_episode
-from rllib_minestudio.observations import IMAGE, Part
+from rllib_minestudio.observations import IMAGE, ObservationPart
 
 
 def window_options(
-    parts: Mapping[str, Part], length: int, burn_in: int, max_null_run: int | None = None
+    parts: Mapping[str, ObservationPart], length: int, burn_in: int, max_null_run: int | None = None
 ) -> WindowOptions:
     """Return how recorded episodes are cut for a policy.
 
@@ -28,7 +28,9 @@ def window_options(
     return WindowOptions(length, burn_in, size, names, max_null_run)
 
 
-def unreadable_parts(parts: Mapping[str, Part], recordings: Iterable[str | Path]) -> list[str]:
+def unreadable_parts(
+    parts: Mapping[str, ObservationPart], recordings: Iterable[str | Path]
+) -> list[str]:
     """Say why a policy cannot learn from recordings: what it reads and they do not have.
 
     Args:

@@ -57,7 +57,7 @@ from rllib_minestudio.algorithms.training_loop.loop_metrics import (
     sample_metrics,
 )
 from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteExperience
-from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
+from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, SampledFragment
 from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
 from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts, trial_number
 from rllib_minestudio.demonstrations import find_episodes, open_episode
@@ -383,7 +383,7 @@ class MineStudioPPO(PolicyAccess):
         )
         self.experience = self._make_experience()
         self.weights_version = 0
-        self._next_samples: list[Sample[Any]] = []
+        self._next_samples: list[SampledFragment[Any]] = []
         self._publish_prior()
         self._publish_weights()
 
@@ -397,7 +397,7 @@ class MineStudioPPO(PolicyAccess):
     def training_step(self) -> None:
         """One iteration; RLlib collects the metrics."""
         metrics = self.metrics
-        samples: list[Sample[Any]] = []
+        samples: list[SampledFragment[Any]] = []
         while not samples:
             with metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
                 samples = self._next_samples or self.experience.sample(
@@ -414,7 +414,7 @@ class MineStudioPPO(PolicyAccess):
                 self._publish_weights()
         self._log(samples)
 
-    def _train_on(self, samples: list[Sample[Any]]) -> list[Sample[Any]]:
+    def _train_on(self, samples: list[SampledFragment[Any]]) -> list[SampledFragment[Any]]:
         """Update the learner; returns the samples, or none if there was no training on them."""
         self._look_ahead()
         activity.stage("learning", actors=self.learner_group._workers or ())
@@ -507,7 +507,7 @@ class MineStudioPPO(PolicyAccess):
         self.episode_statistics.add(report.episodes)
         self.loop_times.note_rollout(report)
 
-    def _log(self, samples: list[Sample[Any]]) -> None:
+    def _log(self, samples: list[SampledFragment[Any]]) -> None:
         self.metrics.aggregate([report_of_no_rollout()], key=ENV_RUNNER_RESULTS)
         measured: dict[tuple[str, ...], float] = {
             **self.experience.metrics(),

@@ -29,7 +29,7 @@ Pairs = Sequence[tuple[EpisodeResult, EpisodeResult]]
 
 
 @dataclass(frozen=True)
-class Difference:
+class MeanDifference:
     """A mean difference, the second minus the first.
 
     Attributes:
@@ -41,7 +41,7 @@ class Difference:
     interval: Interval
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[float]]) -> Difference:
+    def of(cls, groups: Sequence[Sequence[float]]) -> MeanDifference:
         """Average over the groups' means; at least one group with at least one difference."""
         means = [sum(group) / len(group) for group in groups]
         return cls(sum(means) / len(means), mean_of_means_interval(groups))
@@ -72,8 +72,8 @@ class TaskComparison:
     only_first: int
     only_second: int
     p: float
-    rate: Difference
-    progress: Difference
+    rate: MeanDifference
+    progress: MeanDifference
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class BenchmarkComparison:
     second: str
     tasks: tuple[TaskComparison, ...]
     unpaired: tuple[str, ...]
-    rate: Difference
-    progress: Difference
+    rate: MeanDifference
+    progress: MeanDifference
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -126,8 +126,8 @@ def compare_benchmarks(first: BenchmarkResults, second: BenchmarkResults) -> Ben
         second=_name(second),
         tasks=tuple(_compared(task, pairs) for task, pairs in paired),
         unpaired=tuple(dict.fromkeys(name for name in played if name not in names)),
-        rate=Difference.of([_solved(pairs) for _, pairs in paired]),
-        progress=Difference.of([_progressed(pairs) for _, pairs in paired]),
+        rate=MeanDifference.of([_solved(pairs) for _, pairs in paired]),
+        progress=MeanDifference.of([_progressed(pairs) for _, pairs in paired]),
     )
 
 
@@ -188,6 +188,6 @@ def _compared(task: TaskResult, pairs: Pairs) -> TaskComparison:
         only_first=only_first,
         only_second=only_second,
         p=mcnemar(only_second, only_first),
-        rate=Difference.of([_solved(pairs)]),
-        progress=Difference.of([_progressed(pairs)]),
+        rate=MeanDifference.of([_solved(pairs)]),
+        progress=MeanDifference.of([_progressed(pairs)]),
     )

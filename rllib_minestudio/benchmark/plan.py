@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.benchmark.players import Player, make_player
+from rllib_minestudio.benchmark.players import BenchmarkPlayer, make_player
 from rllib_minestudio.benchmark.request import BenchmarkRequest, claim_folder, task_digest
 from rllib_minestudio.benchmark.suites import load_suite
 from rllib_minestudio.benchmark.task import BenchmarkTask
@@ -54,7 +54,7 @@ class BenchmarkPlan:
     request: BenchmarkRequest
     suite: str
     tasks: tuple[PlannedTask, ...]
-    player: Player
+    player: BenchmarkPlayer
     facts: Mapping[str, Any]
     folder: Path
 
@@ -96,7 +96,7 @@ def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
 
 
 def _planned(
-    tasks: Sequence[BenchmarkTask], player: Player, engine: str, rules: int | None
+    tasks: Sequence[BenchmarkTask], player: BenchmarkPlayer, engine: str, rules: int | None
 ) -> tuple[PlannedTask, ...]:
     """Decide which tasks are played, and in which environments.
 

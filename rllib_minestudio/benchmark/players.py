@@ -40,7 +40,7 @@ RESTARTS = 3
 """How often an actor that died is started anew."""
 
 
-class Player(Protocol):
+class BenchmarkPlayer(Protocol):
     """Plays tasks, one after the other.
 
     Attributes:
@@ -82,7 +82,7 @@ def make_player(
     deterministic: bool = False,
     overrides: Sequence[str] = (),
     agent_timeout_s: float = TIMEOUT_S,
-) -> Player:
+) -> BenchmarkPlayer:
     """Make the player of a name.
 
     Args:
@@ -191,7 +191,7 @@ class PolicyPlayer:
     def play(
         self, task: BenchmarkTask, episodes: int, settings: PlaySettings
     ) -> Iterator[EvaluatedEpisode]:
-        """See `Player.play`."""
+        """See `BenchmarkPlayer.play`."""
         weights = self._policy.weights
         if self._workers:
             if self._group is None:
@@ -207,7 +207,7 @@ class PolicyPlayer:
         yield from self._local.play(specs, settings, weights if is_new else None)
 
     def close(self) -> None:
-        """See `Player.close`."""
+        """See `BenchmarkPlayer.close`."""
         group, self._group = self._group, None
         local, self._local = self._local, None
         if group is not None:
@@ -275,7 +275,7 @@ class AgentPlayer:
     def play(
         self, task: BenchmarkTask, episodes: int, settings: PlaySettings
     ) -> Iterator[EvaluatedEpisode]:
-        """See `Player.play`."""
+        """See `BenchmarkPlayer.play`."""
         agent = self._agent
         if agent is None:
             pickled = shipped(partial(_solution, task.solution), SOLUTION)
@@ -283,7 +283,7 @@ class AgentPlayer:
         yield from self._group.play(episodes, settings, AgentOrder(agent, **self._order))
 
     def close(self) -> None:
-        """See `Player.close`."""
+        """See `BenchmarkPlayer.close`."""
         self._group.stop()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from rllib_minestudio.benchmark.compare import TESTS, BenchmarkComparison, Difference
+from rllib_minestudio.benchmark.compare import TESTS, BenchmarkComparison, MeanDifference
 from rllib_minestudio.benchmark.intervals import Interval
 from rllib_minestudio.benchmark.results import BenchmarkResults, Total
 from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, TaskResult
@@ -127,11 +127,11 @@ def _range(interval: Interval) -> str:
     return f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
-def _difference(found: Difference) -> tuple[str, str]:
+def _difference(found: MeanDifference) -> tuple[str, str]:
     low, high = (rounded(end, "{:+.0%}") for end in found.interval)
     return rounded(found.mean, "{:+.0%}"), f"{low} to {high}"
 
 
-def _progress(found: Difference) -> tuple[str, str]:
+def _progress(found: MeanDifference) -> tuple[str, str]:
     low, high = (rounded(end, "{:+.2f}") for end in found.interval)
     return rounded(found.mean, "{:+.2f}"), f"{low} to {high}"

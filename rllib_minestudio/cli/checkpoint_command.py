@@ -37,7 +37,7 @@ examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfoRequest:
+class CheckpointInfoRequest:
     """Which checkpoints are looked at, and how much of them is shown."""
 
     path: str = option(
@@ -56,10 +56,10 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_flags(info, InfoRequest, run)
+    add_flags(info, CheckpointInfoRequest, run)
 
 
-def run(request: InfoRequest) -> int:
+def run(request: CheckpointInfoRequest) -> int:
     """Show a checkpoint, or list those below a folder, and return the exit status.
 
     Raises:

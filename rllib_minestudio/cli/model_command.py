@@ -45,7 +45,7 @@ examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfoRequest:
+class ModelInfoRequest:
     """Whose weights are looked at."""
 
     paths: tuple[str, ...] = option(
@@ -86,14 +86,14 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
     """Declare `rllib model info` and `rllib model export`."""
     commands = parser.add_subparsers(dest="model_command", required=True, metavar="COMMAND")
     info_parser = commands.add_parser("info", help="print size, temperature, and which keys fit")
-    add_flags(info_parser, InfoRequest, info)
+    add_flags(info_parser, ModelInfoRequest, info)
     export_parser = commands.add_parser(
         "export", help="write a folder that MineStudio loads, or a small one of our own"
     )
     add_flags(export_parser, ExportRequest, export)
 
 
-def info(request: InfoRequest) -> int:
+def info(request: ModelInfoRequest) -> int:
     """Print what a checkpoint holds.
 
     Returns:

@@ -48,7 +48,7 @@ Played = TypeVar("Played", bound=Numbered)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """A new evaluation beside an old one, paired by episode.
 
     Attributes:
@@ -88,7 +88,7 @@ class Comparison:
         write_whole(file, json.dumps({**asdict(self), "tests": self.tests}, indent=2) + "\n")
 
 
-def compare(new: Summary, old: Summary) -> Comparison:
+def compare(new: Summary, old: Summary) -> PairedComparison:
     """Compare two evaluations of the same episodes.
 
     The pairing takes out what makes some episodes easy and others hard, so that far fewer of them
@@ -106,7 +106,7 @@ def compare(new: Summary, old: Summary) -> Comparison:
     known = new.has_success and old.has_success
     returns = paired_returns(new, old)
     differences = returns[:, 0] - returns[:, 1]
-    return Comparison(
+    return PairedComparison(
         pairs=len(pairs),
         only_new=only_new,
         only_old=only_old,

@@ -15,7 +15,7 @@ from rllib_minestudio.errors import InvalidBatchError
 from rllib_minestudio.evaluation.module_loading import load_module
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 from rllib_minestudio.models.rollout import RolloutSession
-from rllib_minestudio.observations import IMAGE, Part, flattened, nested
+from rllib_minestudio.observations import IMAGE, ObservationPart, flattened, nested
 
 
 class Policy:
@@ -179,7 +179,7 @@ class Policy:
 
 
 def _batch_of(
-    observation: Mapping[str, Any], parts: Mapping[str, Part]
+    observation: Mapping[str, Any], parts: Mapping[str, ObservationPart]
 ) -> tuple[dict[str, NDArray], bool]:
     """Return the parts that a policy reads, (N, ...) each, and whether N was given.
 
@@ -210,7 +210,7 @@ def _batch_of(
     return {name: array[None] for name, array in arrays.items()}, False
 
 
-def _check(name: str, array: NDArray, part: Part) -> None:
+def _check(name: str, array: NDArray, part: ObservationPart) -> None:
     axes = array.ndim - len(part.shape)
     if axes in (0, 1) and array.shape[axes:] == part.shape and array.dtype == part.dtype:
         return

@@ -8,7 +8,7 @@ import gymnasium as gym
 from rllib_minestudio.env.agents.scripted import Agent
 
 
-class Player(Protocol):
+class ActionChooser(Protocol):
     """Chooses actions for one environment."""
 
     def reset(self) -> None:
@@ -37,7 +37,7 @@ class ScriptedPolicy:
 
 def play_episodes(
     env: gym.Env,
-    policy: Player,
+    policy: ActionChooser,
     episodes: int,
     seed: int | None = None,
     on_action: Callable[[Any, float], None] | None = None,

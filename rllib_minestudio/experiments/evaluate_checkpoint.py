@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.evaluation.agent_runner import AgentGroup
-    from rllib_minestudio.evaluation.compare import Comparison
+    from rllib_minestudio.evaluation.compare import PairedComparison
     from rllib_minestudio.evaluation.evaluation_summary import Summary
     from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
 
@@ -390,7 +390,9 @@ def _evaluate(player: _Policy | _Agent, options: EvaluationOptions, prior: Any) 
         group.stop()
 
 
-def _report(summary: Summary, folder: Path, compared: tuple[Summary, Comparison] | None) -> int:
+def _report(
+    summary: Summary, folder: Path, compared: tuple[Summary, PairedComparison] | None
+) -> int:
     """Save the summary and say what went wrong; returns the exit status."""
     from rllib_minestudio.evaluation.report.page import write_page
 

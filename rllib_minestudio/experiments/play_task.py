@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
     from rllib_minestudio.env.agents.foreign import AgentMaker
-    from rllib_minestudio.evaluation.policies import Player
+    from rllib_minestudio.evaluation.policies import ActionChooser
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ class _OwnAgent:
 
 def _player(
     agent: str | Checkpoint | AgentMaker, env: gym.Env, seed: int, deterministic: bool
-) -> Player:
+) -> ActionChooser:
     """Return what chooses the actions."""
     if not isinstance(agent, str | Checkpoint):
         return _OwnAgent(agent, env, seed, deterministic)

@@ -18,14 +18,14 @@ from rllib_minestudio.models.factored_categorical import FactoredCategorical
 
 __all__ = [
     "ActionDistribution",
+    "ActionSample",
     "Categorical",
     "FactoredCategorical",
     "JointCategorical",
-    "Sample",
 ]
 
 
-class Sample(NamedTuple):
+class ActionSample(NamedTuple):
     """Actions, and how probable they were."""
 
     actions: dict[str, Tensor]
@@ -72,7 +72,7 @@ class ActionDistribution:
         terms = [head.kl_divergence(other.heads[name]) for name, head in self.heads.items()]
         return torch.stack(terms).sum(dim=0)
 
-    def sample(self, uniform: Tensor | None = None) -> Sample:
+    def sample(self, uniform: Tensor | None = None) -> ActionSample:
         """Draws a token per head.
 
         Args:
@@ -83,12 +83,12 @@ class ActionDistribution:
         drawn = zip(self.heads.items(), columns, strict=True)
         return self._with_log_prob({name: head.sample(column) for (name, head), column in drawn})
 
-    def mode(self) -> Sample:
+    def mode(self) -> ActionSample:
         """The most probable token of each head."""
         return self._with_log_prob({name: head.mode() for name, head in self.heads.items()})
 
-    def _with_log_prob(self, actions: dict[str, Tensor]) -> Sample:
-        return Sample(actions, self.log_prob(actions))
+    def _with_log_prob(self, actions: dict[str, Tensor]) -> ActionSample:
+        return ActionSample(actions, self.log_prob(actions))
 
 
 class _JointLogits(Mapping[str, Tensor]):

@@ -11,7 +11,7 @@ from ray.rllib.core.columns import Columns
 from torch import Tensor
 
 from rllib_minestudio.errors import InvalidBatchError
-from rllib_minestudio.observations import Part, keys_of, nested
+from rllib_minestudio.observations import ObservationPart, keys_of, nested
 
 FIRST = "first"
 """Batch key, [B, T] bool: the observation begins an episode. Absent means that none does."""
@@ -32,7 +32,7 @@ class UnpackedBatch(NamedTuple):
 
 def unpack(
     batch: Mapping[str, Any],
-    parts: Mapping[str, Part],
+    parts: Mapping[str, ObservationPart],
     state_parts: Mapping[str, Tensor],
     device: torch.device,
 ) -> UnpackedBatch:
@@ -72,7 +72,7 @@ def unpack(
     return UnpackedBatch(nested(obs), first_bt, checked)
 
 
-def _part(batch: Mapping[str, Any], name: str, part: Part) -> Tensor:
+def _part(batch: Mapping[str, Any], name: str, part: ObservationPart) -> Tensor:
     """One part of the observations, [B, T, ...] and of the promised type."""
     value = batch.get(Columns.OBS)
     expected = f"{part.dtype} (B, T{''.join(f', {size}' for size in part.shape)})"

@@ -20,7 +20,7 @@ from rllib_minestudio.models.policy_weights import policy_weights_problems
 from rllib_minestudio.models.rollout import PolicyStep, RolloutSession, State, SteppingSession
 from rllib_minestudio.models.strict_loading import load_strictly
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.observations import Part, parts_of
+from rllib_minestudio.observations import ObservationPart, parts_of
 
 MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
 """Options of ``model_config`` that every policy has; all others are its network's."""
@@ -94,7 +94,7 @@ class RecurrentPolicy(ABC):
         return self.network.value_head  # type: ignore[return-value]
 
     @property
-    def observation_parts(self) -> dict[str, Part]:
+    def observation_parts(self) -> dict[str, ObservationPart]:
         """What the policy reads of observations; the default is all that the space has."""
         return parts_of(self.observation_space)
 

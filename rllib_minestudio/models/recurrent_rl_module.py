@@ -26,7 +26,7 @@ from rllib_minestudio.models.recurrent_batch import UnpackedBatch, unpack
 from rllib_minestudio.models.recurrent_policy import MODULE_OPTIONS, RecurrentPolicy
 from rllib_minestudio.models.rollout import State
 from rllib_minestudio.models.strict_loading import load_strictly
-from rllib_minestudio.observations import Part
+from rllib_minestudio.observations import ObservationPart
 
 ACTION_DIST = "action_dist"
 """Output key of ``forward_train``: an ``ActionDistribution`` [B, T]."""
@@ -147,7 +147,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
     # ---------------------------------------------------------------- inside
 
     @cached_property
-    def _parts(self) -> dict[str, Part]:
+    def _parts(self) -> dict[str, ObservationPart]:
         return self.observation_parts
 
     @cached_property

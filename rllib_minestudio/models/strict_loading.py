@@ -14,7 +14,7 @@ MAX_LISTED = 8
 """Keys that an error message lists of each kind before it only counts."""
 
 
-class Comparison(NamedTuple):
+class StateDictDifference(NamedTuple):
     """How a state dict differs from the network's; the fields' names are for messages."""
 
     missing: list[str]
@@ -22,9 +22,9 @@ class Comparison(NamedTuple):
     misshapen: list[str]
 
 
-def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> Comparison:
+def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> StateDictDifference:
     """Compares the names and shapes of ``state`` with the network's ``own``."""
-    return Comparison(
+    return StateDictDifference(
         missing=[name for name in own if name not in state],
         unexpected=[name for name in state if name not in own],
         misshapen=[
@@ -89,7 +89,7 @@ def refuse_damaged(
         )
 
 
-def mismatches(comparison: Comparison, source: str) -> list[str]:
+def mismatches(comparison: StateDictDifference, source: str) -> list[str]:
     """Returns one message that lists all differences, or nothing if there are none."""
     if not any(comparison):
         return []

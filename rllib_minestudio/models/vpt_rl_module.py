@@ -28,13 +28,13 @@ from rllib_minestudio.models.rollout import Decision, State
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.config import is_published_size
 from rllib_minestudio.models.vpt.heads import NUM_CAMERA
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 from rllib_minestudio.models.vpt.weight_loading import (
     config_from_options,
     policy_part,
     weights_problems,
 )
-from rllib_minestudio.observations import IMAGE, Part
+from rllib_minestudio.observations import IMAGE, ObservationPart
 
 __all__ = ["LOGITS", "MODULE_OPTIONS", "VALUE", "VPTRLModule", "spaces_of"]
 
@@ -89,9 +89,9 @@ class VPTRLModule(RecurrentRLModule):
         return self.network.config.memory_length
 
     @property
-    def observation_parts(self) -> dict[str, Part]:
+    def observation_parts(self) -> dict[str, ObservationPart]:
         """The frame."""
-        return {IMAGE: Part(self.network.config.img_shape, np.dtype(np.uint8))}
+        return {IMAGE: ObservationPart(self.network.config.img_shape, np.dtype(np.uint8))}
 
     @override(RecurrentRLModule)
     def initial_state(self, batch: int) -> State:
@@ -157,7 +157,7 @@ class VPTRolloutSession:
 
     def __init__(self, network: VPTNetwork, num_envs: int) -> None:
         """Allocates empty memories for ``num_envs`` environments on the network's device."""
-        self._session = RolloutSession(network, num_envs)
+        self._session = InferenceSession(network, num_envs)
 
     def act(self, obs: Mapping[str, Any], first_b: Tensor, **how: Any) -> Decision:
         """See ``rollout.RolloutSession.act``."""

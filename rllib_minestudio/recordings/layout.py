@@ -87,7 +87,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordedStep:
     """What was done, and what came of it.
 
     Attributes:
@@ -142,7 +142,7 @@ class Layout(ABC):
         """Write what the reset or a step showed."""
 
     @abstractmethod
-    def act(self, step: Step) -> None:
+    def act(self, step: RecordedStep) -> None:
         """Write a step, before what it showed."""
 
     @abstractmethod

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.observations import IMAGE, POV
-from rllib_minestudio.recordings.layout import Layout, Sight, Step, to_json
+from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,
     Frame,
@@ -96,7 +96,7 @@ class InferenceLayout(Layout):
         self.frames.add(sight.shown)
         self._infos.append({name: value for name, value in sight.info.items() if name != POV})
 
-    def act(self, step: Step) -> None:
+    def act(self, step: RecordedStep) -> None:
         """Write the action."""
         self._actions.append({name: np.asarray(value) for name, value in step.action.items()})
 
@@ -147,7 +147,7 @@ class DatasetLayout(Layout):
         """Remember it until it is known what was done then."""
         self._sight = replace(sight, info=dict(sight.info))
 
-    def act(self, step: Step) -> None:
+    def act(self, step: RecordedStep) -> None:
         """Write what was seen before, and remember the action."""
         assert self._sight is not None
         self.frames.add(self._sight.shown)
@@ -249,7 +249,7 @@ class PlayLayout(Layout):
             info = {key: value for key, value in sight.info.items() if key not in _FRAMES}
             self._infos.append(info)
 
-    def act(self, step: Step) -> None:
+    def act(self, step: RecordedStep) -> None:
         """Write the action."""
         if self._actions is not None:
             self._actions.append(step.action)

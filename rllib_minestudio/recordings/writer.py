@@ -29,8 +29,8 @@ from rllib_minestudio.recordings.layout import (
     VERSION,
     VIDEO_FILE,
     Layout,
+    RecordedStep,
     Sight,
-    Step,
 )
 from rllib_minestudio.recordings.minestudio import DatasetLayout, InferenceLayout
 from rllib_minestudio.recordings.observations import ObservationColumns
@@ -67,7 +67,7 @@ class EpisodeLayout(Layout):
         self.frames.add(sight.shown)
         self._infos.add(sight.info)
 
-    def act(self, step: Step) -> None:
+    def act(self, step: RecordedStep) -> None:
         """Remember a row.
 
         Raises:
@@ -207,7 +207,7 @@ class EpisodeWriter:
             numbers["value"] = value
         if kl is not None:
             numbers["KL"] = kl
-        step = Step(action, reward, terminated, truncated, value, kl, seen or {})
+        step = RecordedStep(action, reward, terminated, truncated, value, kl, seen or {})
         with reporting(self.path, self.discard):
             self._layout.act(step)
             self._layout.see(self._sight(frame, info, action, numbers))

@@ -53,7 +53,9 @@ def test_random_weights_of_the_2x_size_play(tmp_path):
 def test_either_engine_plays_and_the_real_game_is_looked_for_first(
     tmp_path, monkeypatch, capsys, engine
 ):
-    missing = prerequisites.Finding("package minestudio", False, "not installed", "Get it")
+    missing = prerequisites.PrerequisiteCheck(
+        "package minestudio", False, "not installed", "Get it"
+    )
     monkeypatch.setattr(prerequisites, "examine", lambda options: [missing])
     network = VPTNetwork(VPTConfig.from_options({**TINY_OPTIONS, "action_head": "joint"}))
     file = experiment(tmp_path, network, engine)

@@ -75,9 +75,9 @@ def play(folder: str) -> str:
 
 
 def look(folder: str) -> str:
-    from rllib_minestudio.cli.model_command import InfoRequest, info
+    from rllib_minestudio.cli.model_command import ModelInfoRequest, info
 
-    return str(info(InfoRequest(paths=(folder,))))
+    return str(info(ModelInfoRequest(paths=(folder,))))
 
 
 def export(folder: str) -> str:

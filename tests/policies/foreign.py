@@ -12,7 +12,7 @@ from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.models.action_spaces import heads_for
 from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
 from rllib_minestudio.models.value_head import ValueHead
-from rllib_minestudio.observations import Part
+from rllib_minestudio.observations import ObservationPart
 
 
 class LSTMNetwork(nn.Module):
@@ -56,5 +56,5 @@ class VectorLSTM(RecurrentRLModule):
         return LSTMNetwork(numbers, size, heads_for(self.action_space, size))
 
     @property
-    def observation_parts(self) -> dict[str, Part]:
+    def observation_parts(self) -> dict[str, ObservationPart]:
         return {"vector": super().observation_parts["vector"]}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, Layout
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, ScreenLayout
 from tools.painting.art import (
     RGB,
     SEE_THROUGH,
@@ -120,7 +120,7 @@ def _inside(lines: list[str]) -> np.ndarray:
     return mask
 
 
-def _screen(kind: str, layout: Layout, art: dict[str, list[str]]) -> Rgba:
+def _screen(kind: str, layout: ScreenLayout, art: dict[str, list[str]]) -> Rgba:
     sheet = _sheet()
     _panel(sheet, layout.width, layout.height)
     for slot in layout.slots:
@@ -140,7 +140,7 @@ def _screen(kind: str, layout: Layout, art: dict[str, list[str]]) -> Rgba:
     return sheet
 
 
-def _chest(layout: Layout) -> Rgba:
+def _chest(layout: ScreenLayout) -> Rgba:
     """The sheet for six rows; `layout` has three."""
     sheet = _sheet()
     _panel(sheet, layout.width, layout.height + 54)

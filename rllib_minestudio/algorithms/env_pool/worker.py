@@ -35,7 +35,7 @@ from rllib_minestudio.child_process import die_with
 from rllib_minestudio.episode_info import SUCCESS, TASK
 from rllib_minestudio.episode_seeds import begin_episode
 from rllib_minestudio.errors import USER_ERRORS, describe
-from rllib_minestudio.observations import Part, parts_of, write_observation
+from rllib_minestudio.observations import ObservationPart, parts_of, write_observation
 
 _ALIGNMENT = 16
 """Bytes; of the beginning of a part in shared memory."""
@@ -105,7 +105,7 @@ def write_file(fd: int, content: bytes) -> None:
     os.pwrite(fd, content, 0)
 
 
-def map_observation(fd: int, parts: Mapping[str, Part]) -> Observations:
+def map_observation(fd: int, parts: Mapping[str, ObservationPart]) -> Observations:
     """Map a memory file, made as large as one observation, as one array per part."""
     sizes = [int(np.prod(part.shape)) * part.dtype.itemsize for part in parts.values()]
     # Every part begins where any number may.

@@ -24,7 +24,7 @@ from rllib_minestudio.models.fine_tuning import WeightAverage
 
 
 @dataclass(frozen=True)
-class Step:
+class StepOutcome:
     """What became of a step.
 
     Attributes:
@@ -78,7 +78,7 @@ class GradientStep:
         *,
         loss: Tensor,
         minibatches: int,
-    ) -> Step:
+    ) -> StepOutcome:
         """Take the step that gradients were accumulated for, and zero them.
 
         Args:
@@ -111,7 +111,7 @@ class GradientStep:
             self._skipped_in_a_row = 0
         else:
             self.skip(minibatches)
-        return Step(taken, norm)
+        return StepOutcome(taken, norm)
 
     def skip(self, minibatches: int) -> None:
         """Count minibatches that no step can be taken on because their numbers are not finite.

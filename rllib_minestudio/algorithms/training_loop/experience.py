@@ -22,7 +22,7 @@ from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
 from rllib_minestudio.algorithms.rollout_report import RolloutReport
 from rllib_minestudio.algorithms.training_loop.loop_metrics import REPLAY_BUFFER_RESULTS
-from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, Sample
+from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, SampledFragment
 from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
 
 OnReport = Callable[[RolloutReport], None]
@@ -66,14 +66,14 @@ class Experience(ABC):
 
     # ---------------------------------------------------------------- batches
 
-    def sample(self, count: int, iteration: int) -> list[Sample[Any]]:
+    def sample(self, count: int, iteration: int) -> list[SampledFragment[Any]]:
         """A batch for an iteration, as soon as there are enough fragments for it."""
         while (available := self.replay_buffer.available()) < count:
             activity.stage("collecting: fragment", available, count, self.players)
             self._play()
         return self.replay_buffer.sample(count, iteration=iteration)
 
-    def sample_ahead(self, count: int, iteration: int, lead: int) -> list[Sample[Any]]:
+    def sample_ahead(self, count: int, iteration: int, lead: int) -> list[SampledFragment[Any]]:
         """A batch for a later iteration; empty if there are too few fragments.
 
         Args:
@@ -86,7 +86,7 @@ class Experience(ABC):
             return []
         return self.replay_buffer.sample(count, iteration=iteration, lead=lead)
 
-    def discard_unreadable(self, samples: Sequence[Sample[Any]]) -> None:
+    def discard_unreadable(self, samples: Sequence[SampledFragment[Any]]) -> None:
         """Forget those samples whose data were lost with the node that held them."""
         lost = _unreadable([sample.payload for sample in samples])
         self.replay_buffer.discard({s.sequence for s in samples if s.payload in lost})

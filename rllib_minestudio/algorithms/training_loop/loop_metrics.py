@@ -22,7 +22,7 @@ from rllib_minestudio.algorithms.env_pool.restarts import CAUSES
 from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
 from rllib_minestudio.algorithms.rollout_report import SAMPLING, RolloutReport
 from rllib_minestudio.algorithms.training_loop.failures import RESTARTS
-from rllib_minestudio.algorithms.training_loop.replay_buffer import Sample
+from rllib_minestudio.algorithms.training_loop.replay_buffer import SampledFragment
 
 REPLAY_BUFFER_RESULTS = "replay_buffer"
 LAST_BIN = 8
@@ -51,7 +51,7 @@ def report_of_no_rollout() -> dict[str, Any]:
 
 
 def sample_metrics(
-    samples: Sequence[Sample[Any]], limits: ReplayBufferOptions
+    samples: Sequence[SampledFragment[Any]], limits: ReplayBufferOptions
 ) -> dict[tuple[str, ...], float]:
     """Staleness and reuse of what was trained on: means, and shares by value.
 

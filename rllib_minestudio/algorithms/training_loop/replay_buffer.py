@@ -54,7 +54,7 @@ class BufferCounts:
     never_sampled: int = 0
 
 
-class Sample(NamedTuple, Generic[Payload]):
+class SampledFragment(NamedTuple, Generic[Payload]):
     """A sampled fragment.
 
     Attributes:
@@ -221,7 +221,9 @@ class ReplayBuffer(Generic[Payload]):
 
     # ---------------------------------------------------------------- out
 
-    def sample(self, count: int, *, iteration: int = 0, lead: int = 0) -> list[Sample[Payload]]:
+    def sample(
+        self, count: int, *, iteration: int = 0, lead: int = 0
+    ) -> list[SampledFragment[Payload]]:
         """Take `count` different fragments, least used first, at random among equals.
 
         Args:
@@ -278,9 +280,9 @@ class ReplayBuffer(Generic[Payload]):
         """The oldest version that is not too stale."""
         return self._version + lead - self.max_staleness
 
-    def _use(self, names: list[FragmentKey], trained_at: int) -> list[Sample[Payload]]:
+    def _use(self, names: list[FragmentKey], trained_at: int) -> list[SampledFragment[Payload]]:
         """Hand out sequences that were taken out of the queue, and put back what may be reused."""
-        samples: list[Sample[Payload]] = []
+        samples: list[SampledFragment[Payload]] = []
         for name in names:
             sequence = self._sequences[name]
             version = sequence.weights_version
@@ -291,7 +293,7 @@ class ReplayBuffer(Generic[Payload]):
                 del self._sequences[name]
                 self.counts.used_up += len(sequence.fragments)
             for held in sequence.fragments:
-                samples.append(Sample(held.payload, trained_at - version, uses, name))
+                samples.append(SampledFragment(held.payload, trained_at - version, uses, name))
         return samples
 
     def _evict(self) -> None:

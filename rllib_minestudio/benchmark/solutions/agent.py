@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.benchmark.solutions.registry import make_solution
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.human_limits import WITHOUT_LIMITS
@@ -39,7 +39,7 @@ class SolutionAgent:
 
     def reset(self) -> None:
         """Forget the episode before."""
-        self._player: Player | None = None
+        self._player: OmniscientBody | None = None
         self._skill: Skill | None = None
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, Any]:
@@ -51,14 +51,14 @@ class SolutionAgent:
         """
         base, backend = embedded_game(env, "a scripted solution")
         if self._player is None or self._skill is None:
-            self._player = Player(WITHOUT_LIMITS, self._random, backend.engine)
+            self._player = OmniscientBody(WITHOUT_LIMITS, self._random, backend.engine)
             self._skill = self._pursue(self._player)
         self._player.feel(base.sim.info)
         action: EnvAction = dict(next(self._skill))
         action["camera"] = self._player.move_mouse(action.get("camera", (0.0, 0.0)))
         return press(base, self._player, action)
 
-    def _pursue(self, player: Player) -> Skill:
+    def _pursue(self, player: OmniscientBody) -> Skill:
         while not (yield from self.family.play(player)):
             yield from close_screen(player)
             yield {}  # time passes, whatever failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rllib_minestudio.benchmark.solutions.family import Family, check_item
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
 from rllib_minestudio.env.agents.toolmaker.mining import mine
@@ -18,7 +18,7 @@ _CENTRED = 0.15
 _CENTRE_TICKS, _JUMP_TICKS, _TRIES = 60, 16, 5
 
 
-def stand_in_middle(player: Player) -> Skill:
+def stand_in_middle(player: OmniscientBody) -> Skill:
     """Creep to the middle of the column that one stands in."""
     x, _, z = middle(player.cell)
     for _ in range(_CENTRE_TICKS):
@@ -29,7 +29,7 @@ def stand_in_middle(player: Player) -> Skill:
     return False
 
 
-def rise(player: Player, item: str, blocks: int) -> Skill:
+def rise(player: OmniscientBody, item: str, blocks: int) -> Skill:
     """Jump and put a block below the feet, so many times; what is overhead is broken."""
     for _ in range(blocks):
         if not (yield from Stations(player).have_in_hotbar((item,))):
@@ -44,7 +44,7 @@ def rise(player: Player, item: str, blocks: int) -> Skill:
     return True
 
 
-def _jump_and_place(player: Player) -> Skill:
+def _jump_and_place(player: OmniscientBody) -> Skill:
     base = player.cell[1]
     for _ in range(_TRIES):
         while player.pitch < 85.0:
@@ -59,7 +59,7 @@ def _jump_and_place(player: Player) -> Skill:
     return False
 
 
-def _rests(player: Player) -> bool:
+def _rests(player: OmniscientBody) -> bool:
     """Whether the feet are on top of a block."""
     x, y, z = player.cell
     return player.memory.is_solid((x, y - 1, z)) and player.position[1] - y < 0.01
@@ -72,7 +72,7 @@ class Pillar(Family):
     item: str = option(None, "What it is made of.", check=check_item)
     height: int = option(4, "Blocks.", least=1)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Go to the middle of a block, and rise."""
         x, y, z = player.cell
         for cell in ((x, y + 1, z), (x, y, z)):  # one may begin inside of blocks

@@ -13,7 +13,7 @@ from rllib_minestudio.benchmark.solutions.family import (
     check_box,
     check_item,
 )
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, collect
 from rllib_minestudio.env.agents.toolmaker.mining import mine
@@ -27,7 +27,7 @@ _FALL_TICKS = 20
 """Enough to fall by one block."""
 
 
-def mine_from_here(player: Player, cell: Cell) -> Skill:
+def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
     """Mine a block from where one stands if it is in reach, or else walk up to it first."""
     if not player.sees(cell):
         yield from walk(player, cell, can_mine_from(player, cell))
@@ -44,7 +44,7 @@ class Mine(Family):
         (), "Items to pick up; none: it is enough to break blocks.", check=ANY_ITEMS
     )
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Break blocks until there are enough of them, or of what they drop."""
         held, broken = player.count_of(self.collect), 0
         in_vain: set[Cell] = set()
@@ -66,7 +66,7 @@ class Mine(Family):
                 in_vain.add(cell)
         return False
 
-    def _lying(self, player: Player) -> int:
+    def _lying(self, player: OmniscientBody) -> int:
         return sum(drop.name in self.collect for drop in player.drops)
 
 
@@ -78,7 +78,7 @@ class Clear(Family):
         None, "x0, x1, y0, y1, z0, z1 from where the player began.", check=check_box
     )
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Break one after the other, until the box is empty."""
         x0, x1, y0, y1, z0, z1 = self.box
         cells = [
@@ -102,7 +102,7 @@ class DigAndFill(Family):
     fill: str = option(None, "What to fill the hole with.", check=check_item)
     filled: int = option(1, "Blocks to fill.", least=0)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Dig the block below the feet time and again, and then jump and put blocks there."""
         yield from stand_in_middle(player)
         x, y, z = player.cell

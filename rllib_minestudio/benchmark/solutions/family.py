@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
@@ -27,7 +27,7 @@ class Family(ABC):
     """
 
     @abstractmethod
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Solve the task, tick by tick; returns whether all is done that it is for."""
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rllib_minestudio.benchmark.solutions.building import rise, stand_in_middle
 from rllib_minestudio.benchmark.solutions.family import Family, check_item
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
 from rllib_minestudio.env.agents.toolmaker.paths import SIDES
@@ -33,7 +33,7 @@ _TOLERANCE = 0.6
 _TRIES = 4
 
 
-def put_at(player: Player, cell: Cell, item: str) -> Skill:
+def put_at(player: OmniscientBody, cell: Cell, item: str) -> Skill:
     """Put a block into a cell that is within reach, from where one stands."""
     for _ in range(_TRIES):
         if player.memory.name_of(cell) == item:
@@ -48,7 +48,7 @@ def put_at(player: Player, cell: Cell, item: str) -> Skill:
     return player.memory.name_of(cell) == item
 
 
-def _aim(player: Player, cell: Cell) -> Point | None:
+def _aim(player: OmniscientBody, cell: Cell) -> Point | None:
     """The point of a neighbouring block's side before which a line of sight is longest in `cell`.
 
     Blocks that open a screen are left alone.
@@ -97,7 +97,7 @@ class _Site(NamedTuple):
     beam: tuple[Cell, ...]
 
 
-def _sites(player: Player) -> Iterator[_Site]:
+def _sites(player: OmniscientBody) -> Iterator[_Site]:
     """Level places for a gate, the nearest first."""
     x, y, z = player.cell
     around = range(-_SEARCH, _SEARCH + 1)
@@ -120,7 +120,7 @@ def _above(cell: Cell, height: int) -> Cell:
     return cell[0], cell[1] + height, cell[2]
 
 
-def _is_level(player: Player, cell: Cell) -> bool:
+def _is_level(player: OmniscientBody, cell: Cell) -> bool:
     """Whether there is ground below a cell, and room above it."""
     memory = player.memory
     return memory.is_solid(_above(cell, -1)) and all(
@@ -134,7 +134,7 @@ class Gate(Family):
 
     item: str = option(None, "What it is made of; eight blocks.", check=check_item)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Raise the posts, step up by a block, and lay the beam."""
         site = next(_sites(player), None)
         if site is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rllib_minestudio.benchmark.solutions.family import ANY_ITEMS, SOME_PREY, Family
 from rllib_minestudio.benchmark.solutions.moving import run_by_path
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT, ScriptedHunter
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.gathering import collect
@@ -38,7 +38,7 @@ class Hunt(Family):
     collect: tuple[str, ...] = option((), "Items to pick up then.", check=ANY_ITEMS)
     around_walls: bool = option(False, "Whether to run up by a path, not straight.")
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Hunt one after the other."""
         yield from hold_one_of(player, _WEAPONS)
         for _ in range(self.kills):
@@ -49,7 +49,7 @@ class Hunt(Family):
                     yield from collect(player, self.collect, player.cell)
         return True
 
-    def _kill_one(self, player: Player) -> Skill:
+    def _kill_one(self, player: OmniscientBody) -> Skill:
         if self.around_walls:
             yield from self._run_up(player)
         hunter, before = ScriptedHunter(self.prey), self._killed(player)
@@ -57,7 +57,7 @@ class Hunt(Family):
             yield hunter.keys(player.info["player_pos"], player.engine.mobs_near(_SIGHT))
         return True
 
-    def _run_up(self, player: Player) -> Skill:
+    def _run_up(self, player: OmniscientBody) -> Skill:
         """Run to where nothing stands between the player and the nearest animal."""
         goal = self._nearest(player)
         if goal is None:
@@ -71,7 +71,7 @@ class Hunt(Family):
         near = math.floor(goal[0]), math.floor(goal[1]), math.floor(goal[2])
         return (yield from run_by_path(player, near, reached))
 
-    def _nearest(self, player: Player) -> Point | None:
+    def _nearest(self, player: OmniscientBody) -> Point | None:
         """The middle of the nearest animal."""
         middles = [
             (mob["x"], mob["y"] + BODIES[mob["name"]].height / 2, mob["z"])
@@ -80,6 +80,6 @@ class Hunt(Family):
         ]
         return min(middles, key=lambda middle: math.dist(player.eye, middle), default=None)
 
-    def _killed(self, player: Player) -> int:
+    def _killed(self, player: OmniscientBody) -> int:
         killed = player.info["kill_entity"]
         return sum(killed.get(name, 0) for name in self.prey)

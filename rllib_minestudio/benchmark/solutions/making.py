@@ -12,7 +12,7 @@ from rllib_minestudio.benchmark.solutions.family import (
     check_amounts,
     check_item,
 )
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.benchmark.solutions.recipes import crafts_of, smelting
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.crafting import craft, most_sets
@@ -25,7 +25,7 @@ CHEST = "chest"
 
 
 @dataclass(frozen=True)
-class Craft(Family):
+class CraftItems(Family):
     """Makes items by the engine's recipes, in the inventory's grid where they fit into it.
 
     A crafting table is used where there is one; if not, one that the player has is put down.
@@ -35,7 +35,7 @@ class Craft(Family):
         None, "How many of each item to make, in this order.", check=check_amounts
     )
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Make one item after the other."""
         stations = Stations(player)
         for item, count in self.items.items():
@@ -45,7 +45,7 @@ class Craft(Family):
         return (yield from stations.leave())
 
     @staticmethod
-    def _make(player: Player, stations: Stations, item: str, count: int) -> Skill:
+    def _make(player: OmniscientBody, stations: Stations, item: str, count: int) -> Skill:
         enough = player.counts()[item] + count
         while player.counts()[item] < enough:
             for known in crafts_of(item):
@@ -63,14 +63,14 @@ class Craft(Family):
 
 
 @dataclass(frozen=True)
-class Smelt(Family):
+class SmeltItems(Family):
     """Smelts items in a furnace that there is, or that the player has."""
 
     source: str = option(None, "What is smelted.", check=check_item)
     fuel: str = option(None, "What is burnt.", check=check_item)
     count: int = option(1, "How many items to smelt.", least=1)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Fill the furnace, wait, and empty it."""
         known, stations = smelting(self.source, self.fuel), Stations(player)
         if known is None:
@@ -90,7 +90,7 @@ class Chest(Family):
 
     put: tuple[str, ...] = option((), "Items, all stacks of which go into it.", check=ANY_ITEMS)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Open it, and send the stacks across one after the other."""
         stations = Stations(player)
         screen = yield from stations.open(CHEST)

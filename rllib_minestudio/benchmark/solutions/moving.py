@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rllib_minestudio.benchmark.solutions.family import Family
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.paths import find_path
@@ -32,7 +32,7 @@ _HALF_WIDTH = 0.35
 """Blocks to both sides that one needs free: half the body's width, and some more."""
 
 
-def run_to(player: Player, goal: tuple[float, float]) -> Skill:
+def run_to(player: OmniscientBody, goal: tuple[float, float]) -> Skill:
     """Run straight to (x, z), up steps as well; round, or through, what is in the way."""
     stuck, before = 0, player.position
     while (left := _gap(player, goal)) > _NEAR_ENOUGH:
@@ -48,7 +48,7 @@ def run_to(player: Player, goal: tuple[float, float]) -> Skill:
     return True
 
 
-def run_by_path(player: Player, near: Cell, reached: Callable[[Cell], bool]) -> Skill:
+def run_by_path(player: OmniscientBody, near: Cell, reached: Callable[[Cell], bool]) -> Skill:
     """Run round what is in the way, digging nothing, to a cell that `reached` accepts.
 
     Args:
@@ -73,7 +73,7 @@ def run_by_path(player: Player, near: Cell, reached: Callable[[Cell], bool]) -> 
     return reached(player.cell)
 
 
-def _runs_straight(player: Player, cell: Cell) -> bool:
+def _runs_straight(player: OmniscientBody, cell: Cell) -> bool:
     """Whether nothing is in the way of a body on the straight line to a cell, on its level."""
     x, _, z = player.position
     to_x, _, to_z = middle(cell)
@@ -89,7 +89,7 @@ def _runs_straight(player: Player, cell: Cell) -> bool:
     )
 
 
-def _run_towards(player: Player, goal: tuple[float, float], jump: bool) -> EnvAction:
+def _run_towards(player: OmniscientBody, goal: tuple[float, float], jump: bool) -> EnvAction:
     """Turn to (x, z), and run as soon as one looks there."""
     level, yaw = player.error_to((goal[0], player.eye[1], goal[1]))
     forward = abs(yaw) < _FACING_DEGREES
@@ -101,11 +101,11 @@ def _run_towards(player: Player, goal: tuple[float, float], jump: bool) -> EnvAc
     }
 
 
-def _gap(player: Player, goal: tuple[float, float]) -> float:
+def _gap(player: OmniscientBody, goal: tuple[float, float]) -> float:
     return math.dist(player.position[::2], goal)
 
 
-def _walk_round(player: Player, goal: tuple[float, float], share: float) -> Skill:
+def _walk_round(player: OmniscientBody, goal: tuple[float, float], share: float) -> Skill:
     """Walk a share of the way to (x, z) by a path."""
     x, y, z = player.cell
     near = round(x + (goal[0] - x) * share), y, round(z + (goal[1] - z) * share)
@@ -122,7 +122,7 @@ class Walk(Family):
 
     distance: int = option(None, "Blocks on the map.", least=1)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Run to a place that far away."""
         x, _, z = player.position
         for heading in range(_HEADINGS):
@@ -138,7 +138,7 @@ class Walk(Family):
 class Back(Family):
     """Runs back to where the episode began."""
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Run there."""
         x, _, z = player.relative((0, 0, 0))
         return (yield from run_to(player, (x + 0.5, z + 0.5)))
@@ -150,7 +150,7 @@ class FindBiome(Family):
 
     biome: str = option(None, "Which biome.", choices=BIOMES)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Run straight to it."""
         goal = player.survey.nearest_biome(self.biome, _FARTHEST_BIOME)
         if goal is None:
@@ -164,7 +164,7 @@ class Tunnel(Family):
 
     down: int = option(None, "Blocks to go down.", least=1)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Walk to a place below and ahead, through whatever is in the way."""
         x, y, z = player.cell
         near = x + self.down, y - self.down, z

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rllib_minestudio.env.agents.toolmaker.body import REACH, Body, Drop, Glance
+from rllib_minestudio.env.agents.toolmaker.body import REACH, AgentBody, Glance, SeenItem
 from rllib_minestudio.env.agents.toolmaker.sight import AIR, Cell, Memory
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
@@ -51,7 +51,7 @@ class WorldMemory(Memory):
 
 
 @dataclass
-class Player(Body):
+class OmniscientBody(AgentBody):
     """A body that knows the world.
 
     Attributes:
@@ -78,7 +78,7 @@ class Player(Body):
         if self.start is None:
             self.start = self.cell
         drops = tuple(
-            Drop(item["name"], (item["x"], item["y"], item["z"]))
+            SeenItem(item["name"], (item["x"], item["y"], item["z"]))
             for item in self.survey.items_near(_DROPS)
         )
         if not self.screen_open:

@@ -8,9 +8,9 @@ from functools import cache
 from rllib_minestudio.env.agents.toolmaker.plan import (
     CRAFTING_TABLE,
     INVENTORY,
-    Craft,
+    CraftingRecipe,
     Knowledge,
-    Smelt,
+    SmeltingRecipe,
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.screens.crafting import SHAPED, SHAPELESS, Recipe
@@ -25,7 +25,7 @@ def _group(items: frozenset[int]) -> str:
     return "|".join(sorted(ITEMS[item].name for item in items))
 
 
-def _craft(recipe: Recipe) -> Craft:
+def _craft(recipe: Recipe) -> CraftingRecipe:
     """A recipe laid into the upper left corner of the smallest grid that has room for it."""
     columns = recipe.width or (_HAND_WIDTH if len(recipe.cells) <= 4 else _TABLE_WIDTH)
     lines = -(-len(recipe.cells) // columns)
@@ -34,7 +34,7 @@ def _craft(recipe: Recipe) -> Craft:
     for index, items in enumerate(recipe.cells):
         grid[index // columns * side + index % columns] = _group(items) if items else None
     screen = INVENTORY if side == _HAND_WIDTH else CRAFTING_TABLE
-    return Craft(screen, recipe.result.quantity, tuple(grid))
+    return CraftingRecipe(screen, recipe.result.quantity, tuple(grid))
 
 
 def crafts_of(item: str) -> Iterator[Knowledge]:
@@ -55,5 +55,5 @@ def smelting(source: str, fuel: str) -> Knowledge | None:
     process, burns = SMELTING.get(ITEM_ID[source]), BURN_TICKS.get(ITEM_ID[fuel])
     if process is None or burns is None:
         return None
-    smelt = Smelt(source, fuel, burns / process.ticks, process.ticks)
+    smelt = SmeltingRecipe(source, fuel, burns / process.ticks, process.ticks)
     return Knowledge({}, {}, {ITEMS[process.result].name: smelt}, {})

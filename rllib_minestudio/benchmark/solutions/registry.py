@@ -11,9 +11,9 @@ from rllib_minestudio.benchmark.solutions.digging import Clear, DigAndFill, Mine
 from rllib_minestudio.benchmark.solutions.family import Family
 from rllib_minestudio.benchmark.solutions.gate import Gate
 from rllib_minestudio.benchmark.solutions.hunting import Hunt
-from rllib_minestudio.benchmark.solutions.making import Chest, Craft, Smelt
+from rllib_minestudio.benchmark.solutions.making import Chest, CraftItems, SmeltItems
 from rllib_minestudio.benchmark.solutions.moving import Back, FindBiome, Tunnel, Walk
-from rllib_minestudio.benchmark.solutions.player import Player
+from rllib_minestudio.benchmark.solutions.player import OmniscientBody
 from rllib_minestudio.env.agents.toolmaker.body import Skill
 from rllib_minestudio.env.agents.toolmaker.gathering import stroll
 from rllib_minestudio.env.agents.toolmaker.screens import close_screen
@@ -41,7 +41,7 @@ class InTurn(Family):
 
     steps: Sequence[Mapping[str, Any]] = option(None, "Solutions.", check=_check_steps)
 
-    def play(self, player: Player) -> Skill:
+    def play(self, player: OmniscientBody) -> Skill:
         """Play each; one that fails is tried again from another place."""
         for step in self.steps:
             family = make_solution(step)
@@ -61,8 +61,8 @@ FAMILIES: dict[str, type[Family]] = {
     "dig_and_fill": DigAndFill,
     "pillar": Pillar,
     "gate": Gate,
-    "craft": Craft,
-    "smelt": Smelt,
+    "craft": CraftItems,
+    "smelt": SmeltItems,
     "chest": Chest,
     "walk": Walk,
     "back": Back,

@@ -35,7 +35,7 @@ _INSIDE = 0.8  # share of the box that counts as a safe hit
 _STUCK_SPEED = 0.05  # blocks per tick; walking is 0.216
 
 
-class Body(NamedTuple):
+class PreyBody(NamedTuple):
     """Width and height of a mob's collision box in blocks, and its full health."""
 
     width: float
@@ -44,9 +44,9 @@ class Body(NamedTuple):
 
 
 BODIES = {
-    "cow": Body(0.9, 1.4, 10.0),
-    "sheep": Body(0.9, 1.3, 8.0),
-    "pig": Body(0.9, 0.9, 10.0),
+    "cow": PreyBody(0.9, 1.4, 10.0),
+    "sheep": PreyBody(0.9, 1.3, 8.0),
+    "pig": PreyBody(0.9, 0.9, 10.0),
 }
 """The animals that the hunter knows."""
 
@@ -64,7 +64,7 @@ class _Aim:
         wounded: Whether it has been hit.
     """
 
-    body: Body
+    body: PreyBody
     yaw_error: float
     pitch_error: float
     horizontal: float

@@ -170,7 +170,7 @@ _ARMOUR = ("head", "chest", "legs", "feet")
 """Entries of `equipped_items` that are worn."""
 
 
-class Comparison(EpisodeFilter):
+class Threshold(EpisodeFilter):
     """Compares a number of the episode with a constant: `kill_entity:cow>=3`."""
 
     def __init__(self, quantity: Quantity, comparison: str, number: float) -> None:
@@ -193,7 +193,7 @@ class Comparison(EpisodeFilter):
         return f"{self.quantity}{self.comparison}{self.number:g}"
 
 
-class Flag(EpisodeFilter):
+class OutcomeFlag(EpisodeFilter):
     """Asks for one of `FLAGS`: `success`."""
 
     def __init__(self, name: str) -> None:

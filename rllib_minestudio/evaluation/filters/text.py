@@ -37,18 +37,18 @@ from rllib_minestudio.evaluation.filters.conditions import (
     MEASURES,
     PLACED,
     STRUCTURE,
-    Comparison,
     EpisodeFilter,
-    Flag,
     FunctionFilter,
     Has,
     HeldItem,
     InfoValue,
     Inside,
     Measure,
+    OutcomeFlag,
     Quantity,
     Statistic,
     Task,
+    Threshold,
     WorldFact,
     WorldQuantity,
     WornItem,
@@ -188,11 +188,11 @@ class _Parser:
         if name.text not in _NAMES:
             self._fail(name, f"unknown quantity {name.text!r}", hint=self._suggest(name.text))
         if name.text in FLAGS:
-            return Flag(name.text)
+            return OutcomeFlag(name.text)
         if name.text in _WITH_PATTERN:
             return self._with_pattern(name)
         quantity, subject = self._quantity(name)
-        return Comparison(quantity, *self._comparison(subject))
+        return Threshold(quantity, *self._comparison(subject))
 
     def _quantity(self, name: Token) -> tuple[Quantity, Token]:
         """Read the rest of a quantity; returns its last token as well."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from rllib_minestudio.evaluation.compare import Comparison, paired_returns
+from rllib_minestudio.evaluation.compare import PairedComparison, paired_returns
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, Summary
 from rllib_minestudio.evaluation.report import plots
@@ -33,7 +33,7 @@ MAX_EMBEDDED_BYTES = 48 * 1024**2
 def write_page(
     summary: Summary,
     file: Path,
-    compared: tuple[Summary, Comparison] | None = None,
+    compared: tuple[Summary, PairedComparison] | None = None,
     max_embedded: int = MAX_EMBEDDED_BYTES,
 ) -> None:
     """Write the page; it appears as a whole.

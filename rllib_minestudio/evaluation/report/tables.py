@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from rllib_minestudio.evaluation.compare import Comparison
+from rllib_minestudio.evaluation.compare import PairedComparison
 from rllib_minestudio.evaluation.evaluation_summary import CONFIDENCE, Rate, Summary, spread
 
 COLUMNS = ("episodes", "successes", "rate", f"{CONFIDENCE:.0%} interval")
@@ -44,7 +44,7 @@ def task_rows(summary: Summary) -> list[tuple[str, ...]]:
     ]
 
 
-def comparison_table(new: Summary, old: Summary, comparison: Comparison) -> Table:
+def comparison_table(new: Summary, old: Summary, comparison: PairedComparison) -> Table:
     """One row per evaluation, and what the paired tests say below."""
     table = Table(title="comparison", title_justify="left", caption=Text(comparison.verdict))
     table.caption_justify = "left"

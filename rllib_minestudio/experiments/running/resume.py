@@ -15,7 +15,7 @@ from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineSt
 from rllib_minestudio.experiments.reading.experiment_file import Experiment, rooted, with_overrides
 from rllib_minestudio.experiments.reading.search_space import value_at
 from rllib_minestudio.experiments.running.run_record import (
-    Difference,
+    ChangedOption,
     RunRecord,
     describe,
     differences,
@@ -114,7 +114,7 @@ def resumed_record(
 
 
 def _refuse_fixed(
-    name: str, changes: Sequence[Difference], searched: Sequence[tuple[Any, ...]]
+    name: str, changes: Sequence[ChangedOption], searched: Sequence[tuple[Any, ...]]
 ) -> None:
     """Refuse changes that would break the saved state, or make trials of a search alike."""
     fixed = {**FIXED, **{_dotted(path): "the trials differ in it" for path in searched}}
@@ -172,7 +172,7 @@ def _put(tree: Any, path: Sequence[Any], value: Any) -> None:
     value_at(tree, path[:-1])[path[-1]] = value
 
 
-def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Difference]) -> None:
+def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[ChangedOption]) -> None:
     """Print what is not as it was when the run was last started, and what that means."""
     now = RunRecord(file_now, {})
     rows = [(change, "applied") for change in applied]
@@ -183,7 +183,7 @@ def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[Differe
     rows += [(change, "another version") for change in differences(then.versions, now.versions)]
     rows += [(change, "other code") for change in differences(then.code, now.code)]
     if then.numerics != now.numerics:
-        change = Difference("numerics", then.numerics, now.numerics)
+        change = ChangedOption("numerics", then.numerics, now.numerics)
         rows.append((change, "the learner computes differently"))
     if not rows:
         stdout.print("resuming, with the options that the run was started with")

@@ -88,7 +88,7 @@ def read_run_record(folder: Path) -> RunRecord:
         raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
 
 
-class Difference(NamedTuple):
+class ChangedOption(NamedTuple):
     """An option or version that is not what it was."""
 
     name: str
@@ -96,11 +96,11 @@ class Difference(NamedTuple):
     now: Any
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedOption]:
     """List what differs between two trees of plain data, by dotted path."""
     old, new = dict(_leaves(then)), dict(_leaves(now))
     return [
-        Difference(name, old.get(name, ABSENT), new.get(name, ABSENT))
+        ChangedOption(name, old.get(name, ABSENT), new.get(name, ABSENT))
         for name in dict.fromkeys([*old, *new])
         if old.get(name, ABSENT) != new.get(name, ABSENT)
     ]

@@ -22,7 +22,7 @@ from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
 from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder, TextEncoder
 from rllib_minestudio.models.value_head import ValueHead
 from rllib_minestudio.models.vpt.heads import ActionHeads
-from rllib_minestudio.observations import IMAGE, Part, flattened
+from rllib_minestudio.observations import IMAGE, ObservationPart, flattened
 
 MEMORY = "hidden"
 """Name of the one part of the recurrent state, [B, hidden_size] float32."""
@@ -35,7 +35,7 @@ class ConvGRUNetwork(nn.Module):
     """
 
     def __init__(
-        self, config: ConvGRUConfig, parts: Mapping[str, Part], action_head: ActionHeads
+        self, config: ConvGRUConfig, parts: Mapping[str, ObservationPart], action_head: ActionHeads
     ) -> None:
         """Creates a randomly initialised network (torch's global generator).
 
@@ -126,6 +126,6 @@ class ConvGRUNetwork(nn.Module):
         return torch.cat(outputs, dim=1), hidden_be
 
 
-def _is_text(name: str, part: Part) -> bool:
+def _is_text(name: str, part: ObservationPart) -> bool:
     """Whether a part is the bytes of a text."""
     return name != IMAGE and part.dtype == np.uint8 and len(part.shape) == 1

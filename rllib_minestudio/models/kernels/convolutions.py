@@ -21,10 +21,10 @@ from rllib_minestudio.models.kernels.cuda import CUDA
 from rllib_minestudio.models.kernels.direct_engine import DIRECT
 from rllib_minestudio.models.kernels.engines import (
     Convolution,
+    ConvolutionLayer,
+    ConvolutionStack,
     Engine,
-    Layer,
     Processor,
-    Stack,
     Work,
     convolve_by_torch,
 )
@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 # ---------------------------------------------------------------------------- torch's own
 
 
-class Packed(NamedTuple):
+class TorchWeights(NamedTuple):
     """A convolution whose weights are laid out for torch."""
 
     filters: Tensor
@@ -60,7 +60,9 @@ class Torch(Engine):
         """Takes whatever is left."""
         return ""
 
-    def pack(self, layer: Layer, dtype: torch.dtype, input_scale: float = 1.0) -> Packed:
+    def pack(
+        self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
+    ) -> TorchWeights:
         """Lays a convolution out in channels-last layout."""
         filters, bias, *norm = layer.parameters
         assert filters is not None
@@ -68,7 +70,7 @@ class Torch(Engine):
         arithmetic = processor.arithmetic(dtype, filters.device)
         filters = (filters.detach() * input_scale).to(arithmetic)
         of_norm = [each for each in norm if each is not None]
-        return Packed(
+        return TorchWeights(
             filters.contiguous(memory_format=torch.channels_last),
             None if bias is None else bias.detach().to(arithmetic),
             FrameNorm(of_norm, layer.epsilon, dtype) if of_norm else None,
@@ -76,14 +78,14 @@ class Torch(Engine):
             dtype,
         )
 
-    def forward(self, x: Tensor, packed: Packed, skip: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, packed: TorchWeights, skip: Tensor | None = None) -> Tensor:
         """Normalises each frame, convolves, and adds ``skip``, of the result's shape, if any."""
         if packed.norm is not None:
             x = packed.norm(x)
         y = self._convolved(x.to(packed.filters.dtype), packed)
         return y if skip is None else y.add_(skip)
 
-    def _convolved(self, x: Tensor, packed: Packed) -> Tensor:
+    def _convolved(self, x: Tensor, packed: TorchWeights) -> Tensor:
         y = F.conv2d(x, packed.filters, packed.bias, padding=1).to(packed.dtype)
         return y.relu_() if packed.relu else y
 
@@ -91,7 +93,7 @@ class Torch(Engine):
         """Max pool of 3x3 with stride 2 and ReLU: [N, C, H, W] -> [N, C, H / 2, W / 2]."""
         return F.max_pool2d(x, kernel_size=3, stride=2, padding=1).relu_()
 
-    def compute(self, x: Tensor, layer: Layer, dtype: torch.dtype) -> Tensor:
+    def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
         """Of a convolution without a norm, with torch's own gradients; lays nothing out."""
         return convolve_by_torch(x, layer)
 
@@ -109,7 +111,7 @@ class OneDNN(Torch):
         """Wherever there is oneDNN."""
         return processor.has_onednn_for(work.device)
 
-    def _convolved(self, x: Tensor, packed: Packed) -> Tensor:
+    def _convolved(self, x: Tensor, packed: TorchWeights) -> Tensor:
         if not packed.relu:
             return super()._convolved(x, packed)
         padding = stride = dilation = [1, 1]
@@ -174,14 +176,14 @@ def normalise_in_parts(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) 
 # ---------------------------------------------------------------------------- the choice
 
 ENGINES: dict[type, tuple[Engine, ...]] = {
-    Stack: (CUDA, DIRECT, TORCH),
+    ConvolutionStack: (CUDA, DIRECT, TORCH),
     Convolution: (WINOGRAD, WINOGRAD_BACKWARD, ONEDNN, TORCH),
 }
 """What each kind of work may be computed by, in the order of preference."""
 
 
 @overload
-def choose(work: Stack) -> Engine: ...
+def choose(work: ConvolutionStack) -> Engine: ...
 
 
 @overload

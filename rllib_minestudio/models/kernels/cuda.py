@@ -28,10 +28,10 @@ from torch import Tensor
 
 from rllib_minestudio.models.kernels.engines import (
     COLOURS,
+    ConvolutionLayer,
+    ConvolutionStack,
     EngineWithGradients,
     Kept,
-    Layer,
-    Stack,
 )
 
 _logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Cuda(EngineWithGradients):
 
     name = "CUDA"
 
-    def why_not(self, work: Stack) -> str:
+    def why_not(self, work: ConvolutionStack) -> str:
         """Asks for channels that fill a read."""
         channels_in, channels = work.channels
         if work.device.type != "cuda":
@@ -66,11 +66,13 @@ class Cuda(EngineWithGradients):
             return f"channels are to be multiples of {CHANNELS}"
         return "there are no frames" if work.frames == 0 else ""
 
-    def is_ready(self, work: Stack) -> bool:
+    def is_ready(self, work: ConvolutionStack) -> bool:
         """Compiles the kernels for images of this dtype, once per process."""
         return program(work.device, work.dtype) is not None
 
-    def pack(self, layer: Layer, dtype: torch.dtype, input_scale: float = 1.0) -> Packed:
+    def pack(
+        self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
+    ) -> CudaWeights:
         """Copies filters that are in another layout or dtype."""
         first, first_bias, *first_norm = layer.parameters[:4]
         pooled_norm, of_blocks = layer.parameters[4:6], layer.parameters[6:]
@@ -90,7 +92,7 @@ class Cuda(EngineWithGradients):
             (norm(of_blocks[i : i + 2]), filters(of_blocks[i + 2]))
             for i in range(0, len(of_blocks), PER_CONVOLUTION)
         ]
-        return Packed(
+        return CudaWeights(
             filters(first),
             None if first_bias is None else first_bias.detach().to(dtype),
             None if first_norm[0] is None else norm(first_norm),
@@ -99,7 +101,7 @@ class Cuda(EngineWithGradients):
         )
 
     @torch.no_grad()
-    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+    def forward(self, x: Tensor, packed: CudaWeights) -> Tensor:
         """[N, C_in, H, W] of any type; there may be no frames."""
         x = x.to(packed.first.dtype)
         frames, _, height, width = x.shape
@@ -111,7 +113,7 @@ class Cuda(EngineWithGradients):
         """In the type of the images between the layers."""
         return x.to(dtype)
 
-    def forward_keeping(self, x: Tensor, layer: Layer) -> tuple[Tensor, Kept]:
+    def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
         """Keeps what lies between the layers, and the weights as they were laid out."""
         packed = self.pack(layer, x.dtype)
         y, activations = _forward(x, packed, keep=True)
@@ -119,7 +121,7 @@ class Cuda(EngineWithGradients):
         return y, Kept(activations.flat(), packed)
 
     def backward(
-        self, dy: Tensor, kept: Kept, layer: Layer, needs_dx: bool, needs_weights: bool
+        self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
         """Those of all weights come in one pass, whichever are needed."""
         tensors = [tensor for tensor in kept.tensors if tensor is not None]
@@ -145,7 +147,7 @@ class Norm(NamedTuple):
     epsilon: float
 
 
-class Packed(NamedTuple):
+class CudaWeights(NamedTuple):
     """A stack's parameters, filters in the images' dtype and layout."""
 
     first: Tensor
@@ -202,7 +204,7 @@ class Activations(NamedTuple):
 
 
 def _forward(
-    x: Tensor, weights: Packed, *, keep: bool = False
+    x: Tensor, weights: CudaWeights, *, keep: bool = False
 ) -> tuple[Tensor, Activations | None]:
     """Computes a stack.
 
@@ -237,7 +239,7 @@ def _forward(
 
 
 def _backward(
-    dy: Tensor, kept: Activations, weights: Packed, *, needs_dx: bool
+    dy: Tensor, kept: Activations, weights: CudaWeights, *, needs_dx: bool
 ) -> tuple[Tensor | None, list[Tensor | None]]:
     """Computes a stack's gradients.
 

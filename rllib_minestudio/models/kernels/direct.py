@@ -53,7 +53,7 @@ NORM_OF_POOL = CONVOLUTIONS
 NORMS = CONVOLUTIONS + 1
 
 
-class Sizes(NamedTuple):
+class StackShape(NamedTuple):
     """Shape of a stack's input, and its channels."""
 
     frames: int
@@ -153,7 +153,7 @@ def forward(
         kept_values: [frames * kept_size] float32; or empty where no gradients follow.
         taps: [frames * taps_size] int16; or empty likewise.
         statistics: [frames * NORMS * 2] float32; or empty likewise.
-        sizes: `Sizes`.
+        sizes: `StackShape`.
     """
     frames, height, width, channels_in, channels = sizes
     whole, halved = planes_of(height, width), planes_of(height // 2, width // 2)
@@ -327,7 +327,7 @@ def backward(
         dy: [frames * channels * height / 2 * width / 2] float32, gradient of the output.
         dx: As ``x``, receives its gradient; or empty.
         gradients: [shares * count_parameters] float32, receives each share's sums.
-        sizes: `Sizes`.
+        sizes: `StackShape`.
     """
     frames, height, width, channels_in, channels = sizes
     whole, halved = planes_of(height, width), planes_of(height // 2, width // 2)

@@ -15,7 +15,7 @@ from rllib_minestudio.models.kernels import (
     vectors,
 )
 from rllib_minestudio.models.kernels.direct import NORMS as NORMS
-from rllib_minestudio.models.kernels.direct import Sizes
+from rllib_minestudio.models.kernels.direct import StackShape
 from rllib_minestudio.models.kernels.direct import kept_size as kept_size
 from rllib_minestudio.models.kernels.direct import taps_size as taps_size
 from rllib_minestudio.models.kernels.direct_blocks import CHANNELS as CHANNELS
@@ -34,7 +34,7 @@ def forward(
     kept: Array,
     taps: Array,
     statistics: Array,
-    sizes: Sizes,
+    sizes: StackShape,
     threads: int,
 ) -> None:
     """Calls `direct.forward` with up to so many threads."""
@@ -53,7 +53,7 @@ def backward(
     dy: Array,
     dx: Array,
     gradients: Array,
-    sizes: Sizes,
+    sizes: StackShape,
     threads: int,
 ) -> None:
     """Calls `direct.backward` with up to so many threads."""

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from rllib_minestudio.models.kernels.engines import (
     COLOURS,
+    ConvolutionLayer,
+    ConvolutionStack,
     EngineWithGradients,
     Kept,
-    Layer,
     Processor,
-    Stack,
     is_compiled,
 )
 
@@ -30,7 +30,7 @@ CHANNELS = (8, 16, 24)
 """Of stacks that are computed frame by frame; more are worth a library's overhead."""
 
 
-class Packed(NamedTuple):
+class DirectWeights(NamedTuple):
     """A stack's parameters, laid out as the kernels read them."""
 
     values: Tensor
@@ -47,7 +47,7 @@ class Direct(EngineWithGradients):
     by_numba = True
     reads_bytes = True
 
-    def why_not(self, work: Stack) -> str:
+    def why_not(self, work: ConvolutionStack) -> str:
         """Asks for few channels, in whole blocks."""
         channels_in, channels = work.channels
         if work.device.type != "cpu":
@@ -58,20 +58,22 @@ class Direct(EngineWithGradients):
             return f"channels are to be among {CHANNELS}"
         return ""
 
-    def is_fast(self, work: Stack, processor: Processor) -> bool:
+    def is_fast(self, work: ConvolutionStack, processor: Processor) -> bool:
         """Wherever the kernels have their instruction."""
         return processor.lanes > 0
 
-    def is_ready(self, work: Stack) -> bool:
+    def is_ready(self, work: ConvolutionStack) -> bool:
         """Compiles them once per machine."""
         return is_compiled(_kernels().CODE)
 
-    def pack(self, layer: Layer, dtype: torch.dtype, input_scale: float = 1.0) -> Packed:
+    def pack(
+        self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
+    ) -> DirectWeights:
         """Copies the weights, to float32."""
         return _packed(layer, _blocked)
 
     @torch.no_grad()
-    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+    def forward(self, x: Tensor, packed: DirectWeights) -> Tensor:
         """Returns [N, C, H / 2, W / 2] float32."""
         return _forward(self.as_read(x, torch.float32), packed)
 
@@ -79,7 +81,7 @@ class Direct(EngineWithGradients):
         """Bytes, or float32 numbers, without gaps."""
         return (x if x.dtype == torch.uint8 else x.float()).contiguous()
 
-    def forward_keeping(self, x: Tensor, layer: Layer) -> tuple[Tensor, Kept]:
+    def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
         """Keeps the convolutions' results, the pool's choices and the norms' statistics."""
         packed, kernels = _packed(layer, _blocked), _kernels()
         sizes = _sizes(x, packed)
@@ -91,12 +93,12 @@ class Direct(EngineWithGradients):
         return _forward(x, packed, kept), Kept((x, packed.values, *kept))
 
     def backward(
-        self, dy: Tensor, kept: Kept, layer: Layer, needs_dx: bool, needs_weights: bool
+        self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
         """Those of all weights come in one pass, whichever are needed."""
         x, values, *of_layers = (each for each in kept.tensors if each is not None)
         kernels, dy = _kernels(), dy.contiguous()
-        sizes = _sizes(x, Packed(values, dy.shape[1]))
+        sizes = _sizes(x, DirectWeights(values, dy.shape[1]))
         turned = _packed(layer, _turned).values
         dx = torch.empty_like(x) if needs_dx else None
         gradients = torch.empty(kernels.count_shares(sizes.frames), len(values) - 1)
@@ -114,7 +116,7 @@ class Direct(EngineWithGradients):
 DIRECT = Direct()
 
 
-def _packed(layer: Layer, order: Callable[[Tensor], Tensor]) -> Packed:
+def _packed(layer: ConvolutionLayer, order: Callable[[Tensor], Tensor]) -> DirectWeights:
     first, bias, *norm = layer.parameters[:4]
     assert first is not None
     channels, channels_in = first.shape[:2]
@@ -124,7 +126,7 @@ def _packed(layer: Layer, order: Callable[[Tensor], Tensor]) -> Packed:
         assert part is not None
         parts.append(order(part) if part.dim() == 4 else part)
     values = torch.cat([*(part.detach() for part in parts), torch.tensor([layer.epsilon])])
-    return Packed(values, channels)
+    return DirectWeights(values, channels)
 
 
 def _blocked(filters: Tensor) -> Tensor:
@@ -157,7 +159,7 @@ def _empty(size: int, dtype: type[np.generic]) -> Tensor:
     return torch.from_numpy(np.empty(size, dtype))
 
 
-def _split(gradient: Tensor, layer: Layer, sizes: Any) -> Iterator[Tensor | None]:
+def _split(gradient: Tensor, layer: ConvolutionLayer, sizes: Any) -> Iterator[Tensor | None]:
     """The gradient of each parameter."""
     lacking = (0, sizes.channels, sizes.channels_in, sizes.channels_in)
     for number, parameter in enumerate(layer.parameters):
@@ -169,7 +171,7 @@ def _split(gradient: Tensor, layer: Layer, sizes: Any) -> Iterator[Tensor | None
             yield _unblocked(mine, parameter.shape) if parameter.dim() == 4 else mine
 
 
-def _forward(x: Tensor, packed: Packed, kept: Sequence[Tensor] = ()) -> Tensor:
+def _forward(x: Tensor, packed: DirectWeights, kept: Sequence[Tensor] = ()) -> Tensor:
     """Calls the kernel; ``kept``, where gradients follow, receives what they need."""
     kernels, sizes = _kernels(), _sizes(x, packed)
     y = torch.empty(sizes.frames, sizes.channels, sizes.height // 2, sizes.width // 2)
@@ -184,7 +186,7 @@ def _forward(x: Tensor, packed: Packed, kept: Sequence[Tensor] = ()) -> Tensor:
     return y
 
 
-def _sizes(x: Tensor, packed: Packed) -> Any:
+def _sizes(x: Tensor, packed: DirectWeights) -> Any:
     if x.dtype == torch.uint8:
         frames, height, width, channels_in = x.shape
     else:

@@ -1,7 +1,7 @@
 """What computes convolutions, behind one interface: engines.
 
 An engine computes one of two kinds of work: a stack of convolutions with all that lies between them
-(`Stack`), or a single 3x3 convolution (`Convolution`). For either it says
+(`ConvolutionStack`), or a single 3x3 convolution (`Convolution`). For either it says
 
     why_not     why this work is not for it, if it is not
     is_fast     whether it is the fastest on a processor
@@ -123,7 +123,7 @@ class Convolution(NamedTuple):
     """Whether torch.compile is looking."""
 
 
-class Stack(NamedTuple):
+class ConvolutionStack(NamedTuple):
     """[Norm] -> convolution -> max pool and ReLU -> norm -> blocks of norm -> convolution -> ReLU.
 
     Two of the latter in a block, whose input is added to its output.
@@ -144,12 +144,12 @@ class Stack(NamedTuple):
     """Whether torch.compile is looking."""
 
 
-Work = Convolution | Stack
+Work = Convolution | ConvolutionStack
 
 Parameters = Sequence[Tensor | None]
 
 
-class Layer(NamedTuple):
+class ConvolutionLayer(NamedTuple):
     """The weights of some work, and what else its numbers depend on."""
 
     parameters: Parameters
@@ -170,7 +170,7 @@ class Layer(NamedTuple):
         assert first is not None
         return first
 
-    def copied(self) -> Layer:
+    def copied(self) -> ConvolutionLayer:
         """The same with weights of its own."""
         copies = [None if each is None else each.detach().clone() for each in self.parameters]
         return self._replace(parameters=copies)
@@ -206,7 +206,7 @@ class Engine(ABC):
         return True
 
     @abstractmethod
-    def pack(self, layer: Layer, dtype: torch.dtype, input_scale: float = 1.0) -> Any:
+    def pack(self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0) -> Any:
         """Lays weights out for many calls of `forward`.
 
         Args:
@@ -228,7 +228,7 @@ class Engine(ABC):
             [N, C, H, W] of a convolution; [N, C, H / 2, W / 2], rounded up, of a stack.
         """
 
-    def compute(self, x: Tensor, layer: Layer, dtype: torch.dtype) -> Tensor:
+    def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
         """Computes outputs of weights as they are now; shapes are those of `forward`."""
         return self.forward(x, self.pack(layer, dtype))
 
@@ -248,7 +248,7 @@ class EngineWithGradients(Engine):
         return x
 
     @abstractmethod
-    def forward_keeping(self, x: Tensor, layer: Layer) -> tuple[Tensor, Kept]:
+    def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
         """As `forward`, of weights as they are now, with all that `backward` needs.
 
         Args:
@@ -258,7 +258,7 @@ class EngineWithGradients(Engine):
 
     @abstractmethod
     def backward(
-        self, dy: Tensor, kept: Kept, layer: Layer, needs_dx: bool, needs_weights: bool
+        self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
         """Computes gradients.
 
@@ -273,7 +273,7 @@ class EngineWithGradients(Engine):
             The gradient of the input, and that of each parameter.
         """
 
-    def compute(self, x: Tensor, layer: Layer, dtype: torch.dtype) -> Tensor:
+    def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
         """As of any engine, with its own gradients where some are asked for."""
         tensors = (x, *(each for each in layer.parameters if each is not None))
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
@@ -295,7 +295,7 @@ class _Differentiable(torch.autograd.Function):
         relu: bool,
         *parameters: Tensor | None,
     ) -> Tensor:
-        y, kept = engine.forward_keeping(x, Layer(parameters, epsilon, relu))
+        y, kept = engine.forward_keeping(x, ConvolutionLayer(parameters, epsilon, relu))
         # The parameters, too, so that autograd notices if they are changed before `backward`.
         ctx.save_for_backward(*kept.tensors, *parameters)
         ctx.count, ctx.rest = len(kept.tensors), kept.rest
@@ -307,7 +307,7 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         tensors = ctx.saved_tensors
         kept = Kept(tensors[: ctx.count], ctx.rest)
-        layer = Layer(tensors[ctx.count :], *ctx.options)
+        layer = ConvolutionLayer(tensors[ctx.count :], *ctx.options)
         _, needs_dx, _, _, *of_weights = ctx.needs_input_grad
         dx, gradients = ctx.engine.backward(dy, kept, layer, needs_dx, any(of_weights))
         return None, dx, None, None, *gradients
@@ -324,7 +324,7 @@ def is_compiled(code: MachineCode) -> bool:
     return True
 
 
-def convolve_by_torch(x: Tensor, layer: Layer) -> Tensor:
+def convolve_by_torch(x: Tensor, layer: ConvolutionLayer) -> Tensor:
     """[N, C_in, H, W] -> [N, C, H, W], with torch's own gradients; the layer has no norm."""
     filters, bias = layer.parameters
     assert filters is not None

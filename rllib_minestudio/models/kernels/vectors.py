@@ -21,10 +21,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from rllib_minestudio.compilation_cache import Target, target
+from rllib_minestudio.compilation_cache import MachineTarget, target
 
 
-def fused_lanes(target: Target) -> int:
+def fused_lanes(target: MachineTarget) -> int:
     """Returns how many floats a vector should have that is multiplied and added to another.
 
     0 if the target has no instruction for both, as `winograd.multiply` needs: LLVM then calls a

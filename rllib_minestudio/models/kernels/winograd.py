@@ -410,7 +410,7 @@ _SKEW = LANES
 """Keeps values of different points off addresses that share a place in the L1 cache."""
 
 
-class Sizes(NamedTuple):
+class ConvolutionShape(NamedTuple):
     """Shape of a convolution; the numbers of channels are multiples of `PANEL`."""
 
     frames: int
@@ -449,7 +449,7 @@ def convolve(
             points, in panels of output channels.
         skip: Shape and type of ``out``, added to the result in the end; or empty.
         out: [frames * height * width * channels_out], of the image's type.
-        sizes: `Sizes`.
+        sizes: `ConvolutionShape`.
         relu: Whether to replace negative results by 0, before ``skip`` is added.
     """
     _, height, width, channels_in, channels_out = sizes
@@ -561,7 +561,7 @@ def filter_gradient(words: Any, image: Any, gradient: Any, out: Any, sizes: Any)
         out: [shares * POINTS * channels_in * channels_out] float32: receives gradients of the
             filters' values at the points; their sum over the shares is the whole one. Each share
             has its own tiles, whoever computes it; there are no more shares than blocks.
-        sizes: `Sizes`.
+        sizes: `ConvolutionShape`.
     """
     _, height, width, channels_in, channels_out = sizes
     tiles = count_tiles(sizes)

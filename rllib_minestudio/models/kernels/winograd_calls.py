@@ -12,7 +12,7 @@ from rllib_minestudio.models.kernels import machine_code, vectors, winograd
 from rllib_minestudio.models.kernels.machine_code import NOTHING as NOTHING
 from rllib_minestudio.models.kernels.machine_code import Array as Array
 from rllib_minestudio.models.kernels.machine_code import MachineCode, array_at, words_at
-from rllib_minestudio.models.kernels.winograd import BLOCK, ROWS, Sizes, count_tiles
+from rllib_minestudio.models.kernels.winograd import BLOCK, ROWS, ConvolutionShape, count_tiles
 from rllib_minestudio.models.kernels.winograd import PANEL as PANEL
 from rllib_minestudio.models.kernels.winograd import POINTS as POINTS
 
@@ -25,7 +25,7 @@ def convolve(
     filters: Array,
     skip: Array,
     out: Array,
-    sizes: Sizes,
+    sizes: ConvolutionShape,
     relu: bool,
     is_bfloat16: bool,
     threads: int,
@@ -50,7 +50,12 @@ def pool(image: Array, out: Array, shape: Sequence[int], is_bfloat16: bool, thre
 
 
 def filter_gradient(
-    image: Array, gradient: Array, out: Array, sizes: Sizes, is_bfloat16: bool, threads: int
+    image: Array,
+    gradient: Array,
+    out: Array,
+    sizes: ConvolutionShape,
+    is_bfloat16: bool,
+    threads: int,
 ) -> None:
     """Calls `winograd.filter_gradient` with up to so many threads."""
     machine_code.run(
@@ -58,12 +63,12 @@ def filter_gradient(
     )
 
 
-def count_shares(sizes: Sizes, threads: int) -> int:
+def count_shares(sizes: ConvolutionShape, threads: int) -> int:
     """Into how many shares `filter_gradient` should divide the tiles."""
     return min(threads, _groups(sizes, BLOCK))
 
 
-def _groups(sizes: Sizes, size: int) -> int:
+def _groups(sizes: ConvolutionShape, size: int) -> int:
     """How many groups of so many tiles there are."""
     return -(-int(count_tiles.py_func(sizes)) // size)
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from rllib_minestudio.models.kernels.engines import (
     Convolution,
+    ConvolutionLayer,
     EngineWithGradients,
     Kept,
-    Layer,
     Processor,
     convolve_by_torch,
     is_compiled,
@@ -33,7 +33,7 @@ LEAST_PIXELS = 1024
 """Of all frames together, for preparing the filters to be worth it."""
 
 
-class Packed(NamedTuple):
+class WinogradWeights(NamedTuple):
     """A convolution as the kernels read it."""
 
     filters: Tensor
@@ -84,7 +84,9 @@ class Winograd(EngineWithGradients):
         """Compiles them once per machine."""
         return is_compiled(_kernels().CODE)
 
-    def pack(self, layer: Layer, dtype: torch.dtype, input_scale: float = 1.0) -> Packed:
+    def pack(
+        self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
+    ) -> WinogradWeights:
         """Copies the weights; ``dtype`` makes no difference."""
         filters, bias, *norm = layer.parameters
         assert filters is not None
@@ -93,13 +95,13 @@ class Winograd(EngineWithGradients):
         if input_scale != 1.0:
             filters = filters.detach() * input_scale
         of_norm = [each.detach().float() for each in norm if each is not None]
-        return Packed(
+        return WinogradWeights(
             _at_points(filters),
             torch.cat([*of_norm, torch.tensor([layer.epsilon])]) if of_norm else None,
             layer.relu,
         )
 
-    def forward(self, x: Tensor, packed: Packed, skip: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, packed: WinogradWeights, skip: Tensor | None = None) -> Tensor:
         """Normalises each frame, in float32, convolves, and adds what skipped the convolution.
 
         Args:
@@ -139,16 +141,16 @@ class Winograd(EngineWithGradients):
         _kernels().pool(_array(x), _array(y), shape, is_bfloat16, torch.get_num_threads())
         return y
 
-    def forward_keeping(self, x: Tensor, layer: Layer) -> tuple[Tensor, Kept]:
+    def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
         """Keeps the input, and the output if a ReLU ends there."""
         y = self._outputs(x, layer)
         return y, Kept((x, y if layer.relu else None))
 
-    def _outputs(self, x: Tensor, layer: Layer) -> Tensor:
+    def _outputs(self, x: Tensor, layer: ConvolutionLayer) -> Tensor:
         return self.forward(x, self.pack(layer, x.dtype))
 
     def backward(
-        self, dy: Tensor, kept: Kept, layer: Layer, needs_dx: bool, needs_weights: bool
+        self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
         """Gradients of the input are a convolution, too, with the filters turned round."""
         x, y = kept.tensors
@@ -158,7 +160,7 @@ class Winograd(EngineWithGradients):
         dx = dfilters = None
         if needs_dx:
             turned = layer.filters.transpose(0, 1).flip(2, 3)
-            dx = self.forward(dy, Packed(_at_points(turned), None, relu=False))
+            dx = self.forward(dy, WinogradWeights(_at_points(turned), None, relu=False))
         if needs_weights:
             dfilters = _filter_gradient(x, dy)
         return dx, [dfilters, None]
@@ -180,7 +182,7 @@ class WinogradBackward(Winograd):
             return "it is for gradients of float32"
         return self.why_not_kernels(work)
 
-    def _outputs(self, x: Tensor, layer: Layer) -> Tensor:
+    def _outputs(self, x: Tensor, layer: ConvolutionLayer) -> Tensor:
         return convolve_by_torch(x, layer)
 
 
@@ -188,7 +190,7 @@ WINOGRAD, WINOGRAD_BACKWARD = Winograd(), WinogradBackward()
 
 
 def _at_points(filters: Tensor) -> Tensor:
-    """[C, C_in, 3, 3] -> `Packed.filters`."""
+    """[C, C_in, 3, 3] -> `WinogradWeights.filters`."""
     panel = _kernels().PANEL
     channels_out, channels_in = filters.shape[:2]
     filters = filters.detach().permute(2, 3, 0, 1).reshape(9, -1, panel, channels_in)

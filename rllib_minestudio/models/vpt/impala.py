@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rllib_minestudio.models.kernels.convolutions import TORCH, choose
-from rllib_minestudio.models.kernels.engines import Engine, Layer, Stack
+from rllib_minestudio.models.kernels.engines import ConvolutionLayer, ConvolutionStack, Engine
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.layers import conv3x3, normed_linear
 
@@ -80,7 +80,7 @@ class DownStack(nn.Module):
         """
         weight = self.firstconv.layer.weight
         return choose(
-            Stack(
+            ConvolutionStack(
                 channels=(weight.shape[1], weight.shape[0]),
                 dtype=dtype,
                 weight_dtype=weight.dtype,
@@ -95,14 +95,16 @@ class DownStack(nn.Module):
         """Whether images should come as they are."""
         return self.firstconv.norm is None and self.engine_for(_dtype_of_images()).reads_bytes
 
-    def weights(self) -> Layer:
+    def weights(self) -> ConvolutionLayer:
         """All weights, as an engine takes them."""
         first, norm = self.firstconv.layer, self.firstconv.norm
         of_norm = (None, None) if norm is None else (norm.weight, norm.bias)
         # Of each convolution in the blocks: its norm's weights and biases, its filters.
         of_blocks = self.blocks.parameters()
         of_pool = self.n.weight, self.n.bias
-        return Layer([first.weight, first.bias, *of_norm, *of_pool, *of_blocks], self.n.eps)
+        return ConvolutionLayer(
+            [first.weight, first.bias, *of_norm, *of_pool, *of_blocks], self.n.eps
+        )
 
 
 class ImpalaCNN(nn.Module):

@@ -23,8 +23,8 @@ from rllib_minestudio.models.vpt.impala import DownStack, ImageEncoder, check_by
 from rllib_minestudio.models.vpt.inference_layers import (
     InferenceConv,
     InferenceLayerNorm,
-    Layout,
     PackedLinear,
+    WeightLayout,
 )
 from rllib_minestudio.models.vpt.network import VPTNetwork
 from rllib_minestudio.models.vpt.ring import RingView
@@ -33,7 +33,7 @@ from rllib_minestudio.models.vpt.ring import RingView
 class InferenceStack:
     """``DownStack`` without gradients."""
 
-    def __init__(self, stack: DownStack, layout: Layout, input_scale: float) -> None:
+    def __init__(self, stack: DownStack, layout: WeightLayout, input_scale: float) -> None:
         """Copies the weights."""
         first = stack.firstconv
         self._dtype = layout.dtype
@@ -64,7 +64,7 @@ class WholeStack:
     """``DownStack`` without gradients, by an engine that computes it as a whole."""
 
     def __init__(
-        self, stack: DownStack, engine: Engine, layout: Layout, input_scale: float
+        self, stack: DownStack, engine: Engine, layout: WeightLayout, input_scale: float
     ) -> None:
         """Copies the weights."""
         self._engine = engine
@@ -78,7 +78,7 @@ class WholeStack:
 class InferenceEncoder:
     """``ImageEncoder`` without gradients."""
 
-    def __init__(self, encoder: ImageEncoder, layout: Layout) -> None:
+    def __init__(self, encoder: ImageEncoder, layout: WeightLayout) -> None:
         """Copies the weights."""
         cnn = encoder.cnn
         self._dtype = layout.dtype
@@ -108,7 +108,9 @@ class InferenceEncoder:
         return self._linear(self._linear_norm(x_be))
 
 
-def _stack(stack: DownStack, layout: Layout, input_scale: float) -> WholeStack | InferenceStack:
+def _stack(
+    stack: DownStack, layout: WeightLayout, input_scale: float
+) -> WholeStack | InferenceStack:
     """Lays a stack out for what computes it."""
     engine = stack.engine_for(layout.dtype)
     if engine is TORCH:
@@ -134,7 +136,7 @@ class CompiledEncoder:
 class InferenceBlock:
     """``TransformerBlock`` for one frame."""
 
-    def __init__(self, block: TransformerBlock, layout: Layout) -> None:
+    def __init__(self, block: TransformerBlock, layout: WeightLayout) -> None:
         """Copies the weights."""
         attention = block.r.orc_block
         self._dtype = layout.dtype
@@ -189,7 +191,7 @@ class InferenceNetwork:
             batch: Frames per call that it is arranged for; others work as well.
             compiled: Leave the image encoder, nearly all of the work, to torch.compile.
         """
-        trunk, layout = network.net, Layout(dtype, batch)
+        trunk, layout = network.net, WeightLayout(dtype, batch)
         self._encoder = (
             CompiledEncoder(trunk.img_process, dtype)
             if compiled
@@ -223,7 +225,7 @@ class InferenceNetwork:
         return logits, value_b1.squeeze(1)
 
 
-def _joined_projections(attention: SelfAttention, layout: Layout) -> PackedLinear:
+def _joined_projections(attention: SelfAttention, layout: WeightLayout) -> PackedLinear:
     """Queries (over d), keys, values and position coefficients in one product."""
     query, rest = attention.q_layer, attention.r_layer
     features = query.out_features // attention.heads
@@ -249,7 +251,7 @@ def _rotations(b_nm: Tensor) -> Tensor:
 
 
 def _joined_heads(
-    network: VPTNetwork, layout: Layout
+    network: VPTNetwork, layout: WeightLayout
 ) -> tuple[PackedLinear, list[int], dict[str, Tensor | None]]:
     """All heads in one product, their sizes, and per action head the membership if factored."""
     weights, biases, memberships = [], [], {}

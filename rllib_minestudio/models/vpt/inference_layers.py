@@ -15,12 +15,12 @@ from torch.nn import functional as F
 
 from rllib_minestudio.models.kernels import engines
 from rllib_minestudio.models.kernels.convolutions import choose
-from rllib_minestudio.models.kernels.engines import Convolution, Layer
+from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer
 
 _ONEDNN = torch.ops.mkldnn
 
 
-class Layout(NamedTuple):
+class WeightLayout(NamedTuple):
     """What weights are laid out for."""
 
     dtype: torch.dtype
@@ -39,7 +39,7 @@ class PackedLinear:
     """x W^T + b, then perhaps ReLU."""
 
     def __init__(
-        self, weight: Tensor, bias: Tensor | None, layout: Layout, relu: bool = False
+        self, weight: Tensor, bias: Tensor | None, layout: WeightLayout, relu: bool = False
     ) -> None:
         """Packs the layer.
 
@@ -75,7 +75,7 @@ class InferenceConv:
         self,
         layer: nn.Conv2d,
         norm: nn.GroupNorm | None,
-        layout: Layout,
+        layout: WeightLayout,
         relu: bool = True,
         input_scale: float = 1.0,
     ) -> None:
@@ -91,7 +91,7 @@ class InferenceConv:
                 has_bias=layer.bias is not None,
             )
         )
-        weights = Layer((layer.weight, layer.bias, *of_norm), epsilon, relu)
+        weights = ConvolutionLayer((layer.weight, layer.bias, *of_norm), epsilon, relu)
         self._packed: Any = self.engine.pack(weights, layout.dtype, input_scale)
 
     def __call__(self, x_nchw: Tensor, skip_nchw: Tensor | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rllib_minestudio.models.kernels.convolutions import choose
-from rllib_minestudio.models.kernels.engines import Convolution, Layer
+from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionLayer
 
 
 class SameConv3x3(nn.Conv2d):
@@ -35,7 +35,7 @@ class SameConv3x3(nn.Conv2d):
                 is_traced=torch.compiler.is_compiling(),
             )
         )
-        return engine.compute(x_nchw, Layer((weight, bias), relu=relu), x_nchw.dtype)
+        return engine.compute(x_nchw, ConvolutionLayer((weight, bias), relu=relu), x_nchw.dtype)
 
 
 class FanInLayer(nn.Module):

@@ -17,7 +17,7 @@ from rllib_minestudio.models.vpt.sampling import sample
 from rllib_minestudio.models.vpt.weight_watch import WeightWatch
 
 
-class Decision(NamedTuple):
+class VPTDecision(NamedTuple):
     """What the policy decides for B environments."""
 
     actions: dict[str, Tensor]
@@ -33,7 +33,7 @@ class Decision(NamedTuple):
     """Per head [B, N], up to a constant per row; the next step may overwrite them."""
 
 
-class RolloutSession:
+class InferenceSession:
     """Plays ``network`` in a fixed number of environments.
 
     Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see
@@ -41,7 +41,7 @@ class RolloutSession:
     ``weight_watch.py`` says how, and which one cannot be.
 
     Example:
-        >>> session = RolloutSession(network, num_envs=8)
+        >>> session = InferenceSession(network, num_envs=8)
         >>> decision = session.act(image_bhwc, first_b)
     """
 
@@ -64,7 +64,7 @@ class RolloutSession:
         moving_n: Tensor | None = None,
         explore: bool = True,
         uniform_bh: Tensor | None = None,
-    ) -> Decision:
+    ) -> VPTDecision:
         """Takes one step; the environments' memories move on.
 
         Args:
@@ -87,7 +87,7 @@ class RolloutSession:
             self._memory.rewind(bookmark, except_n=moving_n)
         actions, log_prob_b = sample(logits, explore=explore, uniform=uniform_bh)
         value_b = self._network.value_head.denormalize(value_b)
-        return Decision(actions, log_prob_b, value_b, logits)
+        return VPTDecision(actions, log_prob_b, value_b, logits)
 
     @torch.no_grad()
     def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:

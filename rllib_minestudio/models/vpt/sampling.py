@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Sample(NamedTuple):
+class TokenSample(NamedTuple):
     """Actions, and how probable they were."""
 
     actions: dict[str, Tensor]
@@ -24,7 +24,7 @@ def sample(
     *,
     explore: bool = True,
     uniform: Tensor | None = None,
-) -> Sample:
+) -> TokenSample:
     """Chooses a token per head.
 
     By inverse CDF: one uniform number per head and row instead of MineStudio's one per logit
@@ -54,4 +54,4 @@ def sample(
             token = scores.argmax(dim=-1, keepdim=True)
         actions[name] = token
         log_probs.append(shifted.gather(-1, token) - total.log())
-    return Sample(actions, torch.cat(log_probs, dim=-1).sum(dim=-1).float())
+    return TokenSample(actions, torch.cat(log_probs, dim=-1).sum(dim=-1).float())

@@ -12,13 +12,13 @@ import torch
 from rllib_minestudio.algorithms.fragment import FragmentBuilder
 from rllib_minestudio.algorithms.learner.batch import sequences_of
 from rllib_minestudio.algorithms.learner.targets import Evaluation, compute_targets
-from rllib_minestudio.observations import Part
+from rllib_minestudio.observations import ObservationPart
 
 STEPS = 4
 
 
 def make_fragment(version, value, logp, *, env_id=None, index=0, reward=1.0):
-    parts = {"image": Part((8, 8, 3), np.dtype(np.uint8))}
+    parts = {"image": ObservationPart((8, 8, 3), np.dtype(np.uint8))}
     rows = FragmentBuilder(1, STEPS, parts, ["buttons", "camera"])
     only, no = np.zeros(1, np.int64), np.zeros(1, bool)
     action = {"buttons": only, "camera": only}

@@ -8,12 +8,12 @@ import pytest
 
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.agents import HumanLimits
-from rllib_minestudio.env.agents.toolmaker.body import Body, Stack
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, SeenStack
 from rllib_minestudio.env.agents.toolmaker.crafting import most_sets
-from rllib_minestudio.env.agents.toolmaker.cursor import Cursor
+from rllib_minestudio.env.agents.toolmaker.cursor import TrackedCursor
 from rllib_minestudio.env.agents.toolmaker.paths import digging_costs, find_path
 from rllib_minestudio.env.agents.toolmaker.plan import knowledge, make_plan
-from rllib_minestudio.env.agents.toolmaker.screens import Screen
+from rllib_minestudio.env.agents.toolmaker.screens import OpenScreen
 from rllib_minestudio.env.agents.toolmaker.sight import Memory, cells_on_line
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
@@ -108,9 +108,9 @@ def test_what_is_there_is_not_made_again():
 def test_a_stack_of_each_kind_of_wood_limits_the_sets():
     known = knowledge()
     planks = known.crafts["planks"]
-    assert most_sets(known, planks, [Stack("oak_log", 3), Stack("birch_log", 1)], 4) == 3
+    assert most_sets(known, planks, [SeenStack("oak_log", 3), SeenStack("birch_log", 1)], 4) == 3
     pickaxe = known.crafts["wooden_pickaxe"]
-    mixed = [Stack("oak_planks", 2), Stack("birch_planks", 1), Stack("stick", 2)]
+    mixed = [SeenStack("oak_planks", 2), SeenStack("birch_planks", 1), SeenStack("stick", 2)]
     assert most_sets(known, pickaxe, mixed, 1) == 1
     assert most_sets(known, pickaxe, mixed, 2) == 1
     assert most_sets(known, pickaxe, mixed[:1], 1) == 0
@@ -184,7 +184,7 @@ def test_a_step_up_is_one_block_high_and_needs_room_above():
 
 
 def test_the_cursor_stays_in_the_window():
-    cursor = Cursor()
+    cursor = TrackedCursor()
     assert (cursor.x, cursor.y) == (320, 180)
     cursor.turn(-3.0, 6.0)
     assert (cursor.x, cursor.y) == pytest.approx((360, 160))
@@ -195,9 +195,9 @@ def test_the_cursor_stays_in_the_window():
 
 @pytest.mark.parametrize("kind", ["inventory", "crafting_table", "furnace"])
 def test_the_hand_reaches_every_slot_by_bins_of_the_camera(kind):
-    body = Body(HumanLimits(pause_rate=0.0), np.random.default_rng(4))
+    body = AgentBody(HumanLimits(pause_rate=0.0), np.random.default_rng(4))
     body.screen_open = True
-    screen, mapper = Screen(body, kind), ActionMapper()
+    screen, mapper = OpenScreen(body, kind), ActionMapper()
     hits, ticks = 0, 0
     for slot in range(len(LAYOUTS[kind].slots)):
         clicking = screen.right_click(slot)

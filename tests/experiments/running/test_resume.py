@@ -23,7 +23,7 @@ from rllib_minestudio.experiments.running.resume import (
     resumed_record,
 )
 from rllib_minestudio.experiments.running.run_record import (
-    Difference,
+    ChangedOption,
     RunRecord,
     describe,
     differences,
@@ -55,10 +55,10 @@ def test_differences_are_told_by_dotted_path_into_lists_of_mappings():
     then = {"lr": 1, "env": {"callbacks": [{"A": {"x": 1}}], "size": [64, 64]}, "gone": 1}
     now = {"lr": 1, "env": {"callbacks": [{"A": {"x": 2}}, "B"], "size": [64, 32]}}
     assert differences(then, now) == [
-        Difference("env.callbacks.0.A.x", 1, 2),
-        Difference("env.size", [64, 64], [64, 32]),
-        Difference("gone", 1, "(absent)"),
-        Difference("env.callbacks.1", "(absent)", "B"),
+        ChangedOption("env.callbacks.0.A.x", 1, 2),
+        ChangedOption("env.size", [64, 64], [64, 32]),
+        ChangedOption("gone", 1, "(absent)"),
+        ChangedOption("env.callbacks.1", "(absent)", "B"),
     ]
 
 

@@ -10,7 +10,7 @@ from rllib_minestudio.models.action_spaces import heads_for
 from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
 from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder
 from rllib_minestudio.models.conv_gru.network import MEMORY
-from rllib_minestudio.observations import Part
+from rllib_minestudio.observations import ObservationPart
 
 BATCH, STEPS, SIZE = 3, 7, 16
 BEGINS = ((0, 0), (1, 3), (2, 3), (2, 6), (0, 5))
@@ -20,7 +20,7 @@ BEGINS = ((0, 0), (1, 3), (2, 3), (2, 6), (0, 5))
 @pytest.fixture
 def network():
     torch.manual_seed(0)
-    parts = {"speed": Part((4,), np.dtype(np.float32))}
+    parts = {"speed": ObservationPart((4,), np.dtype(np.float32))}
     heads = heads_for(gym.spaces.Dict(way=gym.spaces.Discrete(3)), SIZE)
     return ConvGRUNetwork(ConvGRUConfig(hidden_size=SIZE), parts, heads)
 

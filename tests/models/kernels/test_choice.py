@@ -15,12 +15,12 @@ import torch
 from torch.nn import functional as F
 
 from rllib_minestudio import compilation_cache
-from rllib_minestudio.compilation_cache import Target
+from rllib_minestudio.compilation_cache import MachineTarget
 from rllib_minestudio.models.kernels import engines, vectors
 from rllib_minestudio.models.kernels.convolutions import ENGINES, ONEDNN, TORCH, choose
 from rllib_minestudio.models.kernels.cuda import CUDA
 from rllib_minestudio.models.kernels.direct_engine import DIRECT
-from rllib_minestudio.models.kernels.engines import Convolution, Processor, Stack
+from rllib_minestudio.models.kernels.engines import Convolution, ConvolutionStack, Processor
 from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.layers import SameConv3x3
@@ -130,19 +130,19 @@ def test_what_the_kernels_cannot_do_or_gain_nothing_by_is_torchs(what, processor
 DIRECT_ON = {"AVX-512 and AMX", "AVX-512", "AVX2", "ARM with bfloat16", "ARM, no oneDNN"}
 
 NOT_DIRECT = {
-    "few channels out": Stack((8, 4)),
-    "channels out that fill no block": Stack((8, 12)),
-    "few channels in": Stack((4, 8)),
-    "many channels": Stack((16, 32)),
-    "many channels in": Stack((32, 16)),
-    "weights in float64 on a GPU": Stack((8, 8), weight_dtype=torch.float64, device=GPU),
-    "float16 on a GPU": Stack((8, 8), device=GPU, dtype=torch.float16),
-    "channels that fill no read on a GPU": Stack((8, 12), device=GPU),
-    "channels in that fill none": Stack((4, 8), device=GPU),
-    "no frames on a GPU": Stack((8, 8), device=GPU, frames=0),
-    "torch.compile on a GPU": Stack((8, 8), device=GPU, is_traced=True),
-    "weights in float64": Stack((8, 8), weight_dtype=torch.float64),
-    "torch.compile": Stack((8, 8), is_traced=True),
+    "few channels out": ConvolutionStack((8, 4)),
+    "channels out that fill no block": ConvolutionStack((8, 12)),
+    "few channels in": ConvolutionStack((4, 8)),
+    "many channels": ConvolutionStack((16, 32)),
+    "many channels in": ConvolutionStack((32, 16)),
+    "weights in float64 on a GPU": ConvolutionStack((8, 8), weight_dtype=torch.float64, device=GPU),
+    "float16 on a GPU": ConvolutionStack((8, 8), device=GPU, dtype=torch.float16),
+    "channels that fill no read on a GPU": ConvolutionStack((8, 12), device=GPU),
+    "channels in that fill none": ConvolutionStack((4, 8), device=GPU),
+    "no frames on a GPU": ConvolutionStack((8, 8), device=GPU, frames=0),
+    "torch.compile on a GPU": ConvolutionStack((8, 8), device=GPU, is_traced=True),
+    "weights in float64": ConvolutionStack((8, 8), weight_dtype=torch.float64),
+    "torch.compile": ConvolutionStack((8, 8), is_traced=True),
 }
 
 
@@ -150,7 +150,7 @@ NOT_DIRECT = {
 def test_the_engine_of_a_stack(name, chosen):
     expected = DIRECT if name in DIRECT_ON else TORCH
     for channels in ((3, 8), (8, 16), (16, 16), (24, 24)):
-        assert chosen(Stack(channels), PROCESSORS[name]) is expected
+        assert chosen(ConvolutionStack(channels), PROCESSORS[name]) is expected
     for work in NOT_DIRECT.values():
         assert suited(work) == [TORCH] or work.is_traced
         assert chosen(work, PROCESSORS[name]) is TORCH
@@ -160,7 +160,7 @@ def test_the_engine_of_a_stack(name, chosen):
 def test_stacks_on_a_gpu_are_cudas_whatever_the_processor(name, chosen):
     for channels in ((3, 8), (3, 64), (64, 128), (192, 384)):
         for dtype in (FLOAT32, BFLOAT16):
-            work = Stack(channels, device=GPU, dtype=dtype)
+            work = ConvolutionStack(channels, device=GPU, dtype=dtype)
             assert suited(work) == [CUDA, TORCH]
             assert chosen(work, PROCESSORS[name]) is CUDA
 
@@ -196,11 +196,11 @@ def test_torch_compile_sees_a_stack_as_one_graph():
 
 
 def test_the_log_says_why_what_would_be_preferred_does_not_compute(chosen, caplog):
-    work = Stack((16, 32))
+    work = ConvolutionStack((16, 32))
     with caplog.at_level(logging.DEBUG, "rllib_minestudio"):
         for _ in range(2):
             chosen(work, PROCESSORS["AVX2"])
-        chosen(Stack((8, 8)), PROCESSORS["no FMA"])
+        chosen(ConvolutionStack((8, 8)), PROCESSORS["no FMA"])
     first, second = (record.message for record in caplog.records)
     assert "by torch; not CUDA: it is for GPUs; not direct: channels are to be among" in first
     assert "not direct: slow on this processor" in second
@@ -224,7 +224,7 @@ def test_the_log_says_why_what_would_be_preferred_does_not_compute(chosen, caplo
     ],
 )
 def test_the_vectors_of_a_target(architecture, features, lanes):
-    assert vectors.fused_lanes(Target(architecture, "any", features)) == lanes
+    assert vectors.fused_lanes(MachineTarget(architecture, "any", features)) == lanes
 
 
 _FMA = """
@@ -239,13 +239,13 @@ define <8 x float> @multiply_and_add(<8 x float> %x, <8 x float> %y, <8 x float>
 @pytest.mark.parametrize(
     "target",
     [
-        Target("x86_64", "emeraldrapids", "+avx2,+avx512f,+fma"),
-        Target("x86_64", "haswell", "+avx2,+fma"),
-        Target("x86_64", "haswell", "-avx,-avx2,-avx512f,+fma"),  # NUMBA_ENABLE_AVX=0
-        Target("x86_64", "nehalem", "+avx2,+fma"),
-        Target("x86_64", "sandybridge", "+avx,-avx2,-fma"),
-        Target("x86_64", "generic", ""),
-        Target("aarch64", "generic", ""),
+        MachineTarget("x86_64", "emeraldrapids", "+avx2,+avx512f,+fma"),
+        MachineTarget("x86_64", "haswell", "+avx2,+fma"),
+        MachineTarget("x86_64", "haswell", "-avx,-avx2,-avx512f,+fma"),  # NUMBA_ENABLE_AVX=0
+        MachineTarget("x86_64", "nehalem", "+avx2,+fma"),
+        MachineTarget("x86_64", "sandybridge", "+avx,-avx2,-fma"),
+        MachineTarget("x86_64", "generic", ""),
+        MachineTarget("aarch64", "generic", ""),
     ],
     ids=str,
 )

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from rllib_minestudio.models.kernels import machine_code, winograd_calls
-from rllib_minestudio.models.kernels.engines import Layer, is_compiled
+from rllib_minestudio.models.kernels.engines import ConvolutionLayer, is_compiled
 from rllib_minestudio.models.kernels.winograd_engine import WINOGRAD, WINOGRAD_BACKWARD
 from rllib_minestudio.models.vpt.layers import SameConv3x3
 from tests.models.processors import TORCH_ALONE, WITH_KERNELS
@@ -35,7 +35,7 @@ def _example(frames, height, width, channels_in, channels_out):
 
 
 def _by(engine, layer, x, relu=False):
-    return engine.compute(x, Layer((layer.weight, None), relu=relu), x.dtype)
+    return engine.compute(x, ConvolutionLayer((layer.weight, None), relu=relu), x.dtype)
 
 
 def _with_gradients(layer, x, dy, relu, engine=WINOGRAD_BACKWARD):
@@ -121,7 +121,7 @@ def test_bfloat16_rounds_images_and_nothing_else(size):
 
 
 def _packed(layer, norm, relu):
-    weights = Layer((layer.weight, None, norm.weight, norm.bias), norm.eps, relu)
+    weights = ConvolutionLayer((layer.weight, None, norm.weight, norm.bias), norm.eps, relu)
     return WINOGRAD.pack(weights, torch.float32)
 
 
@@ -284,7 +284,7 @@ def test_compiled_graphs_keep_the_convolution_of_torch(pretend):
 def test_kernels_add_no_bias():
     layer, x, _ = _example(*SIZES[0])
     with pytest.raises(ValueError, match=r"bias: must be None for Winograd"):
-        WINOGRAD.compute(x, Layer((layer.weight, torch.zeros(64))), x.dtype)
+        WINOGRAD.compute(x, ConvolutionLayer((layer.weight, torch.zeros(64))), x.dtype)
 
 
 def test_without_a_place_for_machine_code_torch_does_the_work(pretend, monkeypatch, caplog):

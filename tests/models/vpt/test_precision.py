@@ -14,7 +14,7 @@ from rllib_minestudio.models.arithmetic import DTYPES, advise, arithmetic, set_a
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt import network as network_module
 from rllib_minestudio.models.vpt.config import PRECISIONS
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 from tests.correctness.harness import config_of
 
@@ -62,7 +62,7 @@ def test_acting_and_training_agree_with_float32(pretended, precision, width, cha
     for name, parameter in network.net.named_parameters():
         assert parameter.grad.dtype == torch.float32, name
         assert parameter.grad.isfinite().all(), name
-    session = RolloutSession(network, NUM_ENVS)
+    session = InferenceSession(network, NUM_ENVS)
     values = torch.stack([session.act(image[:, t], first[:, t]).value_b for t in range(STEPS)], 1)
     assert values.dtype == torch.float32
     assert _difference(values, network.value_head.denormalize(expected.value_bt)) < limit
@@ -72,7 +72,7 @@ def test_acting_and_training_agree_with_float32(pretended, precision, width, cha
 @pytest.mark.parametrize("channels", [[16, 32, 32], [32, 16, 8]])
 def test_stacks_by_kernels_and_by_torch_follow_each_other_in_bfloat16(width, channels):
     """MineStudio's own default is a width of 1."""
-    session = RolloutSession(_network("bfloat16", width, channels), NUM_ENVS)
+    session = InferenceSession(_network("bfloat16", width, channels), NUM_ENVS)
     image = torch.zeros(NUM_ENVS, SIDE, SIDE, 3, dtype=torch.uint8)
     decision = session.act(image, torch.ones(NUM_ENVS, dtype=torch.bool))
     assert decision.value_b.isfinite().all()

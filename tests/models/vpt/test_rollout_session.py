@@ -14,7 +14,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 from rllib_minestudio.models.vpt.sampling import sample
 from tests.models.value_statistics import take_in
 
@@ -62,7 +62,7 @@ def test_steps_of_a_network_with_many_channels_equal_the_networks(
     options = {**tiny_options, "impala_chans": [32, 32, 64], "impala_width": 1}
     options = {**options, "img_shape": [64, 80, 3], "precision": precision}
     network = VPTNetwork(VPTConfig.from_options(options))
-    session, state = RolloutSession(network, 2), network.initial_state(2)
+    session, state = InferenceSession(network, 2), network.initial_state(2)
     for first in torch.tensor([[True, True], [False, True], [False, False]]):
         image = torch.randint(0, 256, (2, 64, 80, 3), dtype=torch.uint8)
         atol = 5e-5 if precision == "float32" else 0.1
@@ -78,7 +78,7 @@ def test_steps_of_a_network_with_many_channels_equal_the_networks(
 def test_steps_equal_the_networks(network, images, first):
     first = torch.tensor(first).view(2, TIME)
     take_in(network.value_head, torch.tensor([3.0, 5.0]))
-    session, state = RolloutSession(network, 2), network.initial_state(2)
+    session, state = InferenceSession(network, 2), network.initial_state(2)
     for t in range(TIME):
         state = _assert_same_step(session, network, images[:, t], first[:, t], state)
         _assert_same_state(session.state(), state)
@@ -88,14 +88,14 @@ def test_greedy_actions_are_the_modes(network, images):
     first = torch.ones(2, dtype=torch.bool)
     with torch.no_grad():
         logits = network(images[:, :1], first[:, None], network.initial_state(2)).logits
-    actions = RolloutSession(network, 2).act(images[:, 0], first, explore=False).actions
+    actions = InferenceSession(network, 2).act(images[:, 0], first, explore=False).actions
     for name, log_p in logits.items():
         assert torch.equal(actions[name], log_p[:, 0].argmax(-1, keepdim=True))
 
 
 def test_those_who_wait_are_computed_along_and_leave_no_trace(network, images):
     none = torch.zeros(2, dtype=torch.bool)
-    together, in_turns = RolloutSession(network, 2), RolloutSession(network, 2)
+    together, in_turns = InferenceSession(network, 2), InferenceSession(network, 2)
     for t in range(5):
         expected = together.act(images[:, t], none, explore=False)
         for row in (1, 0) if t % 2 else (0, 1):
@@ -109,8 +109,8 @@ def test_those_who_wait_are_computed_along_and_leave_no_trace(network, images):
 def test_some_environments_may_step_while_others_wait(network, images):
     """Rows given in any order play as they would alone."""
     none = torch.zeros(2, dtype=torch.bool)
-    session = RolloutSession(network, 2)
-    alone = [RolloutSession(network, 1) for _ in range(2)]
+    session = InferenceSession(network, 2)
+    alone = [InferenceSession(network, 1) for _ in range(2)]
     for t, rows in enumerate([[0], [1, 0], [1], [0, 1], [0], [0], [1, 0]]):
         decision = session.act(images[rows, t], none[rows], rows=torch.tensor(rows))
         for position, row in enumerate(rows):
@@ -123,7 +123,7 @@ def test_some_environments_may_step_while_others_wait(network, images):
 
 
 def test_asking_for_a_value_changes_nothing(network, images):
-    session, other = RolloutSession(network, 2), RolloutSession(network, 2)
+    session, other = InferenceSession(network, 2), InferenceSession(network, 2)
     none = torch.zeros(2, dtype=torch.bool)
     for t in range(9):
         session.act(images[:, t], none)
@@ -137,23 +137,23 @@ def test_asking_for_a_value_changes_nothing(network, images):
 
 
 def test_images_of_floats_are_refused(network, images):
-    session = RolloutSession(network, 2)
+    session = InferenceSession(network, 2)
     with pytest.raises(TypeError, match=r"of bytes .* not of torch.float32"):
         session.act(images[:, 0] / 255, torch.ones(2, dtype=torch.bool))
 
 
 def test_nobody_may_act(network, images):
-    session, nobody = RolloutSession(network, 2), torch.zeros(0, dtype=torch.int64)
+    session, nobody = InferenceSession(network, 2), torch.zeros(0, dtype=torch.int64)
     decision = session.act(images[:0, 0], torch.ones(0, dtype=torch.bool), rows=nobody)
     assert decision.value_b.shape == decision.log_prob_b.shape == (0,)
 
 
 def test_a_saved_state_continues(network, images):
     none = torch.zeros(2, dtype=torch.bool)
-    session = RolloutSession(network, 2)
+    session = InferenceSession(network, 2)
     for t in range(8):
         session.act(images[:, t], none)
-    resumed = RolloutSession(network, 2)
+    resumed = InferenceSession(network, 2)
     resumed.load_state(session.state())
     for t in range(8, TIME):
         expected = session.act(images[:, t], none).value_b
@@ -209,7 +209,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_new_weights_are_noticed(network, images, change):
-    session = RolloutSession(network, 2)
+    session = InferenceSession(network, 2)
     first = torch.ones(2, dtype=torch.bool)
     before = session.act(images[:, 0], first).logits["camera"]
     for _ in range(2):  # a change of what was changed before is noticed as well
@@ -219,7 +219,7 @@ def test_new_weights_are_noticed(network, images, change):
 
 
 def test_weights_are_laid_out_once_as_long_as_they_stay(network, images, monkeypatch):
-    session = RolloutSession(network, 2)
+    session = InferenceSession(network, 2)
     monkeypatch.setattr(session, "_adopt_weights", lambda: pytest.fail("laid out again"))
     others = VPTNetwork(network.config)
     for t in range(3):
@@ -231,7 +231,7 @@ def test_a_session_that_nobody_has_any_more_leaves_no_hook(network):
     gc.collect()  # sessions of other tests
     hooks = _global_optimizer_post_hooks
     before = len(hooks)
-    session = RolloutSession(network, 2)
+    session = InferenceSession(network, 2)
     assert len(hooks) == before + 1
     del session
     gc.collect()
@@ -240,8 +240,8 @@ def test_a_session_that_nobody_has_any_more_leaves_no_hook(network):
 
 def test_bfloat16_is_close(network, images):
     reduced = _with(network, precision="bfloat16")
-    session, none = RolloutSession(reduced, 2), torch.zeros(2, dtype=torch.bool)
-    exact = RolloutSession(network, 2)
+    session, none = InferenceSession(reduced, 2), torch.zeros(2, dtype=torch.bool)
+    exact = InferenceSession(network, 2)
     for t in range(TIME):
         value = session.act(images[:, t], none).value_b
         expected = exact.act(images[:, t], none).value_b
@@ -251,7 +251,7 @@ def test_bfloat16_is_close(network, images):
 
 
 def test_memory_stays_where_it_is(network, images):
-    session, none = RolloutSession(network, 2), torch.zeros(2, dtype=torch.bool)
+    session, none = InferenceSession(network, 2), torch.zeros(2, dtype=torch.bool)
     before = [tensor.data_ptr() for tensor in session._memory._tensors()]
     for _ in range(3 * network.config.memory_length):
         session.act(images[:, 0], none)
@@ -261,7 +261,7 @@ def test_memory_stays_where_it_is(network, images):
 @pytest.mark.slow
 @pytest.mark.skipif(not STATM.exists(), reason="needs Linux")
 def test_memory_is_constant_over_thousands_of_steps(network, images):
-    session, none = RolloutSession(network, 2), torch.zeros(2, dtype=torch.bool)
+    session, none = InferenceSession(network, 2), torch.zeros(2, dtype=torch.bool)
     for step in range(4_001):
         session.act(images[:, step % TIME], none)
         if step == 1_000:
@@ -279,7 +279,7 @@ def resident_kib():
 def test_steps_on_any_device_equal_the_networks(network, images, precision, device):
     """On a GPU steps are replays of a CUDA graph, which new weights must get into."""
     network, images = _with(network, precision=precision).to(device), images.to(device)
-    session, state = RolloutSession(network, 2), network.initial_state(2)
+    session, state = InferenceSession(network, 2), network.initial_state(2)
     atol = 5e-5
     if precision == "bfloat16":
         atol = 0.3

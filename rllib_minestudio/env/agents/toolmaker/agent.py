@@ -16,7 +16,7 @@ import numpy as np
 
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.human_limits import HumanLimits
-from rllib_minestudio.env.agents.toolmaker.body import Body, Drop, Glance, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Glance, SeenItem, Skill
 from rllib_minestudio.env.agents.toolmaker.career import Career
 from rllib_minestudio.env.agents.toolmaker.plan import knowledge
 from rllib_minestudio.env.agents.toolmaker.sight import COLUMNS, ROWS
@@ -63,7 +63,7 @@ class Toolmaker:
     def reset(self) -> None:
         """Forget the previous episode."""
         self.goal = self._own_goal
-        self._body = Body(self._limits, self._random)
+        self._body = AgentBody(self._limits, self._random)
         self._skill: Skill | None = None
         self._takes_over = False
 
@@ -75,7 +75,7 @@ class Toolmaker:
         nothing.
         """
         self.reset()
-        self._body = Body(replace(self._limits, late_start=0.0), self._random)
+        self._body = AgentBody(replace(self._limits, late_start=0.0), self._random)
         self._takes_over = True
 
     def act(self, env: gym.Env[Any, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def embedded_game(env: gym.Env[Any, Any], who: str) -> tuple[MineStudioEnv, Voxe
     return base, backend
 
 
-def press(base: MineStudioEnv, body: Body, keys: EnvAction) -> dict[str, Any]:
+def press(base: MineStudioEnv, body: AgentBody, keys: EnvAction) -> dict[str, Any]:
     """Return keys as the action of the type that an environment takes, rounded to VPT's tokens.
 
     An open screen's cursor is followed to where the action moves it.
@@ -150,10 +150,10 @@ def press(base: MineStudioEnv, body: Body, keys: EnvAction) -> dict[str, Any]:
     return rounded
 
 
-def _look(backend: VoxelBackend, body: Body) -> Glance:
+def _look(backend: VoxelBackend, body: AgentBody) -> Glance:
     sight = body.limits.sight
     drops = tuple(
-        Drop(item["name"], (item["x"], item["y"], item["z"]))
+        SeenItem(item["name"], (item["x"], item["y"], item["z"]))
         for item in backend.visible_items(sight)
     )
     return Glance(body.tick, backend.visible_blocks(COLUMNS, ROWS, sight), drops)

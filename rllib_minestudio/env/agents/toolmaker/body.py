@@ -17,7 +17,7 @@ import numpy as np
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.agents.human_limits import HumanHand, HumanLimits
 from rllib_minestudio.env.agents.hunter import EYE_HEIGHT
-from rllib_minestudio.env.agents.toolmaker.cursor import Cursor
+from rllib_minestudio.env.agents.toolmaker.cursor import TrackedCursor
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Memory, Point, middle
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ REACH = 4.5
 _TO_SIDE = 0.4  # blocks from a block's middle
 
 
-class Stack(NamedTuple):
+class SeenStack(NamedTuple):
     """What a slot holds; nothing is `("none", 0)`."""
 
     name: str
     quantity: int
 
 
-class Drop(NamedTuple):
+class SeenItem(NamedTuple):
     """A dropped item in view."""
 
     name: str
@@ -51,11 +51,11 @@ class Glance(NamedTuple):
 
     tick: int
     blocks: VisibleBlocks
-    drops: tuple[Drop, ...]
+    drops: tuple[SeenItem, ...]
 
 
 @dataclass
-class Body:
+class AgentBody:
     """The player from inside.
 
     Attributes:
@@ -82,12 +82,12 @@ class Body:
         self.reaction = self.limits.draw_reaction(self.random)
         self.memory = Memory()
         self.hand = HumanHand(self.limits, self.random)
-        self.cursor = Cursor()
-        self.drops: tuple[Drop, ...] = ()
+        self.cursor = TrackedCursor()
+        self.drops: tuple[SeenItem, ...] = ()
         self.crosshair: Cell = (0, 0, 0)
         self.position: Point = (0.0, 0.0, 0.0)
         self.yaw = self.pitch = 0.0
-        self.slots: tuple[Stack, ...] = ()
+        self.slots: tuple[SeenStack, ...] = ()
         self.screen_open = False
         self.selected = 0
         self.tick = 0
@@ -100,7 +100,7 @@ class Body:
         self.yaw, self.pitch = place["yaw"], place["pitch"]
         slots = info["inventory"]
         self.slots = tuple(
-            Stack(slots[slot]["type"], slots[slot]["quantity"]) for slot in sorted(slots)
+            SeenStack(slots[slot]["type"], slots[slot]["quantity"]) for slot in sorted(slots)
         )
         if info["isGuiOpen"] and not self.screen_open:
             self.cursor.centre()

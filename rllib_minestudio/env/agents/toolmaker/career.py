@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.crafting import craft, most_sets
 from rllib_minestudio.env.agents.toolmaker.gathering import collect, gather, stroll
 from rllib_minestudio.env.agents.toolmaker.plan import (
     CRAFTING_TABLE,
     FURNACE,
-    Step,
+    PlanStep,
     knowledge,
     make_plan,
 )
@@ -30,7 +30,7 @@ class Career:
         goal: What it wants to make.
     """
 
-    def __init__(self, body: Body, goal: str) -> None:
+    def __init__(self, body: AgentBody, goal: str) -> None:
         """Begin with nothing done."""
         self.goal = goal
         self._body = body
@@ -68,7 +68,7 @@ class Career:
             yield from collect(body, dropped, body.cell)
         return (yield from self.pursue())
 
-    def _do(self, step: Step) -> Skill:
+    def _do(self, step: PlanStep) -> Skill:
         body, stations, known = self._body, self._stations, knowledge()
         if step.verb == "gather":
             mined = known.mined[step.item]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill, Stack
-from rllib_minestudio.env.agents.toolmaker.plan import Craft, Knowledge
-from rllib_minestudio.env.agents.toolmaker.screens import Screen
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, SeenStack, Skill
+from rllib_minestudio.env.agents.toolmaker.plan import CraftingRecipe, Knowledge
+from rllib_minestudio.env.agents.toolmaker.screens import OpenScreen
 
 
-def most_sets(known: Knowledge, made: Craft, slots: Sequence[Stack], wanted: int) -> int:
+def most_sets(
+    known: Knowledge, made: CraftingRecipe, slots: Sequence[SeenStack], wanted: int
+) -> int:
     """How many sets, up to `wanted`, the stacks suffice for; a cell takes one stack's items."""
     for sets in range(wanted, 0, -1):
         if all(_shares(known, made, slots, name, sets) is not None for name in made.needs):
@@ -18,7 +20,7 @@ def most_sets(known: Knowledge, made: Craft, slots: Sequence[Stack], wanted: int
 
 
 def _shares(
-    known: Knowledge, made: Craft, slots: Sequence[Stack], name: str, sets: int
+    known: Knowledge, made: CraftingRecipe, slots: Sequence[SeenStack], name: str, sets: int
 ) -> list[tuple[int, list[int]]] | None:
     """Which slots fill which cells of the grid with `sets` of an ingredient; None if too few."""
     cells = [cell for cell, wanted in enumerate(made.grid) if wanted == name]
@@ -32,7 +34,7 @@ def _shares(
     return None if cells else shares
 
 
-def craft(body: Body, screen: Screen, known: Knowledge, item: str, sets: int) -> Skill:
+def craft(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, sets: int) -> Skill:
     """Make `sets` sets of something on the screen that is open.
 
     Whether it worked is seen by what the inventory holds afterwards. If not, the caller closes the
@@ -52,7 +54,12 @@ def craft(body: Body, screen: Screen, known: Knowledge, item: str, sets: int) ->
 
 
 def _lay_out(
-    body: Body, screen: Screen, known: Knowledge, made: Craft, name: str, sets: int
+    body: AgentBody,
+    screen: OpenScreen,
+    known: Knowledge,
+    made: CraftingRecipe,
+    name: str,
+    sets: int,
 ) -> Skill:
     """Put `sets` of one ingredient into each cell of the grid where it belongs."""
     shares = _shares(known, made, body.slots, name, sets)

@@ -6,7 +6,7 @@ from rllib_minestudio.env.voxel.screens import cursor
 from rllib_minestudio.env.voxel.screens.cursor import PIXELS_PER_DEGREE
 
 
-class Cursor(cursor.Cursor):
+class TrackedCursor(cursor.ScreenCursor):
     """Where the cursor is, if every turn of the hand moves it as in the game."""
 
     def error_to(self, x: float, y: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection
 
 from rllib_minestudio.env.agents.hunter import EYE_HEIGHT
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.mining import mine
 from rllib_minestudio.env.agents.toolmaker.paths import SIDES
 from rllib_minestudio.env.agents.toolmaker.plan import Mined
@@ -29,7 +29,7 @@ _STAIRS = 5
 """Steps of the stairs that lead through the soil."""
 
 
-def can_mine_from(body: Body, target: Cell) -> Callable[[Cell], bool]:
+def can_mine_from(body: AgentBody, target: Cell) -> Callable[[Cell], bool]:
     """Whether one can reach and see a block standing in a cell, and does not stand on it."""
     memory = body.memory
 
@@ -46,7 +46,7 @@ def can_mine_from(body: Body, target: Cell) -> Callable[[Cell], bool]:
     return reached
 
 
-def _cost(body: Body, cell: Cell) -> float:
+def _cost(body: AgentBody, cell: Cell) -> float:
     x, _, z = middle(cell)
     feet_x, feet_y, feet_z = body.position
     rise = cell[1] - feet_y
@@ -54,7 +54,7 @@ def _cost(body: Body, cell: Cell) -> float:
     return math.hypot(x - feet_x, z - feet_z) + height
 
 
-def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skill:
+def gather(body: AgentBody, mined: Mined, drops: Collection[str], count: int) -> Skill:
     """Mine blocks until the inventory holds `count` more of what they drop.
 
     Args:
@@ -101,7 +101,7 @@ def gather(body: Body, mined: Mined, drops: Collection[str], count: int) -> Skil
     return True
 
 
-def mine_at(body: Body, cell: Cell) -> Skill:
+def mine_at(body: AgentBody, cell: Cell) -> Skill:
     """Walk to a block and mine it."""
     if not can_mine_from(body, cell)(body.cell):
         yield from walk(body, cell, can_mine_from(body, cell))
@@ -110,7 +110,7 @@ def mine_at(body: Body, cell: Cell) -> Skill:
     return (yield from mine(body, cell))
 
 
-def _look_above(body: Body, cell: Cell) -> Skill:
+def _look_above(body: AgentBody, cell: Cell) -> Skill:
     """Look at the block above one that was mined, if it has not been seen: trees go on upwards."""
     above = cell[0], cell[1] + 1, cell[2]
     if body.memory.name_of(above) is None:
@@ -118,7 +118,7 @@ def _look_above(body: Body, cell: Cell) -> Skill:
     return True
 
 
-def collect(body: Body, names: Collection[str], last: Cell) -> Skill:
+def collect(body: AgentBody, names: Collection[str], last: Cell) -> Skill:
     """Pick up the dropped items of these names in view.
 
     Args:
@@ -152,7 +152,7 @@ def collect(body: Body, names: Collection[str], last: Cell) -> Skill:
     return False
 
 
-def _wanted(body: Body, names: Collection[str]) -> list[Point]:
+def _wanted(body: AgentBody, names: Collection[str]) -> list[Point]:
     """Where items of these names lie in view."""
     return [
         drop.place
@@ -161,7 +161,7 @@ def _wanted(body: Body, names: Collection[str]) -> list[Point]:
     ]
 
 
-def look_around(body: Body, blocks: Collection[str]) -> Skill:
+def look_around(body: AgentBody, blocks: Collection[str]) -> Skill:
     """Turn all around, until one of these blocks is seen."""
     side = float(body.random.choice((-1.0, 1.0)))
     speed = side * body.limits.search_speed / body.limits.turn_gain
@@ -172,7 +172,7 @@ def look_around(body: Body, blocks: Collection[str]) -> Skill:
     return bool(body.memory.find(blocks))
 
 
-def search(body: Body, mined: Mined, enough: Callable[[], bool], rounds: int = 12) -> Skill:
+def search(body: AgentBody, mined: Mined, enough: Callable[[], bool], rounds: int = 12) -> Skill:
     """Stroll and look around, until one of the blocks is seen.
 
     Args:
@@ -193,7 +193,7 @@ def search(body: Body, mined: Mined, enough: Callable[[], bool], rounds: int = 1
     return False
 
 
-def dig_down(body: Body, blocks: Collection[str]) -> Skill:
+def dig_down(body: AgentBody, blocks: Collection[str]) -> Skill:
     """Dig stairs downwards until one of these blocks is seen."""
     side_x, side_z = SIDES[int(body.random.integers(len(SIDES)))]
     x, y, z = body.cell
@@ -206,7 +206,7 @@ def dig_down(body: Body, blocks: Collection[str]) -> Skill:
 
 
 def stroll(
-    body: Body, centre: Point | None = None, distances: tuple[float, float] = _STROLL
+    body: AgentBody, centre: Point | None = None, distances: tuple[float, float] = _STROLL
 ) -> Skill:
     """Walk to a random place around a point, or around where one is, that far from it."""
     angle = float(body.random.uniform(0.0, 2.0 * math.pi))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 
 HOTBAR = 9
 """Slots that the keys `hotbar.1` to `hotbar.9` select."""
@@ -16,7 +16,7 @@ TOOLS = {
 """Tools by kind, the best first."""
 
 
-def hold_slot(body: Body, slot: int) -> Skill:
+def hold_slot(body: AgentBody, slot: int) -> Skill:
     """Take the hotbar's slot `slot` (0-8) into the hand."""
     if body.selected != slot:
         yield {f"hotbar.{slot + 1}": 1}
@@ -25,7 +25,7 @@ def hold_slot(body: Body, slot: int) -> Skill:
     return True
 
 
-def hold_one_of(body: Body, names: Iterable[str]) -> Skill:
+def hold_one_of(body: AgentBody, names: Iterable[str]) -> Skill:
     """Take the first of these items that is in the hotbar into the hand."""
     for name in names:
         for slot in range(HOTBAR):

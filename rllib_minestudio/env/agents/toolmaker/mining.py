@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from rllib_minestudio.env.agents.toolmaker.body import REACH, Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import REACH, AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import TOOLS, hold_one_of, hold_slot
 from rllib_minestudio.env.agents.toolmaker.sight import Cell
 
@@ -31,7 +31,7 @@ def tools_for(block: str) -> tuple[str, ...]:
     return () if f"_{block}".endswith(_HAND_ENDS) else TOOLS["pickaxe"]
 
 
-def _equip(body: Body, blocks: Collection[str]) -> Skill:
+def _equip(body: AgentBody, blocks: Collection[str]) -> Skill:
     """Take what mines the hardest of these blocks into the hand."""
     tools = max(map(tools_for, blocks), key=len)
     if tools:
@@ -43,7 +43,7 @@ def _equip(body: Body, blocks: Collection[str]) -> Skill:
     return True
 
 
-def mine(body: Body, cell: Cell) -> Skill:
+def mine(body: AgentBody, cell: Cell) -> Skill:
     """Look at a block in reach, and hold attack until it and what hides it are seen to be gone."""
     x, y, z = body.visible_point(cell)
     shift = body.random.uniform(-_JITTER, _JITTER, 3)

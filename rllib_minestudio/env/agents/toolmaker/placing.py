@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
 
@@ -18,7 +18,7 @@ _TRIES = 8
 _LOOK_DOWN = 35.0
 
 
-def place(body: Body, item: str) -> Skill:
+def place(body: AgentBody, item: str) -> Skill:
     """Put down a block from the hotbar where there is room, and see that it stands there."""
     for _ in range(_TRIES):
         options = list(_options(body))
@@ -41,12 +41,12 @@ def place(body: Body, item: str) -> Skill:
     return False
 
 
-def _cost(body: Body, cell: Cell) -> float:
+def _cost(body: AgentBody, cell: Cell) -> float:
     pitch, yaw = body.error_to(middle(cell))
     return math.hypot(pitch, yaw) / 30.0 + 2.0 * abs(cell[1] - body.cell[1])
 
 
-def _options(body: Body) -> Iterator[tuple[Cell, Point]]:
+def _options(body: AgentBody) -> Iterator[tuple[Cell, Point]]:
     """Empty cells within reach that a block can be put into, and where to aim for it."""
     feet_x, feet_y, feet_z = body.cell
     reach = range(-3, 4)
@@ -66,13 +66,13 @@ def _options(body: Body) -> Iterator[tuple[Cell, Point]]:
                 break
 
 
-def _has_room(body: Body, cell: Cell) -> bool:
+def _has_room(body: AgentBody, cell: Cell) -> bool:
     x, _, z = middle(cell)
     away = math.hypot(x - body.position[0], z - body.position[2])
     return max(_NEAREST, _CLEARANCE) <= away and body.distance_to(cell) <= _FARTHEST
 
 
-def _is_open(body: Body, cell: Cell, support: Cell, aim: Point) -> bool:
+def _is_open(body: AgentBody, cell: Cell, support: Cell, aim: Point) -> bool:
     """Whether a line from the eyes to `aim` comes through `cell` and meets `support` first."""
     first = body.memory.obstacles(body.eye, _between(aim, middle(support)))[:1]
     before = body.memory.obstacles(body.eye, _between(aim, middle(cell)))
@@ -85,7 +85,7 @@ def _between(start: Point, end: Point) -> Point:
     return x, y, z
 
 
-def _look_around(body: Body) -> Skill:
+def _look_around(body: AgentBody) -> Skill:
     """Look at the ground a quarter turn to the side."""
     for _ in range(15):
         yield {
@@ -94,7 +94,7 @@ def _look_around(body: Body) -> Skill:
     return True
 
 
-def open_station(body: Body, cell: Cell) -> Skill:
+def open_station(body: AgentBody, cell: Cell) -> Skill:
     """Look at a station in reach and use it, until its screen is open."""
     for _ in range(3):
         aim = body.visible_point(cell)

@@ -22,7 +22,7 @@ INVENTORY, CRAFTING_TABLE, FURNACE = "inventory", "crafting_table", "furnace"
 """Screens; the latter two are blocks as well."""
 
 
-class Craft(NamedTuple):
+class CraftingRecipe(NamedTuple):
     """Something that is made in a grid.
 
     Attributes:
@@ -41,7 +41,7 @@ class Craft(NamedTuple):
         return Counter(name for name in self.grid if name is not None)
 
 
-class Smelt(NamedTuple):
+class SmeltingRecipe(NamedTuple):
     """Something that a furnace makes.
 
     Attributes:
@@ -77,8 +77,8 @@ class Knowledge(NamedTuple):
     """What the toolmaker knows of the game, by the name of what it wants."""
 
     groups: Mapping[str, tuple[str, ...]]
-    crafts: Mapping[str, Craft]
-    smelts: Mapping[str, Smelt]
+    crafts: Mapping[str, CraftingRecipe]
+    smelts: Mapping[str, SmeltingRecipe]
     mined: Mapping[str, Mined]
 
     def group_of(self, item: str) -> str:
@@ -97,11 +97,11 @@ def knowledge() -> Knowledge:
     return Knowledge(
         {group: tuple(names) for group, names in told["groups"].items()},
         {
-            name: Craft(craft["screen"], craft["makes"], tuple(chain(*craft["grid"])))
+            name: CraftingRecipe(craft["screen"], craft["makes"], tuple(chain(*craft["grid"])))
             for name, craft in told["crafts"].items()
         },
         {
-            name: Smelt(smelt["from"], smelt["fuel"], smelt["per_fuel"], smelt["ticks"])
+            name: SmeltingRecipe(smelt["from"], smelt["fuel"], smelt["per_fuel"], smelt["ticks"])
             for name, smelt in told["smelts"].items()
         },
         {
@@ -116,7 +116,7 @@ def knowledge() -> Knowledge:
     )
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """One thing to do.
 
     Attributes:
@@ -143,7 +143,7 @@ class _Planner:
         self._tools = {item for item, quantity in held.items() if quantity}
         self._stations = set(stations)
         self._random = random
-        self.steps: list[Step] = []
+        self.steps: list[PlanStep] = []
 
     def need(self, item: str, count: int) -> None:
         """Provide for `count` items, which are used up."""
@@ -199,7 +199,7 @@ class _Planner:
             if (step.verb, step.item) == (verb, item):
                 self.steps[index] = step._replace(quantity=step.quantity + quantity)
                 return
-        self.steps.append(Step(verb, item, quantity))
+        self.steps.append(PlanStep(verb, item, quantity))
 
 
 def make_plan(
@@ -207,7 +207,7 @@ def make_plan(
     held: Mapping[str, int],
     stations: Collection[str],
     order: int = 0,
-) -> list[Step]:
+) -> list[PlanStep]:
     """What to do, in this order, to make one more of something.
 
     Args:

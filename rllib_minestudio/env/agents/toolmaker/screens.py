@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import HOTBAR
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, SLOT_SIZE
 
@@ -17,7 +17,7 @@ _DOUBLE_CLICK_TICKS = 6
 """Ticks after which two left clicks into one slot are no double click."""
 
 
-def toggle_inventory(body: Body) -> Skill:
+def toggle_inventory(body: AgentBody) -> Skill:
     """Press the inventory key, which opens the inventory or closes whatever screen is open."""
     was_open = body.screen_open
     yield {"inventory": 1}
@@ -25,14 +25,14 @@ def toggle_inventory(body: Body) -> Skill:
     return body.screen_open is not was_open
 
 
-def close_screen(body: Body) -> Skill:
+def close_screen(body: AgentBody) -> Skill:
     """Close the screen that is open, if there is one."""
     while body.screen_open:
         yield from toggle_inventory(body)
     return True
 
 
-class Screen:
+class OpenScreen:
     """The screen that is open, as the player knows its layout.
 
     Clicks return whether they went where they were meant to.
@@ -41,7 +41,7 @@ class Screen:
         kind: "inventory", "crafting_table", "furnace" or "chest".
     """
 
-    def __init__(self, body: Body, kind: str) -> None:
+    def __init__(self, body: AgentBody, kind: str) -> None:
         """Begin with a screen that has just opened."""
         self.kind = kind
         self._body = body

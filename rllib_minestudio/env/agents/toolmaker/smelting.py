@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.plan import Knowledge
-from rllib_minestudio.env.agents.toolmaker.screens import Screen
+from rllib_minestudio.env.agents.toolmaker.screens import OpenScreen
 
 _SPARE_TICKS = 20
 """Waited for after the last item should be done."""
@@ -14,7 +14,7 @@ _LOOKS = 3
 """How often one waits on if something is missing."""
 
 
-def smelt(body: Body, screen: Screen, known: Knowledge, item: str, count: int) -> Skill:
+def smelt(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, count: int) -> Skill:
     """Make `count` of something in the furnace that is open, and wait for it."""
     process = known.smelts[item]
     pieces = math.ceil(count / process.per_fuel)
@@ -33,7 +33,9 @@ def smelt(body: Body, screen: Screen, known: Knowledge, item: str, count: int) -
     return body.counts()[item] > before
 
 
-def _fill(body: Body, screen: Screen, group: str, names: tuple[str, ...], count: int) -> Skill:
+def _fill(
+    body: AgentBody, screen: OpenScreen, group: str, names: tuple[str, ...], count: int
+) -> Skill:
     """Put `count` items into a slot of the furnace, from the first stack that has as many."""
     for slot, stack in enumerate(body.slots):
         if stack.name in names and stack.quantity >= count:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Collection, Generator
 
 from rllib_minestudio.env.actions import EnvAction
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from
 from rllib_minestudio.env.agents.toolmaker.hands import HOTBAR
 from rllib_minestudio.env.agents.toolmaker.placing import open_station, place
 from rllib_minestudio.env.agents.toolmaker.plan import INVENTORY
-from rllib_minestudio.env.agents.toolmaker.screens import Screen, close_screen, toggle_inventory
+from rllib_minestudio.env.agents.toolmaker.screens import OpenScreen, close_screen, toggle_inventory
 from rllib_minestudio.env.agents.toolmaker.sight import Cell, middle
 from rllib_minestudio.env.agents.toolmaker.walking import walk
 
@@ -22,10 +22,10 @@ _RANGE = 20.0
 class Stations:
     """The screens that a player works at."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: AgentBody) -> None:
         """Begin without a screen."""
         self._body = body
-        self._screen: Screen | None = None
+        self._screen: OpenScreen | None = None
 
     def nearest(self, station: str) -> Cell | None:
         """The nearest station of a kind that is known, if it is not too far away."""
@@ -36,7 +36,7 @@ class Stations:
             return None
         return nearest
 
-    def open(self, kind: str) -> Generator[EnvAction, None, Screen | None]:
+    def open(self, kind: str) -> Generator[EnvAction, None, OpenScreen | None]:
         """Have the screen of a kind open; None if that fails."""
         body = self._body
         if self._screen is not None and self._screen.kind == kind and body.screen_open:
@@ -46,7 +46,7 @@ class Stations:
             opened = yield from toggle_inventory(body)
         else:
             opened = yield from self._go_and_use(kind)
-        self._screen = Screen(body, kind) if opened else None
+        self._screen = OpenScreen(body, kind) if opened else None
         return self._screen
 
     def leave(self) -> Skill:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from rllib_minestudio.env.actions import EnvAction
-from rllib_minestudio.env.agents.toolmaker.body import Body, Skill
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, Skill
 from rllib_minestudio.env.agents.toolmaker.hands import TOOLS
 from rllib_minestudio.env.agents.toolmaker.mining import mine
 from rllib_minestudio.env.agents.toolmaker.paths import cleared_for, digging_costs, find_path
@@ -20,7 +20,9 @@ _GAZE_AHEAD = 4.0
 _STILL = 0.02  # blocks per tick
 
 
-def walk(body: Body, near: Cell, reached: Callable[[Cell], bool], most_steps: int = 80) -> Skill:
+def walk(
+    body: AgentBody, near: Cell, reached: Callable[[Cell], bool], most_steps: int = 80
+) -> Skill:
     """Walk to a cell that `reached` accepts, looking for the way again as more is seen.
 
     Args:
@@ -47,7 +49,7 @@ def walk(body: Body, near: Cell, reached: Callable[[Cell], bool], most_steps: in
     return reached(body.cell)
 
 
-def walk_near(body: Body, point: Point, radius: float = 0.8) -> Skill:
+def walk_near(body: AgentBody, point: Point, radius: float = 0.8) -> Skill:
     """Walk until the feet are within `radius` blocks of a point, on the map."""
     near = (math.floor(point[0]), math.floor(point[1]), math.floor(point[2]))
 
@@ -59,7 +61,7 @@ def walk_near(body: Body, point: Point, radius: float = 0.8) -> Skill:
     return (yield from walk(body, near, reached))
 
 
-def _step(body: Body, to: Cell) -> Skill:
+def _step(body: AgentBody, to: Cell) -> Skill:
     """Go to a neighbouring cell, after clearing the way."""
     for cell in cleared_for(body.cell, to):
         if body.memory.is_solid(cell) and not (yield from mine(body, cell)):

@@ -13,7 +13,7 @@ from rllib_minestudio.env.backends.minecraft import node_locks
 from rllib_minestudio.env.backends.minecraft.commands import modern
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans
-from rllib_minestudio.env.backends.minecraft.session import Session
+from rllib_minestudio.env.backends.minecraft.session import MissionClient
 from rllib_minestudio.env.backends.protocol import KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.errors import EngineError
@@ -39,7 +39,7 @@ class MinecraftBackend:
         if collected := collect_orphans():
             _logger.warning("Ended %d games whose workers had died.", collected)
         self.action_space = KeySpace()
-        self._session = Session(options)
+        self._session = MissionClient(options)
         self._process: GameProcess | None = None
         self._seed = options.seed
         self._episodes = 0

@@ -21,7 +21,7 @@ _NEEDED_JAVA = 8
 _SECONDS_FOR_JAVA = 20.0
 
 
-class Finding(NamedTuple):
+class PrerequisiteCheck(NamedTuple):
     """One thing that was looked at.
 
     Attributes:
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-def examine(options: MinecraftOptions) -> list[Finding]:
+def examine(options: MinecraftOptions) -> list[PrerequisiteCheck]:
     """Look at everything that `options` need; starts nothing but `java -version`."""
     return [package(), java(options), jar(options), display(options), loopback()]
 
@@ -58,20 +58,20 @@ def require(options: MinecraftOptions) -> None:
         )
 
 
-def package() -> Finding:
+def package() -> PrerequisiteCheck:
     """Whether the Python package minestudio is installed."""
     if compat.is_installed():
-        return Finding("package minestudio", True, "installed")
+        return PrerequisiteCheck("package minestudio", True, "installed")
     fix = f"Run: {compat.install_command()}"
-    return Finding("package minestudio", False, "not installed", fix)
+    return PrerequisiteCheck("package minestudio", False, "not installed", fix)
 
 
-def java(options: MinecraftOptions) -> Finding:
+def java(options: MinecraftOptions) -> PrerequisiteCheck:
     """Whether there is a Java, and of version 8."""
     fix = _java_fix()
     program = shutil.which("java", path=options.search_path())
     if program is None:
-        return Finding("Java 8", False, "no program 'java' in PATH", fix)
+        return PrerequisiteCheck("Java 8", False, "no program 'java' in PATH", fix)
     try:
         answer = subprocess.run(
             [program, "-version"],
@@ -82,15 +82,15 @@ def java(options: MinecraftOptions) -> Finding:
             env={**os.environ, "PATH": options.search_path()},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("Java 8", False, f"'{program} -version' failed: {error}", fix)
+        return PrerequisiteCheck("Java 8", False, f"'{program} -version' failed: {error}", fix)
     match = _JAVA_VERSION.search(answer.stderr + answer.stdout)
     if match is None:
-        return Finding("Java 8", False, f"'{program} -version' names no version", fix)
+        return PrerequisiteCheck("Java 8", False, f"'{program} -version' names no version", fix)
     version = int(match[1])
     if version != _NEEDED_JAVA:
         detail = f"{program} is Java {version}, and Minecraft 1.16 needs Java {_NEEDED_JAVA}"
-        return Finding("Java 8", False, detail, fix)
-    return Finding("Java 8", True, program)
+        return PrerequisiteCheck("Java 8", False, detail, fix)
+    return PrerequisiteCheck("Java 8", True, program)
 
 
 def _java_fix() -> str:
@@ -109,27 +109,29 @@ def _as_root(command: str) -> str:
     return command if os.geteuid() == 0 else f"sudo {command}"
 
 
-def jar(options: MinecraftOptions) -> Finding:
+def jar(options: MinecraftOptions) -> PrerequisiteCheck:
     """Whether the game itself is there."""
     if options.jar.is_file():
-        return Finding("engine", True, str(options.jar))
+        return PrerequisiteCheck("engine", True, str(options.jar))
     folder = shlex.quote(str(options.root))
     fix = (
         f"Run: rllib engine install --minestudio --dir {folder} (downloads it), or without Java: "
         f"rllib engine install --embedded --dir {folder}"
     )
-    return Finding("engine", False, f"{options.jar} does not exist", fix)
+    return PrerequisiteCheck("engine", False, f"{options.jar} does not exist", fix)
 
 
-def display(options: MinecraftOptions) -> Finding:
+def display(options: MinecraftOptions) -> PrerequisiteCheck:
     """Whether the game will have something to draw on."""
     subject, kind = "display", options.draws_with
     path = options.search_path()
     if kind == "existing":
         if os.environ.get("DISPLAY"):
-            return Finding(subject, True, f"DISPLAY={os.environ['DISPLAY']}")
+            return PrerequisiteCheck(subject, True, f"DISPLAY={os.environ['DISPLAY']}")
         fix = "Set DISPLAY, or use display: xvfb."
-        return Finding(subject, False, "display is 'existing' but DISPLAY is not set", fix)
+        return PrerequisiteCheck(
+            subject, False, "display is 'existing' but DISPLAY is not set", fix
+        )
     programs, fix = {
         "xvfb": (
             ("xvfb-run", "Xvfb", "xauth"),
@@ -142,17 +144,17 @@ def display(options: MinecraftOptions) -> Finding:
     }[kind]
     found = shutil.which(programs[0], path=path)
     if found is not None and Path(found).parent == options.commands:
-        return Finding(subject, True, f"{found} (the embedded engine needs none)")
+        return PrerequisiteCheck(subject, True, f"{found} (the embedded engine needs none)")
     for program in programs:
         if shutil.which(program, path=path) is None:
-            return Finding(subject, False, f"no program '{program}' in PATH", fix)
+            return PrerequisiteCheck(subject, False, f"no program '{program}' in PATH", fix)
     if kind == "virtualgl" and options.device != "egl" and not os.path.exists(options.device):
         fix = "See ls /dev/dri for the devices; 'egl' takes the first."
-        return Finding(subject, False, f"there is no device {options.device}", fix)
-    return Finding(subject, True, str(found))
+        return PrerequisiteCheck(subject, False, f"there is no device {options.device}", fix)
+    return PrerequisiteCheck(subject, True, str(found))
 
 
-def loopback() -> Finding:
+def loopback() -> PrerequisiteCheck:
     """Whether a server can listen on this machine at all."""
     try:
         with socket.socket() as probe:
@@ -160,5 +162,5 @@ def loopback() -> Finding:
             probe.listen()
     except OSError as error:
         fix = "Allow connections to 127.0.0.1: the game is reached over TCP."
-        return Finding("loopback", False, str(error), fix)
-    return Finding("loopback", True, "127.0.0.1 can be listened on")
+        return PrerequisiteCheck("loopback", False, str(error), fix)
+    return PrerequisiteCheck("loopback", True, "127.0.0.1 can be listened on")

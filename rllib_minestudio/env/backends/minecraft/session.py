@@ -32,7 +32,7 @@ _ASK_AGAIN_S = 0.1
 _AGENT = "agent_0"
 
 
-class Session(_SingleAgentEnv):
+class MissionClient(_SingleAgentEnv):
     """One game over one connection after another.
 
     Attributes:

@@ -17,7 +17,12 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     require_in_world,
     title,
 )
-from rllib_minestudio.env.voxel.commands.selectors import PLAYER, Target, select, select_player
+from rllib_minestudio.env.voxel.commands.selectors import (
+    PLAYER,
+    SelectedEntity,
+    select,
+    select_player,
+)
 from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
 from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_ID
 from rllib_minestudio.env.voxel.game import spawning
@@ -179,7 +184,7 @@ def kill(source: Source, arguments: list[str]) -> CommandResult:
     return CommandResult(True, f"Killed {len(found)} entities")
 
 
-def _remove(source: Source, found: list[Target]) -> None:
+def _remove(source: Source, found: list[SelectedEntity]) -> None:
     state = source.state
     kept_mobs = np.ones(state.mobs.count, bool)
     kept_items = np.ones(state.items.count, bool)
@@ -211,7 +216,10 @@ def tp(source: Source, arguments: list[str]) -> CommandResult:
 
 
 def _move(
-    source: Source, target: Target, position: tuple[float, float, float], rotation: list[str]
+    source: Source,
+    target: SelectedEntity,
+    position: tuple[float, float, float],
+    rotation: list[str],
 ) -> None:
     state = source.state
     if target.kind == "item":

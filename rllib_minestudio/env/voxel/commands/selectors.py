@@ -22,7 +22,7 @@ _MOST_OPTIONS = 32
 _OPTIONS = ("type", "distance", "limit", "sort", "gamemode", "name", "tag", "nbt")
 
 
-class Target(NamedTuple):
+class SelectedEntity(NamedTuple):
     """An entity that a selector found.
 
     Attributes:
@@ -41,24 +41,24 @@ class Target(NamedTuple):
         return self.kind == "player"
 
 
-def _player(source: Source) -> Target:
+def _player(source: Source) -> SelectedEntity:
     x, y, z = source.state.player.position.tolist()
-    return Target("player", 0, (x, y, z))
+    return SelectedEntity("player", 0, (x, y, z))
 
 
-def _mobs(source: Source) -> list[Target]:
+def _mobs(source: Source) -> list[SelectedEntity]:
     mobs = source.state.mobs
     rows = zip(mobs.kind.tolist(), mobs.position.tolist(), mobs.death_ticks.tolist(), strict=True)
     return [
-        Target(MOB_KINDS[kind].name, row, (x, y, z))
+        SelectedEntity(MOB_KINDS[kind].name, row, (x, y, z))
         for row, (kind, (x, y, z), dead) in enumerate(rows)
         if not dead
     ]
 
 
-def _items(source: Source) -> list[Target]:
+def _items(source: Source) -> list[SelectedEntity]:
     return [
-        Target("item", row, (x, y, z))
+        SelectedEntity("item", row, (x, y, z))
         for row, (x, y, z) in enumerate(source.state.items.position.tolist())
     ]
 
@@ -75,21 +75,21 @@ def _options(text: str) -> list[tuple[str, str]]:
     return options
 
 
-def _type_filter(value: str) -> Callable[[Target], bool]:
+def _type_filter(value: str) -> Callable[[SelectedEntity], bool]:
     wanted = plain_name(value.removeprefix("!"))
     if value.startswith("!"):
         return lambda target: target.kind != wanted
     return lambda target: target.kind == wanted
 
 
-def _distance_filter(value: str, source: Source) -> Callable[[Target], bool]:
+def _distance_filter(value: str, source: Source) -> Callable[[SelectedEntity], bool]:
     low, dots, high = value.partition("..")
     least = read_float(low) if low else 0.0
     most = read_float(high) if high else (math.inf if dots else least)
     return lambda target: least <= math.dist(target.position, source.position) <= most
 
 
-def _executor(source: Source) -> list[Target]:
+def _executor(source: Source) -> list[SelectedEntity]:
     kind, row = source.executor
     if kind == "player":
         return [_player(source)]
@@ -102,10 +102,10 @@ def _executor(source: Source) -> list[Target]:
     if not is_there:
         return []
     x, y, z = place[row].tolist()
-    return [Target(kind, row, (x, y, z))]
+    return [SelectedEntity(kind, row, (x, y, z))]
 
 
-def select(word: str, source: Source) -> list[Target]:
+def select(word: str, source: Source) -> list[SelectedEntity]:
     """Finds the entities that a selector or a player's name means.
 
     Raises:
@@ -133,7 +133,9 @@ def select(word: str, source: Source) -> list[Target]:
     return found
 
 
-def _narrow(found: list[Target], options: list[tuple[str, str]], source: Source) -> list[Target]:
+def _narrow(
+    found: list[SelectedEntity], options: list[tuple[str, str]], source: Source
+) -> list[SelectedEntity]:
     limit = None
     for name, value in options:
         if name == "type":
@@ -150,7 +152,7 @@ def _narrow(found: list[Target], options: list[tuple[str, str]], source: Source)
     return found[:limit]
 
 
-def select_player(word: str, source: Source) -> Target:
+def select_player(word: str, source: Source) -> SelectedEntity:
     """Like `select`, for commands that work on players only.
 
     Raises:

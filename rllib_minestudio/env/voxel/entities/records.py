@@ -25,7 +25,7 @@ DEATH_TICKS = 20
 """Ticks between a mob's death and its disappearance, while it falls over."""
 
 
-class Drop(NamedTuple):
+class LootRange(NamedTuple):
     """Loot of a mob: `low` to `high` (inclusive) of the item called `item`."""
 
     item: str
@@ -53,13 +53,21 @@ class MobKind:
     max_health: float
     speed: float
     panic_factor: float
-    drops: tuple[Drop, ...]
+    drops: tuple[LootRange, ...]
 
 
 MOB_KINDS: tuple[MobKind, ...] = (
-    MobKind("cow", 0.9, 1.4, 10.0, 0.2, 2.0, (Drop("beef", 1, 3), Drop("leather", 0, 2))),
-    MobKind("sheep", 0.9, 1.3, 8.0, 0.23, 1.25, (Drop("white_wool", 1, 1), Drop("mutton", 1, 2))),
-    MobKind("pig", 0.9, 0.9, 10.0, 0.25, 1.25, (Drop("porkchop", 1, 3),)),
+    MobKind("cow", 0.9, 1.4, 10.0, 0.2, 2.0, (LootRange("beef", 1, 3), LootRange("leather", 0, 2))),
+    MobKind(
+        "sheep",
+        0.9,
+        1.3,
+        8.0,
+        0.23,
+        1.25,
+        (LootRange("white_wool", 1, 1), LootRange("mutton", 1, 2)),
+    ),
+    MobKind("pig", 0.9, 0.9, 10.0, 0.25, 1.25, (LootRange("porkchop", 1, 3),)),
 )
 """All kinds of mobs; `Mobs.kind` holds indices into it."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.entities.drops import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
 from rllib_minestudio.env.voxel.game.statistics import Statistics
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.player.controls import NO_SLOT
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction
@@ -161,7 +161,7 @@ class GameState:
         row["pickup_delay"] = delay
         row["damage"] = damage
 
-    def throw_item(self, stack: Stack) -> None:
+    def throw_item(self, stack: ItemStack) -> None:
         """Throws a stack forward, from a little below the player's eyes."""
         player = self.player
         dx, dy, dz = look_direction(player.yaw, player.pitch)

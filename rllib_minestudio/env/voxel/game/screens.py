@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.items.inventory import Inventory, Stack
+from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player import controls
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
@@ -38,7 +38,7 @@ class _PlayerOwner:
         self._state = state
         self.inventory: Inventory = state.player.inventory
 
-    def throw(self, stack: Stack, counted: bool) -> None:
+    def throw(self, stack: ItemStack, counted: bool) -> None:
         """Throws a stack forward, and counts it if the player meant to."""
         self._state.throw_item(stack)
         if counted:

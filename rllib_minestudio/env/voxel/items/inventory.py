@@ -25,7 +25,7 @@ _EQUIPMENT = {
 }
 
 
-class Stack(NamedTuple):
+class ItemStack(NamedTuple):
     """Contents of one slot: an item id (0 = empty), how many, and the wear of a tool."""
 
     item: int
@@ -54,15 +54,15 @@ class Inventory:
         self._equipped: list[tuple[str, str, int, int]] = []
         self._equipped_at = (-1, -1)
 
-    def __getitem__(self, slot: int) -> Stack:
+    def __getitem__(self, slot: int) -> ItemStack:
         """The stack in `slot`."""
-        return Stack(int(self.item[slot]), int(self.quantity[slot]), int(self.damage[slot]))
+        return ItemStack(int(self.item[slot]), int(self.quantity[slot]), int(self.damage[slot]))
 
-    def stacks(self) -> list[Stack]:
+    def stacks(self) -> list[ItemStack]:
         """The stacks of all slots; much faster than one after the other."""
         columns = self.item.tolist(), self.quantity.tolist(), self.damage.tolist()
         # As Stack._make does, without a call of Python for each.
-        return list(map(tuple.__new__, repeat(Stack), zip(*columns, strict=True)))
+        return list(map(tuple.__new__, repeat(ItemStack), zip(*columns, strict=True)))
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
         """Puts a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
@@ -94,12 +94,12 @@ class Inventory:
             quantity -= moved
         return max(quantity, 0)
 
-    def take(self, slot: int, quantity: int = 1) -> Stack:
+    def take(self, slot: int, quantity: int = 1) -> ItemStack:
         """Removes up to `quantity` from `slot` and returns what was removed."""
         item, held, damage = self[slot]
         taken = min(held, quantity)
         self.set(slot, item, held - taken, damage)
-        return Stack(item if taken else EMPTY, taken, damage)
+        return ItemStack(item if taken else EMPTY, taken, damage)
 
     def remove(self, item: int | None = None, at_most: int | None = None) -> int:
         """Removes items from every slot.

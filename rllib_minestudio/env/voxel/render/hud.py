@@ -12,7 +12,7 @@ import numpy as np
 from numba import uint8, uint32
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Stack
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
 from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
 from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT, Sampling
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
@@ -52,7 +52,7 @@ class HudState(NamedTuple):
         food: 0..20.
     """
 
-    stacks: tuple[Stack, ...]
+    stacks: tuple[ItemStack, ...]
     selected: int
     health: int
     food: int

@@ -32,7 +32,7 @@ Pixels = NDArray[np.intp]
 SHEET_WIDTH, SHEET_HEIGHT = 64, 32
 
 
-class Part(NamedTuple):
+class SheetBox(NamedTuple):
     """A box on a sheet.
 
     Attributes:
@@ -54,29 +54,29 @@ class Part(NamedTuple):
     is_lying: bool = False
 
 
-PARTS: dict[tuple[str, str], Part] = {
-    ("cow", "body"): Part("cow/cow", 18, 4, 12, 18, 10, True),
-    ("cow", "head"): Part("cow/cow", 0, 0, 8, 8, 6),
+PARTS: dict[tuple[str, str], SheetBox] = {
+    ("cow", "body"): SheetBox("cow/cow", 18, 4, 12, 18, 10, True),
+    ("cow", "head"): SheetBox("cow/cow", 0, 0, 8, 8, 6),
     # Minecraft's cow has its muzzle painted on its face; our model has a box there.
-    ("cow", "muzzle"): Part("cow/cow", 7, 11, 6, 3, 0),
-    ("cow", "leg"): Part("cow/cow", 0, 16, 4, 12, 4),
-    ("cow", "horn"): Part("cow/cow", 22, 0, 1, 3, 1),
-    ("cow", "udder"): Part("cow/cow", 52, 0, 4, 6, 1, True),
-    ("sheep", "body"): Part("sheep/sheep_fur", 28, 8, 8, 16, 6, True),
-    ("sheep", "face"): Part("sheep/sheep", 0, 0, 6, 6, 8),
-    ("sheep", "hood"): Part("sheep/sheep_fur", 0, 0, 6, 6, 6),
-    ("sheep", "leg"): Part("sheep/sheep", 0, 16, 4, 12, 4),
-    ("pig", "body"): Part("pig/pig", 28, 8, 10, 16, 8, True),
-    ("pig", "head"): Part("pig/pig", 0, 0, 8, 8, 8),
-    ("pig", "snout"): Part("pig/pig", 16, 16, 4, 3, 1),
-    ("pig", "leg"): Part("pig/pig", 0, 16, 4, 6, 4),
+    ("cow", "muzzle"): SheetBox("cow/cow", 7, 11, 6, 3, 0),
+    ("cow", "leg"): SheetBox("cow/cow", 0, 16, 4, 12, 4),
+    ("cow", "horn"): SheetBox("cow/cow", 22, 0, 1, 3, 1),
+    ("cow", "udder"): SheetBox("cow/cow", 52, 0, 4, 6, 1, True),
+    ("sheep", "body"): SheetBox("sheep/sheep_fur", 28, 8, 8, 16, 6, True),
+    ("sheep", "face"): SheetBox("sheep/sheep", 0, 0, 6, 6, 8),
+    ("sheep", "hood"): SheetBox("sheep/sheep_fur", 0, 0, 6, 6, 6),
+    ("sheep", "leg"): SheetBox("sheep/sheep", 0, 16, 4, 12, 4),
+    ("pig", "body"): SheetBox("pig/pig", 28, 8, 10, 16, 8, True),
+    ("pig", "head"): SheetBox("pig/pig", 0, 0, 8, 8, 8),
+    ("pig", "snout"): SheetBox("pig/pig", 16, 16, 4, 3, 1),
+    ("pig", "leg"): SheetBox("pig/pig", 0, 16, 4, 6, 4),
 }
 """Where each part of `models.MOB_MODELS` is."""
-SHEEP_SLEEVE = Part("sheep/sheep_fur", 0, 16, 4, 6, 4)
+SHEEP_SLEEVE = SheetBox("sheep/sheep_fur", 0, 16, 4, 6, 4)
 """The wool on the upper half of a sheep's leg."""
 
 
-def sheet_pixels(part: Part, face: int) -> tuple[Pixels, Pixels]:
+def sheet_pixels(part: SheetBox, face: int) -> tuple[Pixels, Pixels]:
     """Which pixels of the sheet a face shows.
 
     Args:
@@ -105,7 +105,7 @@ def sheet_pixels(part: Part, face: int) -> tuple[Pixels, Pixels]:
     return shown // SHEET_WIDTH, shown % SHEET_WIDTH
 
 
-def _rectangle(part: Part, face: int) -> tuple[int, int, int, int]:
+def _rectangle(part: SheetBox, face: int) -> tuple[int, int, int, int]:
     """The unwrapped face (x, y, width, height) that becomes a face of our box."""
     _, u, v, w, h, d, is_lying = part
     if d == 0:
@@ -141,6 +141,6 @@ def mob_face(textures: Textures, mob: str, part: str, face: int) -> Picture:
     return picture
 
 
-def _from_sheet(textures: Textures, part: Part, face: int) -> Picture:
+def _from_sheet(textures: Textures, part: SheetBox, face: int) -> Picture:
     sheet = textures.picture(f"entity/{part.sheet}")
     return sheet[sheet_pixels(part, face)][..., :3].astype(np.float64)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, Stack
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
 from rllib_minestudio.env.voxel.render.camera import Bytes, Floats
 from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand
 from rllib_minestudio.env.voxel.render.hud import Hud, HudState, invert
 from rllib_minestudio.env.voxel.render.sampling import Sampling
-from rllib_minestudio.env.voxel.render.screen import Screen
+from rllib_minestudio.env.voxel.render.screen import ScreenComposer
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import reduction
@@ -33,10 +33,10 @@ class Overlays:
         lines = reduction(sampling.display_rows), reduction(sampling.display_columns)
         stacks = StackPictures(textures)
         self._hud = Hud(sampling, *lines, textures, stacks)
-        self._screen = Screen(sampling.display_columns.shape[1], *lines, textures, stacks)
+        self._screen = ScreenComposer(sampling.display_columns.shape[1], *lines, textures, stacks)
         self._hands = Hands(sampling, tan_x, tan_y, textures)
         self._height = sampling.drawn[1]
-        self._stacks: tuple[bytes, tuple[Stack, ...]] = (b"", ())
+        self._stacks: tuple[bytes, tuple[ItemStack, ...]] = (b"", ())
 
     def draw(
         self,
@@ -70,7 +70,7 @@ class Overlays:
             self._screen.show(screen)
             self._screen.layer.blend(rows)
 
-    def _hotbar(self, inventory: Inventory) -> tuple[Stack, ...]:
+    def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:
         """The stacks of the hotbar: the same tuple as before for as long as they are the same."""
         columns = [
             column[:HOTBAR_SLOTS]
@@ -79,5 +79,5 @@ class Overlays:
         state = b"".join([column.tobytes() for column in columns])
         if state != self._stacks[0]:
             lists = [column.tolist() for column in columns]
-            self._stacks = state, tuple(map(Stack._make, zip(*lists, strict=True)))
+            self._stacks = state, tuple(map(ItemStack._make, zip(*lists, strict=True)))
         return self._stacks[1]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.render.sampling import WINDOW_HEIGHT
 from rllib_minestudio.env.voxel.render.screen_panels import bare_window, empty_slot
 from rllib_minestudio.env.voxel.render.stack_pictures import StackPictures
@@ -61,10 +61,10 @@ class _Group(NamedTuple):
 
     slots: range
     area: Rect
-    bare: tuple[Stack, ...] | None
+    bare: tuple[ItemStack, ...] | None
 
 
-class Screen:
+class ScreenComposer:
     """Composes screens for one frame size.
 
     Attributes:

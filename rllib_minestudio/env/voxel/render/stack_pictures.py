@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.render.textures import Textures
 from rllib_minestudio.env.voxel.render.window import Rgba, Sprites
@@ -88,7 +88,7 @@ class StackPictures:
         for count in range(2, LARGEST_STACK + 1):
             self._counts[count]
 
-    def draw(self, canvas: Rgba, placed: Iterable[tuple[int, int, Stack]]) -> None:
+    def draw(self, canvas: Rgba, placed: Iterable[tuple[int, int, ItemStack]]) -> None:
         """Draw stacks; nothing for empty ones.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.containers import Container
 from rllib_minestudio.env.voxel.screens.smelting import Furnace
@@ -76,7 +76,7 @@ class BlockEntities:
                 self._furnaces[place] = container
         return self._containers[place][1]
 
-    def remove(self, place: Place) -> tuple[list[Stack], Furnace | None]:
+    def remove(self, place: Place) -> tuple[list[ItemStack], Furnace | None]:
         """Takes the container of a block that is about to go.
 
         Returns:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.containers import NOTHING, is_same
-from rllib_minestudio.env.voxel.screens.geometry import Layout
+from rllib_minestudio.env.voxel.screens.geometry import ScreenLayout
 from rllib_minestudio.env.voxel.screens.menu import Menu
 
 LEFT, RIGHT = range(2)
@@ -24,7 +24,7 @@ DOUBLE_CLICK_TICKS = 5
 class Clicks:
     """What the mouse buttons are doing to a menu."""
 
-    def __init__(self, menu: Menu, layout: Layout) -> None:
+    def __init__(self, menu: Menu, layout: ScreenLayout) -> None:
         """Begins with no button pressed."""
         self._menu, self._layout = menu, layout
         self._last_slot: int | None = None
@@ -34,7 +34,7 @@ class Clicks:
         self._active: int | None = None
         self._dragging: int | None = None
         self._dragged: list[int] = []
-        self._moved_across: Stack = NOTHING
+        self._moved_across: ItemStack = NOTHING
 
     def press(self, x: float, y: float, button: int, sneaking: bool, tick: int) -> None:
         """A button goes down.

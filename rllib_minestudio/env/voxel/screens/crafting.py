@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.screens.containers import NOTHING
 from rllib_minestudio.env.voxel.screens.ingredients import items, rows
@@ -31,7 +31,7 @@ class Recipe(NamedTuple):
     """
 
     name: str
-    result: Stack
+    result: ItemStack
     width: int
     cells: tuple[frozenset[int], ...]
 
@@ -43,8 +43,8 @@ class Recipe(NamedTuple):
         return self._replace(cells=tuple(cells))
 
 
-def _result(row: dict[str, str]) -> Stack:
-    return Stack(ITEM_ID[row["result"]], int(row["quantity"]), 0)
+def _result(row: dict[str, str]) -> ItemStack:
+    return ItemStack(ITEM_ID[row["result"]], int(row["quantity"]), 0)
 
 
 def _read_shaped() -> list[Recipe]:
@@ -96,7 +96,7 @@ _SHAPED_BY_SHAPE = _by_shape()
 _SHAPELESS_BY_COUNT = _by_count()
 
 
-def craft(grid: Sequence[Stack], width: int) -> Stack:
+def craft(grid: Sequence[ItemStack], width: int) -> ItemStack:
     """What a grid gives.
 
     Args:
@@ -150,7 +150,7 @@ def _assign(ingredients: Sequence[int], cells: Sequence[frozenset[int]]) -> bool
     )
 
 
-def _repair(grid: Sequence[Stack]) -> Stack:
+def _repair(grid: Sequence[ItemStack]) -> ItemStack:
     """Two worn tools of one kind, alone in the grid, become one."""
     tools = [stack for stack in grid if stack.item != EMPTY]
     if len(tools) != 2 or tools[0].item != tools[1].item:
@@ -159,4 +159,4 @@ def _repair(grid: Sequence[Stack]) -> Stack:
     if not durability or any(tool.quantity != 1 for tool in tools):
         return NOTHING
     left = sum(durability - tool.damage for tool in tools) + durability * _REPAIR_BONUS // 100
-    return Stack(tools[0].item, 1, max(durability - left, 0))
+    return ItemStack(tools[0].item, 1, max(durability - left, 0))

@@ -8,7 +8,7 @@ PIXELS_PER_DEGREE = 2400.0 / 360.0
 """MineRL's scale: the mouse's way around a whole turn is 2400 pixels."""
 
 
-class Cursor:
+class ScreenCursor:
     """A place in the window, in pixels; it starts at the centre.
 
     Attributes:

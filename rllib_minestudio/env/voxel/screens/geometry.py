@@ -31,7 +31,7 @@ class Place(NamedTuple):
     y: int
 
 
-class Layout(NamedTuple):
+class ScreenLayout(NamedTuple):
     """A screen's panel and slots.
 
     Attributes:
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
         return range(members[0], members[-1] + 1)
 
 
-def _layout(table: dict[str, Any]) -> Layout:
+def _layout(table: dict[str, Any]) -> ScreenLayout:
     pitch = _TABLE["pitch"]
     slots = tuple(
         Place(group["name"], group["x"] + pitch * column, group["y"] + pitch * row)
@@ -78,8 +78,10 @@ def _layout(table: dict[str, Any]) -> Layout:
     cells = np.zeros((WINDOW[1] + 1, WINDOW[0] + 1), np.uint8)
     for number, (_, x, y) in enumerate(slots, 1):
         cells[y - _MARGIN : y + SLOT_SIZE + _MARGIN, x - _MARGIN : x + SLOT_SIZE + _MARGIN] = number
-    return Layout(table["left"], table["top"], table["width"], table["height"], slots, cells)
+    return ScreenLayout(table["left"], table["top"], table["width"], table["height"], slots, cells)
 
 
-LAYOUTS: dict[str, Layout] = {kind: _layout(table) for kind, table in _TABLE["screens"].items()}
+LAYOUTS: dict[str, ScreenLayout] = {
+    kind: _layout(table) for kind, table in _TABLE["screens"].items()
+}
 """Layout by kind of screen: "inventory", "crafting_table", "furnace", "chest"."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEMS
 from rllib_minestudio.env.voxel.screens.containers import NOTHING, is_same, room_beside
-from rllib_minestudio.env.voxel.screens.slots import Owner, ResultSlot, Slot
+from rllib_minestudio.env.voxel.screens.slots import MenuOwner, ResultSlot, Slot
 
 
 class Route(NamedTuple):
@@ -36,13 +36,13 @@ class Menu:
         carried: What the cursor carries.
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MenuOwner) -> None:
         """Makes a menu without slots, for `owner` to use."""
         self.slots: list[Slot] = []
         self.carried = NOTHING
         self._owner = owner
 
-    def routes(self, index: int, stack: Stack) -> Sequence[Route]:
+    def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
         """Where `stack`, in slot `index`, is moved to; the next only if nothing fits in one."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Menu:
         """
         removed = 0
 
-        def rest(stack: Stack) -> Stack:
+        def rest(stack: ItemStack) -> ItemStack:
             nonlocal removed
             wanted = stack.quantity if item in (None, stack.item) else 0
             if at_most is not None:
@@ -140,7 +140,7 @@ class Menu:
             self._owner.throw(rest, counted=False)
         return stack.item
 
-    def _distribute(self, stack: Stack, route: Route) -> Stack:
+    def _distribute(self, stack: ItemStack, route: Route) -> ItemStack:
         """Puts a stack onto equal ones, then into the first empty slot; returns the rest."""
         slots = self.slots[route.start : route.stop]
         if route.backwards:
@@ -239,7 +239,7 @@ class Menu:
                 self._owner.throw(stack._replace(quantity=left), counted=False)
 
 
-def _without(stack: Stack, quantity: int) -> Stack:
+def _without(stack: ItemStack, quantity: int) -> ItemStack:
     """A stack with `quantity` fewer."""
     left = stack.quantity - quantity
     return stack._replace(quantity=left) if left > 0 else NOTHING

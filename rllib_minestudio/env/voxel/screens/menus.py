@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.items.inventory import (
     LEGS_SLOT,
     MAIN_SLOTS,
     OFFHAND_SLOT,
-    Stack,
+    ItemStack,
 )
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.containers import Container
@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.screens.slots import (
     WORN_AT,
     FuelSlot,
     Grid,
-    Owner,
+    MenuOwner,
     ResultSlot,
     Slot,
     SmeltedSlot,
@@ -34,7 +34,7 @@ _ARMOUR = {"head": HEAD_SLOT, "chest": CHEST_SLOT, "legs": LEGS_SLOT, "feet": FE
 """Slot of the inventory by where a piece is worn, in the order of the screen."""
 
 
-def _players(owner: Owner) -> list[Slot]:
+def _players(owner: MenuOwner) -> list[Slot]:
     """The player's slots as every screen shows them: three rows, then the hotbar."""
     slots = (*range(HOTBAR_SLOTS, MAIN_SLOTS), *range(HOTBAR_SLOTS))
     return [Slot(owner.inventory, slot) for slot in slots]
@@ -55,7 +55,7 @@ def _across(kind: str, index: int) -> Route:
 class _GridMenu(Menu):
     """A menu with a crafting grid, whose contents do not stay."""
 
-    def __init__(self, owner: Owner, grid: Grid) -> None:
+    def __init__(self, owner: MenuOwner, grid: Grid) -> None:
         super().__init__(owner)
         self._grid_size = len(grid)
         self.slots = [ResultSlot(grid), *(Slot(grid, cell) for cell in range(len(grid)))]
@@ -70,14 +70,14 @@ class InventoryMenu(_GridMenu):
 
     KIND = "inventory"
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MenuOwner) -> None:
         """Makes the menu of `owner`'s inventory."""
         super().__init__(owner, Grid(2))
         inventory = owner.inventory
         self.slots += [WornSlot(inventory, slot, place) for place, slot in _ARMOUR.items()]
         self.slots += [*_players(owner), Slot(inventory, OFFHAND_SLOT)]
 
-    def routes(self, index: int, stack: Stack) -> Sequence[Route]:
+    def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
         """Armour and shields to where they are worn, everything else across."""
         group = LAYOUTS[self.KIND].slots[index].group
         everywhere = _span(self.KIND, "main", "hotbar", backwards=group == "result")
@@ -87,7 +87,7 @@ class InventoryMenu(_GridMenu):
             return (Route(worn, worn + 1),)
         return (everywhere if group == "offhand" else _across(self.KIND, index),)
 
-    def _place_to_wear(self, stack: Stack) -> int | None:
+    def _place_to_wear(self, stack: ItemStack) -> int | None:
         """The empty slot that a stack is worn in; None if there is none."""
         place, layout = WORN_AT.get(stack.item), LAYOUTS[self.KIND]
         if place is None:
@@ -104,12 +104,12 @@ class CraftingMenu(_GridMenu):
 
     KIND = "crafting_table"
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MenuOwner) -> None:
         """Makes a menu with an empty grid for `owner`."""
         super().__init__(owner, Grid(3))
         self.slots += _players(owner)
 
-    def routes(self, index: int, stack: Stack) -> Sequence[Route]:
+    def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
         """From the grid to the player; from the player to the grid, and across if it is full."""
         group = LAYOUTS[self.KIND].slots[index].group
         if group in ("result", "craft"):
@@ -122,13 +122,13 @@ class FurnaceMenu(Menu):
 
     KIND = "furnace"
 
-    def __init__(self, owner: Owner, furnace: Furnace) -> None:
+    def __init__(self, owner: MenuOwner, furnace: Furnace) -> None:
         """Makes the menu of `furnace` for `owner`."""
         super().__init__(owner)
         furnace_slots = [Slot(furnace, INPUT), FuelSlot(furnace), SmeltedSlot(furnace)]
         self.slots = [*furnace_slots, *_players(owner)]
 
-    def routes(self, index: int, stack: Stack) -> Sequence[Route]:
+    def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
         """What can be smelted to the input, fuel to the fuel, everything else across."""
         group = LAYOUTS[self.KIND].slots[index].group
         if group in ("input", "fuel", "output"):
@@ -145,12 +145,12 @@ class ChestMenu(Menu):
 
     KIND = "chest"
 
-    def __init__(self, owner: Owner, chest: Container) -> None:
+    def __init__(self, owner: MenuOwner, chest: Container) -> None:
         """Makes the menu of `chest` for `owner`."""
         super().__init__(owner)
         self.slots = [*(Slot(chest, slot) for slot in range(len(chest))), *_players(owner)]
 
-    def routes(self, index: int, stack: Stack) -> Sequence[Route]:
+    def routes(self, index: int, stack: ItemStack) -> Sequence[Route]:
         """From the chest to the player's last slots first, and from the player to the chest."""
         if index in LAYOUTS[self.KIND].group("chest"):
             return (_span(self.KIND, "main", "hotbar", backwards=True),)

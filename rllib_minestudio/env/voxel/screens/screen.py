@@ -10,7 +10,7 @@ from rllib_minestudio.env.voxel.items.inventory import SLOTS, Inventory
 from rllib_minestudio.env.voxel.items.items import EMPTY
 from rllib_minestudio.env.voxel.screens.clicks import LEFT, RIGHT, Clicks
 from rllib_minestudio.env.voxel.screens.containers import Container
-from rllib_minestudio.env.voxel.screens.cursor import Cursor
+from rllib_minestudio.env.voxel.screens.cursor import ScreenCursor
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.menu import Menu
 from rllib_minestudio.env.voxel.screens.menus import (
@@ -19,7 +19,7 @@ from rllib_minestudio.env.voxel.screens.menus import (
     FurnaceMenu,
     InventoryMenu,
 )
-from rllib_minestudio.env.voxel.screens.slots import Owner, Slot
+from rllib_minestudio.env.voxel.screens.slots import MenuOwner, Slot
 from rllib_minestudio.env.voxel.screens.smelting import Furnace
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 
@@ -39,7 +39,7 @@ class Screen:
     def __init__(
         self,
         kind: str,
-        owner: Owner,
+        owner: MenuOwner,
         place: Place | None = None,
         container: Container | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class Screen:
         self.kind = kind
         self.place = place
         self.menu = _menu(kind, owner, container)
-        self.cursor = Cursor()
+        self.cursor = ScreenCursor()
         self._inventory = owner.inventory
         self._others = [slot for slot in self.menu.slots if slot.container is not owner.inventory]
         self._in_order = itemgetter(*_places(self.menu.slots, owner.inventory))
@@ -115,7 +115,7 @@ def _places(slots: Sequence[Slot], inventory: Inventory) -> Iterator[int]:
         yield slot.index if slot.container is inventory else next(behind)
 
 
-def _menu(kind: str, owner: Owner, container: Container | None) -> Menu:
+def _menu(kind: str, owner: MenuOwner, container: Container | None) -> Menu:
     if kind == InventoryMenu.KIND:
         return InventoryMenu(owner)
     if kind == CraftingMenu.KIND:

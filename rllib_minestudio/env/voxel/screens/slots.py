@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rllib_minestudio.env.voxel.items.inventory import Inventory, Stack
+from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.screens.containers import Container, is_same
 from rllib_minestudio.env.voxel.screens.crafting import REMAINDERS, craft
@@ -17,7 +17,7 @@ WORN_AT: dict[int, str] = {ITEM_ID[row["item"]]: row["place"] for row in rows("w
 _BUCKET = ITEM_ID["bucket"]
 
 
-class Owner(Protocol):
+class MenuOwner(Protocol):
     """The player to whom a menu belongs.
 
     Attributes:
@@ -26,7 +26,7 @@ class Owner(Protocol):
 
     inventory: Inventory
 
-    def throw(self, stack: Stack, counted: bool) -> None:
+    def throw(self, stack: ItemStack, counted: bool) -> None:
         """Throws a stack into the world; `counted` if the player meant to."""
 
     def count_crafted(self, item: int, quantity: int) -> None:
@@ -52,23 +52,23 @@ class Slot:
         self.index = index
 
     @property
-    def stack(self) -> Stack:
+    def stack(self) -> ItemStack:
         """What lies in it."""
         return self.container[self.index]
 
-    def put(self, stack: Stack) -> None:
+    def put(self, stack: ItemStack) -> None:
         """Replaces what lies in it."""
         self.container.set(self.index, *stack)
 
-    def accepts(self, stack: Stack) -> bool:
+    def accepts(self, stack: ItemStack) -> bool:
         """Whether a stack may be put into it."""
         return True
 
-    def limit(self, stack: Stack) -> int:
+    def limit(self, stack: ItemStack) -> int:
         """The most of a stack that may lie in it."""
         return ITEMS[stack.item].max_stack
 
-    def take(self, quantity: int) -> Stack:
+    def take(self, quantity: int) -> ItemStack:
         """Takes up to `quantity` out of it, which `taken` must follow."""
         stack = self.stack
         moved = min(quantity, stack.quantity)
@@ -78,7 +78,7 @@ class Slot:
     def note(self, quantity: int, by_swap: bool = False) -> None:
         """Notes that `quantity` leave it by another way than `take`."""
 
-    def taken(self, owner: Owner, stack: Stack) -> None:
+    def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
         """What taking `stack` out of it does besides."""
 
 
@@ -90,11 +90,11 @@ class WornSlot(Slot):
         super().__init__(inventory, index)
         self._place = place
 
-    def accepts(self, stack: Stack) -> bool:
+    def accepts(self, stack: ItemStack) -> bool:
         """Whether it is worn here."""
         return WORN_AT.get(stack.item) == self._place
 
-    def limit(self, stack: Stack) -> int:
+    def limit(self, stack: ItemStack) -> int:
         """One piece."""
         return 1
 
@@ -106,11 +106,11 @@ class FuelSlot(Slot):
         """Shows the furnace's slot."""
         super().__init__(furnace, FUEL)
 
-    def accepts(self, stack: Stack) -> bool:
+    def accepts(self, stack: ItemStack) -> bool:
         """Whether it burns, or is a bucket."""
         return stack.item in BURN_TICKS or stack.item == _BUCKET
 
-    def limit(self, stack: Stack) -> int:
+    def limit(self, stack: ItemStack) -> int:
         """One bucket, or a stack."""
         return 1 if stack.item == _BUCKET else super().limit(stack)
 
@@ -122,11 +122,11 @@ class _OutputSlot(Slot):
         super().__init__(container, index)
         self._leaving = 0
 
-    def accepts(self, stack: Stack) -> bool:
+    def accepts(self, stack: ItemStack) -> bool:
         """Nothing can be put into it."""
         return False
 
-    def take(self, quantity: int) -> Stack:
+    def take(self, quantity: int) -> ItemStack:
         """Takes up to `quantity` out of it."""
         self._leaving += min(quantity, self.stack.quantity)
         return super().take(quantity)
@@ -135,7 +135,7 @@ class _OutputSlot(Slot):
         """Counts what leaves it."""
         self._leaving += quantity
 
-    def taken(self, owner: Owner, stack: Stack) -> None:
+    def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
         """Tells the owner what was made."""
         if self._leaving:
             owner.count_crafted(stack.item, self._leaving)
@@ -155,7 +155,7 @@ class SmeltedSlot(_OutputSlot):
         if not by_swap:
             super().note(quantity)
 
-    def taken(self, owner: Owner, stack: Stack) -> None:
+    def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
         """Tells the owner what was made, and gives the experience for it."""
         super().taken(owner, stack)
         owner.earn(self._furnace)
@@ -174,20 +174,20 @@ class Grid(Container):
         self.width = width
 
     @property
-    def result(self) -> Stack:
+    def result(self) -> ItemStack:
         """What can be made of what lies in it."""
         return craft(self.stacks, self.width)
 
-    def use_up(self, owner: Owner) -> None:
+    def use_up(self, owner: MenuOwner) -> None:
         """Takes one item out of each cell; what remains of them stays, or goes to the owner."""
         for cell, stack in enumerate(self.stacks):
             if stack.item == EMPTY:
                 continue
             self.set(cell, stack.item, stack.quantity - 1, stack.damage)
             if stack.item in REMAINDERS:
-                self._leave(owner, cell, Stack(REMAINDERS[stack.item], 1, 0))
+                self._leave(owner, cell, ItemStack(REMAINDERS[stack.item], 1, 0))
 
-    def _leave(self, owner: Owner, cell: int, remainder: Stack) -> None:
+    def _leave(self, owner: MenuOwner, cell: int, remainder: ItemStack) -> None:
         here = self[cell]
         if here.item == EMPTY:
             self.set(cell, *remainder)
@@ -208,19 +208,19 @@ class ResultSlot(_OutputSlot):
         self._grid = grid
 
     @property
-    def stack(self) -> Stack:
+    def stack(self) -> ItemStack:
         """What can be taken."""
         return self._grid.result
 
-    def put(self, stack: Stack) -> None:
+    def put(self, stack: ItemStack) -> None:
         """Does nothing: the grid alone decides what lies here."""
 
-    def take(self, quantity: int) -> Stack:
+    def take(self, quantity: int) -> ItemStack:
         """Takes the result; as in Minecraft, half of it counts when half was asked for."""
         self._leaving += min(quantity, self.stack.quantity)
         return self.stack
 
-    def taken(self, owner: Owner, stack: Stack) -> None:
+    def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
         """Tells the owner what was made, and uses the ingredients up."""
         super().taken(owner, stack)
         self._grid.use_up(owner)

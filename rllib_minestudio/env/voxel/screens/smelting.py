@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID
 from rllib_minestudio.env.voxel.screens.containers import (
     NOTHING,
@@ -135,13 +135,13 @@ class Furnace(Container):
             self.stacks[FUEL] = fuel._replace(quantity=fuel.quantity - 1)
         else:
             left = REMAINDERS.get(fuel.item)
-            self.stacks[FUEL] = NOTHING if left is None else Stack(left, 1, 0)
+            self.stacks[FUEL] = NOTHING if left is None else ItemStack(left, 1, 0)
 
     def _smelt(self, smelting: Smelting) -> None:
         source, output = self.stacks[INPUT], self.stacks[OUTPUT]
-        self.stacks[OUTPUT] = Stack(smelting.result, output.quantity + 1, 0)
+        self.stacks[OUTPUT] = ItemStack(smelting.result, output.quantity + 1, 0)
         if source.item == _WET_SPONGE and self.stacks[FUEL].item == _BUCKET:
-            self.stacks[FUEL] = Stack(_WATER_BUCKET, 1, 0)
+            self.stacks[FUEL] = ItemStack(_WATER_BUCKET, 1, 0)
         left = source.quantity - 1
         self.stacks[INPUT] = source._replace(quantity=left) if left else NOTHING
         self._smelted[smelting] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 
 
 class ScreenView(NamedTuple):
@@ -21,8 +21,8 @@ class ScreenView(NamedTuple):
     """
 
     kind: str
-    stacks: tuple[Stack, ...]
+    stacks: tuple[ItemStack, ...]
     cursor: tuple[int, int]
-    carried: Stack
+    carried: ItemStack
     burn: float = 0.0
     progress: float = 0.0

@@ -9,9 +9,9 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from rllib_minestudio.env.voxel.server.owner import Owner
+from rllib_minestudio.env.voxel.server.owner import OwnerProcess
 from rllib_minestudio.env.voxel.server.service import Service
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 
 READY = "CLIENT enter state: DORMANT"
 """MineStudio waits for this line, and for the one with the port before it."""
@@ -29,7 +29,7 @@ when nobody reads its output any more, on SIGTERM, and when a client asks it to.
 
 def log(line: str) -> None:
     """Write a line for the process that started the engine."""
-    with contextlib.suppress(OSError):  # nobody reads: `Owner` will notice
+    with contextlib.suppress(OSError):  # nobody reads: `OwnerProcess` will notice
         print(line, flush=True)
 
 
@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="end with this process too, the parent of the parent",
     )
     options = parser.parse_args(arguments)
-    owner = Owner(options.owner)
-    service = Service(Session(log), options.port, log)
+    owner = OwnerProcess(options.owner)
+    service = Service(MissionServer(log), options.port, log)
     return run(service, owner)
 
 
-def run(service: Service, owner: Owner) -> int:
+def run(service: Service, owner: OwnerProcess) -> int:
     """Announce a service, serve, and stop when the owner is gone or on a signal."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.close())

@@ -12,7 +12,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 _STDOUT = 1
 
 
-class Owner:
+class OwnerProcess:
     """The process for which this one runs.
 
     MineStudio starts a shell script which starts us, and reads our output through a pipe. Killed

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from rllib_minestudio.env.voxel.server import wire
 from rllib_minestudio.env.voxel.server.mission import read_mission, read_seed
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 from rllib_minestudio.env.voxel.server.step_text import read_step
-from rllib_minestudio.env.voxel.server.turns import Client, Clients, Game, HungError
+from rllib_minestudio.env.voxel.server.turns import Client, Clients, HungError, LockedSession
 from rllib_minestudio.env.voxel.server.wire import ProtocolError
 
 HOST = "127.0.0.1"
@@ -59,7 +59,7 @@ class Service:
 
     def __init__(
         self,
-        session: Session,
+        session: MissionServer,
         port: int,
         log: Callable[[str], None],
         seconds_per_call: float = SECONDS_PER_CALL,
@@ -67,7 +67,7 @@ class Service:
         """Listen on `port`, or on another one if it is taken (0 takes any)."""
         self.ended = threading.Event()
         self._log = log
-        self._game = Game(session, seconds_per_call)
+        self._game = LockedSession(session, seconds_per_call)
         self._clients = Clients(MAX_CONNECTIONS, _SECONDS_SPARED)
         self._listener = _listen(port, log)
         self.port: int = self._listener.getsockname()[1]
@@ -192,7 +192,7 @@ class Service:
         sent = 1
         return seen.frame, _STEP_REPLY.pack(_NO_REWARD, seen.done, sent), seen.info
 
-    def _abandon(self, game: Game) -> None:
+    def _abandon(self, game: LockedSession) -> None:
         """Go on with another engine in the place of one that hangs."""
         self._clients.drop_thread(game.caller)
         successor = game.successor(self._log)
@@ -200,7 +200,7 @@ class Service:
             self._game = successor
 
 
-def _check_mission(session: Session) -> None:
+def _check_mission(session: MissionServer) -> None:
     if not session.is_playing:
         raise ProtocolError("a step or peek without a mission")
 

@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.server.mission import Mission
-from rllib_minestudio.env.voxel.server.step_text import Step
+from rllib_minestudio.env.voxel.server.step_text import StepRequest
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 _INVENTORY_SLOTS = 41
@@ -36,7 +36,7 @@ class Observation(NamedTuple):
     done: bool
 
 
-class Session:
+class MissionServer:
     """Plays missions.
 
     Attributes:
@@ -84,7 +84,7 @@ class Session:
         self._done = False
         self.is_playing = True
 
-    def step(self, step: Step) -> Observation:
+    def step(self, step: StepRequest) -> Observation:
         """Execute the step's command and play one tick; a dead player stays as it is."""
         engine = self._engine
         if not self._done:

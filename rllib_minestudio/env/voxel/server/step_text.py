@@ -22,7 +22,7 @@ _LONGEST_CHAT = 32500
 
 
 @dataclass
-class Step:
+class StepRequest:
     """One step.
 
     Attributes:
@@ -38,13 +38,13 @@ class Step:
     mobs: Box | None = None
 
 
-def read_step(text: str) -> Step:
+def read_step(text: str) -> StepRequest:
     """Read the text of a step.
 
     Raises:
         ProtocolError: If a line is unknown or its value has the wrong form.
     """
-    step = Step()
+    step = StepRequest()
     for line in text.split("\n"):
         key, _, value = line.partition(" ")
         if key in KEYS:

@@ -9,27 +9,27 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 
 
 class HungError(Exception):
     """The engine has been busy with one call for longer than any call takes."""
 
 
-class Game:
+class LockedSession:
     """One session, which one thread at a time may use."""
 
-    def __init__(self, session: Session, seconds_per_call: float) -> None:
+    def __init__(self, session: MissionServer, seconds_per_call: float) -> None:
         """Guard a session; a call of more than `seconds_per_call` counts as hanging."""
         self._session = session
         self._seconds = seconds_per_call
         self._turn = threading.Lock()
-        self._successor: Game | None = None
+        self._successor: LockedSession | None = None
         self._succession = threading.Lock()
         self.caller: int | None = None
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[Session]:
+    def locked(self) -> Iterator[MissionServer]:
         """Give the session to the calling thread.
 
         Raises:
@@ -44,11 +44,11 @@ class Game:
             self.caller = None
             self._turn.release()
 
-    def successor(self, log: Callable[[str], None]) -> Game:
+    def successor(self, log: Callable[[str], None]) -> LockedSession:
         """Return the game that is played instead of this one, which hangs; always the same."""
         with self._succession:
             if self._successor is None:
-                self._successor = Game(Session(log), self._seconds)
+                self._successor = LockedSession(MissionServer(log), self._seconds)
             return self._successor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.render.mob_textures import PARTS, Part, sheet_pixels
+from rllib_minestudio.env.voxel.render.mob_textures import PARTS, SheetBox, sheet_pixels
 from rllib_minestudio.env.voxel.render.texels import (
     FACE_BOTTOM,
     FACE_EAST,
@@ -20,7 +20,7 @@ Corner = tuple[int, int, int]
 Pixel = tuple[int, int]
 
 
-def game_corners(part: Part) -> dict[Corner, dict[str, Pixel]]:
+def game_corners(part: SheetBox) -> dict[Corner, dict[str, Pixel]]:
     """Where each side of each corner (x, y, z) of the game's box is on the sheet: (row, column).
 
     0 is the low side of an axis. The game's mobs look along -z, hang upside down, and have their

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sampling import mixture, sampling_of
@@ -107,8 +107,8 @@ def test_vpts_frame_is_the_window_scaled_down(
 def test_vpts_frame_of_a_screen_is_the_window_scaled_down(whole: Renderer, kind: str) -> None:
     stage = Stage()
     hour = outdoors(stage)
-    planks = Stack(ITEM_ID["oak_planks"], 7, 0)
-    axe = Stack(ITEM_ID["stone_axe"], 1, 40)
+    planks = ItemStack(ITEM_ID["oak_planks"], 7, 0)
+    axe = ItemStack(ITEM_ID["stone_axe"], 1, 40)
     stacks = [planks if index % 3 else axe for index in range(len(LAYOUTS[kind].slots))]
     view = ScreenView(kind, tuple(stacks), (301, 203), planks, burn=0.4, progress=0.7)
     window = stage.draw(whole, hour, screen=view)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rllib_minestudio.env.voxel.items.inventory import Stack
+from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.sampling import averaging
-from rllib_minestudio.env.voxel.render.screen import Screen
+from rllib_minestudio.env.voxel.render.screen import ScreenComposer
 from rllib_minestudio.env.voxel.render.stack_pictures import (
     BAR_LENGTH,
     StackPictures,
@@ -23,7 +23,7 @@ from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.view import ScreenView
 from tests.env.voxel.render.render_stage import Stage
 
-NOTHING = Stack(0, 0, 0)
+NOTHING = ItemStack(0, 0, 0)
 WINDOW = 640, 360
 BESIDE = 20, 20
 """A cursor that is far from the panel."""
@@ -43,26 +43,26 @@ class Drawn(NamedTuple):
     keep: np.ndarray
 
 
-def new_screen(size: tuple[int, int] = WINDOW, window: int = 640) -> Screen:
+def new_screen(size: tuple[int, int] = WINDOW, window: int = 640) -> ScreenComposer:
     textures = textures_of(None)
     lines = reduction(averaging(size[1], 360)), reduction(averaging(size[0], window))
-    return Screen(window, *lines, textures, StackPictures(textures))
+    return ScreenComposer(window, *lines, textures, StackPictures(textures))
 
 
-def draw(view: ScreenView, screen: Screen | None = None) -> Drawn:
+def draw(view: ScreenView, screen: ScreenComposer | None = None) -> Drawn:
     screen = screen or new_screen()
     screen.show(view)
     layer = screen.layer
     return Drawn(layer.canvas.copy(), layer.colour.copy(), layer.keep.copy())
 
 
-def stack(item: str, quantity: int = 1, damage: int = 0) -> Stack:
-    return Stack(ITEM_ID[item], quantity, damage)
+def stack(item: str, quantity: int = 1, damage: int = 0) -> ItemStack:
+    return ItemStack(ITEM_ID[item], quantity, damage)
 
 
 def view_of(
     kind: str,
-    stacks: dict[int, Stack] | None = None,
+    stacks: dict[int, ItemStack] | None = None,
     cursor: tuple[int, int] = BESIDE,
     **more: object,
 ) -> ScreenView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rllib_minestudio.env.voxel.items.inventory import Inventory, Stack
+from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.screens.containers import NOTHING, Container
 from rllib_minestudio.env.voxel.screens.cursor import PIXELS_PER_DEGREE
@@ -19,16 +19,16 @@ _SLOW = 5
 OUTSIDE = (5, 5)
 
 
-def stack(text: str) -> Stack:
+def stack(text: str) -> ItemStack:
     """A stack from "ITEM", "ITEM QUANTITY" or "ITEM QUANTITY DAMAGE"; nothing from ""."""
     if not text:
         return NOTHING
     name, *numbers = text.split()
     quantity, damage = ([int(number) for number in numbers] + [1, 0][len(numbers) :])[:2]
-    return Stack(ITEM_ID[name], quantity, damage)
+    return ItemStack(ITEM_ID[name], quantity, damage)
 
 
-def text(stack: Stack) -> str:
+def text(stack: ItemStack) -> str:
     """What `stack` makes a stack of."""
     if stack.item == EMPTY:
         return ""
@@ -41,12 +41,12 @@ class Player:
 
     def __init__(self) -> None:
         self.inventory = Inventory()
-        self.thrown: list[Stack] = []
+        self.thrown: list[ItemStack] = []
         self.dropped = 0
         self.crafted: Counter[str] = Counter()
         self.experience = 0
 
-    def throw(self, stack: Stack, counted: bool) -> None:
+    def throw(self, stack: ItemStack, counted: bool) -> None:
         self.thrown.append(stack)
         self.dropped += counted
 

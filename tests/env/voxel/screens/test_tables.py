@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.screens.cursor import Cursor
+from rllib_minestudio.env.voxel.screens.cursor import ScreenCursor
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.env.voxel.screens.ingredients import items, names
 from rllib_minestudio.env.voxel.screens.screen import Screen
@@ -40,7 +40,7 @@ def test_a_screen_shows_every_slot(kind, count):
 
 
 def test_a_camera_bin_of_vpt_in_pixels():
-    cursor = Cursor()
+    cursor = ScreenCursor()
     cursor.turn(-10.0, 1.6095)
     assert (cursor.x, cursor.y) == pytest.approx((320 + 10.73, 180 - 66.667), abs=1e-2)
     assert cursor.pixel == (330, 113)

@@ -25,9 +25,9 @@ import time
 from pathlib import Path
 
 from rllib_minestudio.env.voxel.server.__main__ import log, run
-from rllib_minestudio.env.voxel.server.owner import Owner
+from rllib_minestudio.env.voxel.server.owner import OwnerProcess
 from rllib_minestudio.env.voxel.server.service import Service
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 
 FOR_EVER = 10**6
 
@@ -120,10 +120,10 @@ class FaultyService(Service):
 
 def main(arguments):
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-    owner = Owner(int(options["--owner"]) if "--owner" in options else None)
+    owner = OwnerProcess(int(options["--owner"]) if "--owner" in options else None)
     faults = Faults()
     faults.kind("launch")
-    session = FaultySession(Session(log), faults)
+    session = FaultySession(MissionServer(log), faults)
     return run(FaultyService(session, int(options["--port"]), faults), owner)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rllib_minestudio.env.voxel.server.service import HOST, Service
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 
 HELLO = b"<MalmoEnv0.37.0/>"
 TIMEOUT = 60.0
@@ -104,7 +104,7 @@ def image(frame, width, height):
 def serving(session=None):
     """A service in a thread of this process; yields it and the lines that it logged."""
     lines = []
-    service = Service(session or Session(lines.append), 0, lines.append)
+    service = Service(session or MissionServer(lines.append), 0, lines.append)
     service.lines = lines
     thread = threading.Thread(target=service.serve)
     thread.start()

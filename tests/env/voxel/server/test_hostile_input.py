@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rllib_minestudio.env.voxel.server.mission import Mission, read_mission, read_seed
-from rllib_minestudio.env.voxel.server.step_text import Step, read_step
+from rllib_minestudio.env.voxel.server.step_text import StepRequest, read_step
 from rllib_minestudio.env.voxel.server.wire import ProtocolError
 from tests.env.voxel.server.raw_client import RawClient, mission, serving
 
@@ -35,7 +35,7 @@ def or_refused(read, text):
 @given(st.text() | STEP_LIKE)
 def test_a_step_is_read_or_refused(text):
     step = or_refused(read_step, text)
-    assert step is None or isinstance(step, Step)
+    assert step is None or isinstance(step, StepRequest)
 
 
 @given(st.binary() | MISSION_LIKE.map(str.encode))

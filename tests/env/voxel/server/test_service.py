@@ -13,7 +13,7 @@ from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.server import service as service_module
 from rllib_minestudio.env.voxel.server.service import LARGEST_MESSAGE, MAX_CONNECTIONS
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 from tests.env.voxel.server.raw_client import RawClient, image, mission, serving
 
 
@@ -233,7 +233,7 @@ def test_connections_are_limited_and_given_back(service):
 
 
 def test_an_engine_that_fails_takes_only_the_mission_with_it():
-    class Failing(Session):
+    class Failing(MissionServer):
         def step(self, step):
             raise RuntimeError("out of luck")
 
@@ -263,7 +263,7 @@ def test_a_taken_port_is_replaced():
         taken.listen()
         lines = []
         service = service_module.Service(
-            Session(lines.append), taken.getsockname()[1], lines.append
+            MissionServer(lines.append), taken.getsockname()[1], lines.append
         )
         try:
             assert service.port != taken.getsockname()[1]

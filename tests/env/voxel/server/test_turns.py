@@ -3,11 +3,11 @@
 import threading
 
 from rllib_minestudio.env.voxel.server.service import MAX_CONNECTIONS, Service
-from rllib_minestudio.env.voxel.server.session import Session
+from rllib_minestudio.env.voxel.server.session import MissionServer
 from tests.env.voxel.server.raw_client import RawClient, mission
 
 
-class Hanging(Session):
+class Hanging(MissionServer):
     """Hangs in its first step."""
 
     def __init__(self, log):
@@ -28,7 +28,7 @@ def serve(session, **options):
 
 
 def test_idle_clients_make_room():
-    service, _ = serve(Session(print))
+    service, _ = serve(MissionServer(print))
     idle = [RawClient(service.port) for _ in range(3 * MAX_CONNECTIONS)]
     with RawClient(service.port) as client:
         assert client.begin(mission()) == 1

@@ -22,7 +22,7 @@ from rllib_minestudio.models.vpt.export import export_network
 from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
 from rllib_minestudio.models.vpt.impala import DownStack
 from rllib_minestudio.models.vpt.recurrent_state import VPTState
-from rllib_minestudio.models.vpt.rollout_session import RolloutSession
+from rllib_minestudio.models.vpt.rollout_session import InferenceSession
 from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_weights
 
 SIZES = {
@@ -54,7 +54,7 @@ def close(actual, expected, scale=1.0, what="", tolerance=TOLERANCE):
 def play_steps(policy, network, image, first):
     """Steps of both, and of a rollout session; returns MineStudio's state for each of the two."""
     theirs, ours = policy.initial_state(2), network.initial_state(2)
-    session = RolloutSession(network, 2)
+    session = InferenceSession(network, 2)
     with torch.no_grad(), torchs_layers():
         for t in range(STEPS):
             now = slice(t, t + 1)
