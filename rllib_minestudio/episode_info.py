@@ -1,4 +1,4 @@
-"""Info keys by which an environment tells how an episode goes, to whoever counts episodes."""
+"""Info keys by which an environment tells how an episode goes, and what it looks like."""
 
 TASK = "task"
 """The name of the episode's task."""
@@ -6,3 +6,5 @@ SUCCESS = "success"
 """Whether the task is solved; what the last step says counts."""
 ENGINE_ERROR = "engine_error"
 """Why `MineStudioEnv` truncated the episode before its time, in one line."""
+POV = "pov"
+"""The frame as the game drew it, before it was scaled to an observation."""

@@ -22,9 +22,6 @@ from rllib_minestudio.option_checks import broken_rule
 IMAGE = "image"
 """Name of the frame, (H, W, 3) uint8."""
 
-POV = "pov"
-"""Info key of the frame as the game drew it, before it was scaled to an observation."""
-
 SEPARATOR = "."
 _DOT_IN_KEY = ":"
 """What stands in a name for a dot that is part of a key."""

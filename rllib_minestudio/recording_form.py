@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rllib_minestudio.observations import POV
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.option_fields import Flag, option
 
 DATASET = "minestudio-dataset"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from gpu_stages.processes import BENCHMARKS
 from gpu_stages.rows import Row, Setting
 
-FOLDERS = ("tests/models/vpt", "tests/algorithms/learner", "tests/policies")
+FOLDERS = ("tests/models", "tests/algorithms/learner", "tests/policies")
 """Where the marked tests are; to look at all the others would take half of the time."""
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.evaluation.episode import OUTCOMES, EvaluatedEpisode
 from rllib_minestudio.evaluation.keep import remove_recording
-from rllib_minestudio.observations import POV
 from rllib_minestudio.recording_form import OBSERVATION
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 

@@ -29,10 +29,10 @@ from rllib_minestudio.env.observation_space import (
 )
 from rllib_minestudio.env.simulator import MinecraftSim
 from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
-from rllib_minestudio.episode_info import ENGINE_ERROR
+from rllib_minestudio.episode_info import ENGINE_ERROR, POV
 from rllib_minestudio.episode_seeds import EPISODE_SEED, RESET_OPTIONS
 from rllib_minestudio.errors import USER_ERRORS, describe
-from rllib_minestudio.observations import IMAGE, POV
+from rllib_minestudio.observations import IMAGE
 
 _NOT_PASSED_ON = frozenset({POV, IMAGE, "voxels", "mobs"})
 """Info keys that only callbacks see: they are large, and an observation is enough."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.observations import POV
 from rllib_minestudio.option_checks import Problems
 from rllib_minestudio.option_fields import option, option_problems
 from rllib_minestudio.recording_form import AUTO, DATASET, FORMATS, OBSERVATION, RecordingForm

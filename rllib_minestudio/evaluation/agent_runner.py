@@ -33,6 +33,7 @@ from rllib_minestudio.env.agents.foreign import (
     AgentPlays,
     Watch,
 )
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError, describe
 from rllib_minestudio.evaluation.env_runner import evaluated
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
@@ -41,7 +42,7 @@ from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.seeds import agent_seed
 from rllib_minestudio.evaluation.workers import play_on_actors
 from rllib_minestudio.failure_budget import FailureBudget
-from rllib_minestudio.observations import IMAGE, POV
+from rllib_minestudio.observations import IMAGE
 
 FAILURES_IN_A_ROW = 10
 """After so many the process plays no more: what fails every time will go on failing."""

@@ -14,12 +14,12 @@ from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import LATEST
 from rllib_minestudio.checkpoints.trial_folder import BEST
 from rllib_minestudio.console import phase
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.reading.experiment_file import load_experiments
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.experiments.running.ray_session import quieten, set_environment
-from rllib_minestudio.observations import POV
 from rllib_minestudio.option_checks import broken_rule
 from rllib_minestudio.option_fields import Flag, like, option
 

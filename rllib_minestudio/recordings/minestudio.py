@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.observations import IMAGE, POV
+from rllib_minestudio.episode_info import POV
+from rllib_minestudio.observations import IMAGE
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,

@@ -18,7 +18,7 @@ from rllib_minestudio.checkpoints import tensor_files
 from rllib_minestudio.checkpoints.checkpoint import PLAYING_FILE
 from rllib_minestudio.checkpoints.lookup import PRIORS
 from rllib_minestudio.checkpoints.record import CheckpointRecord, digest_of, save_record
-from rllib_minestudio.cli.model_command import export, info
+from rllib_minestudio.cli.model_command import ExportRequest, ModelInfoRequest, export, info
 from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_policy
@@ -27,6 +27,7 @@ from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_weights import copy_policy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
+from rllib_minestudio.provenance import NUMERICS
 from tests.algorithms.toy_envs import tiny_model
 from tests.models.vpt import checkpoints as published
 from tests.policies.kinds import MODELS
@@ -73,6 +74,7 @@ def trained(network, folder):
             saved_at=datetime.now(timezone.utc).isoformat(),
             result={},
             versions={},
+            numerics=NUMERICS,
             code={},
             config={},
             files={name: path.stat().st_size for name, path in names.items()},
@@ -148,8 +150,8 @@ def test_so_are_weights_that_a_config_is_checked_with(network, tmp_path, counted
     "use",
     [
         lambda folder: load_policy(PRIOR),
-        lambda folder: info([PRIOR]),
-        lambda folder: export(PRIOR, folder, own=True),
+        lambda folder: info(ModelInfoRequest(paths=(PRIOR,))),
+        lambda folder: export(ExportRequest(path=PRIOR, folder=folder, own=True)),
         lambda folder: load_prior(
             MineStudioPPOConfig().training(model={"preset": "nano"}), None, PRIOR
         ),

@@ -14,8 +14,8 @@ from rllib_minestudio.env.backends.protocol import OBSERVED, KeySpace, RawObs, R
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, NO_ENTITY, NO_PLAYER
 from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import InvalidActionError
-from rllib_minestudio.observations import POV
 from rllib_minestudio.option_checks import Problems
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rllib_minestudio.experiments.outputs.result_metrics import (
     TOTAL_SECONDS,
     metric,
 )
-from rllib_minestudio.experiments.reading.search_space import value_at
+from rllib_minestudio.experiments.reading.assignments import value_at
 
 SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
 """Lines about one trial come no faster than this; iterations can take a fraction of a second."""

@@ -22,7 +22,7 @@ from rllib_minestudio.experiments.outputs.result_metrics import (
     metric,
 )
 from rllib_minestudio.experiments.outputs.run_curves import SEED, draw_curves, read_history
-from rllib_minestudio.experiments.reading.search_space import value_at
+from rllib_minestudio.experiments.reading.assignments import value_at
 from rllib_minestudio.whole_file import write_whole
 
 

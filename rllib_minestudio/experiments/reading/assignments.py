@@ -1,4 +1,4 @@
-"""`key=value`, as `--set` and `--stop` take it."""
+"""`key=value`, as `--set` and `--stop` take it, and the value at a path."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -69,3 +69,10 @@ def _check_value(assignment: str, option: str) -> None:
 def first_line(error: Exception) -> str:
     """Return what an error says first, to be put into a sentence of ours."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def value_at(config: Any, path: Sequence[Any]) -> Any:
+    """Return the value that a trial's config has at a searched path."""
+    for key in path:
+        config = config[key]
+    return config

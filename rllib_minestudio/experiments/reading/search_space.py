@@ -7,7 +7,7 @@ A mapping with exactly one key, one of `SEARCHES`, and a list as its value is a 
     entropy_coeff: {choice: [0, 1e-3]}    # one of them, at random
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -75,13 +75,6 @@ def searched_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ..
     else:
         return []
     return [found for key, child in children for found in searched_paths(child, (*path, key))]
-
-
-def value_at(config: Any, path: Sequence[Any]) -> Any:
-    """Return the value that a trial's config has at a searched path."""
-    for key in path:
-        config = config[key]
-    return config
 
 
 def _build(name: str, arguments: Any) -> Any:

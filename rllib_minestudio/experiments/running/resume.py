@@ -12,8 +12,8 @@ from typing import Any
 
 from rllib_minestudio.console import short, stdout
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
+from rllib_minestudio.experiments.reading.assignments import value_at
 from rllib_minestudio.experiments.reading.experiment_file import Experiment, rooted, with_overrides
-from rllib_minestudio.experiments.reading.search_space import value_at
 from rllib_minestudio.experiments.running.run_record import (
     ChangedOption,
     RunRecord,

@@ -16,8 +16,8 @@ from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect
 from rllib_minestudio.env.backends.minecraft.session import MissionClient
 from rllib_minestudio.env.backends.protocol import KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
+from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import EngineError
-from rllib_minestudio.observations import POV
 
 _TURNS_PER_LAUNCH = 20
 """How many others' launches and loadings a process waits for before it gives up its turn."""
