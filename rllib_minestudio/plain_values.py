@@ -1,10 +1,13 @@
-"""The one conversion of values to plain Python: numbers, texts, lists and mappings.
+"""The one conversion of values to plain Python, and a short name of what comes of it.
 
-What JSON and YAML can hold, and what every process can unpickle, whatever is installed there.
+Numbers, texts, lists and mappings: what JSON and YAML can hold, and what every process can
+unpickle, whatever is installed there.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
@@ -69,3 +72,9 @@ def import_path(value: Any) -> str:
 def recordable(value: Any) -> Any:
     """Return options or results as records in YAML hold them, classes by their dotted path."""
     return plain(value, otherwise=import_path, key=integer_or_text)
+
+
+def digest(data: Any) -> str:
+    """Return a short name for plain data: equal data have equal names in any process."""
+    text = json.dumps(data, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

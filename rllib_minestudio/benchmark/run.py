@@ -34,7 +34,8 @@ from rllib_minestudio.env.callbacks.tech_tree import TECH_TREE
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import MineStudioError, describe
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE, Summary
+from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.request import PlaySettings
 from rllib_minestudio.experiments.running import ray_session
 from rllib_minestudio.experiments.running.kernels import compile_kernels

@@ -11,6 +11,8 @@ STATUS = "status"
 
 YES = "yes"
 
+LARGEST_SEED = 2**31 - 1
+"""Of an evaluation; the seeds of its episodes derive from it."""
 OUTCOMES = SUCCESS, FAILURE = "success", "failure"
 """What recordings are told apart by."""
 

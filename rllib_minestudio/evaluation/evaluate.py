@@ -17,10 +17,10 @@ from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import Summary, digest
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
 from rllib_minestudio.evaluation.workers import play_episodes
-from rllib_minestudio.plain_values import plain
+from rllib_minestudio.plain_values import digest, plain
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

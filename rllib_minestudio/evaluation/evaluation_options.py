@@ -11,8 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.episode import OUTCOMES
-from rllib_minestudio.evaluation.seeds import LARGEST_SEED
+from rllib_minestudio.evaluation.episode import LARGEST_SEED, OUTCOMES
 from rllib_minestudio.option_checks import Problems, broken_rule
 from rllib_minestudio.option_fields import MANY, Flag, option, option_problems
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from rllib_minestudio.evaluation.filters import EpisodeFilter
     from rllib_minestudio.evaluation.request import PlaySettings
 
+SUMMARY_FILE, PAGE_FILE = "summary.json", "summary.html"
+"""What an evaluation writes into its folder."""
 ONLY = ("all", *OUTCOMES)
 PRIOR = "prior"
 """Value of `kl_to`: the frozen policy that ours was held to in training."""

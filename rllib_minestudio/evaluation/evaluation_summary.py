@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import statistics
@@ -15,14 +14,13 @@ from scipy.stats import binomtest
 
 from rllib_minestudio.errors import MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
 from rllib_minestudio.small_files import read_json
 from rllib_minestudio.whole_file import write_whole
 
 CONFIDENCE = 0.95
 _LARGEST = 1024**3
 """Bytes of a summary that is read: a million episodes."""
-SUMMARY_FILE = "summary.json"
-"""Where a summary is kept in the folder of an evaluation."""
 
 FORMAT = "rllib_minestudio.evaluation"
 VERSION = 1
@@ -204,9 +202,3 @@ def spread(values: Sequence[float]) -> dict[str, float]:
         "median": statistics.median(values),
         "max": max(values),
     }
-
-
-def digest(data: Any) -> str:
-    """Return a short name for plain data: equal data have equal names in any process."""
-    text = json.dumps(data, sort_keys=True, default=repr)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

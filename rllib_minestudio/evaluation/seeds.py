@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rllib_minestudio.evaluation.episode import LARGEST_SEED
+
 _WORLD, _ACTIONS, _AGENT = 0, 1, 2
-LARGEST_SEED = 2**31 - 1
 
 
 def world_seed(seed: int, index: int) -> int:

@@ -17,12 +17,16 @@ from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
-from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE, Summary
+from rllib_minestudio.evaluation.evaluation_options import (
+    PAGE_FILE,
+    SUMMARY_FILE,
+    EvaluationOptions,
+)
+from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.played_config import playing_config
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.reference_policy import load_prior, open_prior
-from rllib_minestudio.evaluation.report.page import PAGE_FILE, write_page
+from rllib_minestudio.evaluation.report.page import write_page
 from rllib_minestudio.option_checks import shown
 from rllib_minestudio.recording_form import AUTO
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
 from rllib_minestudio.console import counted, phase, stderr, stdout
-from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import SUMMARY_FILE
-from rllib_minestudio.evaluation.report.page import PAGE_FILE
+from rllib_minestudio.evaluation.evaluation_options import (
+    PAGE_FILE,
+    SUMMARY_FILE,
+    EvaluationOptions,
+)
 from rllib_minestudio.experiments.reading.named_objects import make_importable
 from rllib_minestudio.option_fields import Flag, like, option, option_group
 from rllib_minestudio.recording_form import AUTO, RecordingForm
@@ -99,6 +100,7 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
     Raises:
         MineStudioError: The checkpoint, an option or a folder is not in order.
     """
+    from rllib_minestudio.env.env_options import VOXEL
     from rllib_minestudio.experiments.running import ray_session
     from rllib_minestudio.experiments.running.kernels import compile_kernels
 

@@ -23,9 +23,6 @@ from rllib_minestudio.evaluation.report.videos import VideoSources
 from rllib_minestudio.recordings.layout import VIDEO_FILE
 from rllib_minestudio.whole_file import write_whole
 
-PAGE_FILE = "summary.html"
-"""Where the page is kept, beside the summary."""
-
 MAX_EMBEDDED_BYTES = 48 * 1024**2
 """Of all videos together; what is beyond is linked, relative to the page."""
 

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from rllib_minestudio.agent_names import HUNTER
-from rllib_minestudio.evaluation.evaluation_options import LARGEST_SEED
+from rllib_minestudio.evaluation.episode import LARGEST_SEED
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
 from rllib_minestudio.experiments.play_task import PlayRequest
 from rllib_minestudio.option_fields import MANY, Flag, like, option

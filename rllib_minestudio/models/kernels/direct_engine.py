@@ -193,7 +193,7 @@ def _sizes(x: Tensor, packed: DirectWeights) -> Any:
         frames, channels_in, height, width = x.shape
     if height % 2 or width % 2:
         raise ValueError(f"Images have even sides here, but these are {height} x {width}.")
-    return _kernels().Sizes(frames, height, width, channels_in, packed.channels)
+    return _kernels().StackShape(frames, height, width, channels_in, packed.channels)
 
 
 def _images(x: Tensor) -> tuple[Any, Any]:

@@ -117,7 +117,7 @@ class Winograd(EngineWithGradients):
         filters = packed.filters
         frames, channels_in, height, width = x.shape
         channels_out = filters.shape[1] * filters.shape[3]
-        sizes = kernels.Sizes(frames, height, width, channels_in, channels_out)
+        sizes = kernels.ConvolutionShape(frames, height, width, channels_in, channels_out)
         is_bfloat16 = x.dtype == torch.bfloat16
         y = _empty(x, frames, channels_out, height, width)
         image, affine, skipped = _array(x), kernels.NOTHING, kernels.NOTHING
@@ -204,7 +204,7 @@ def _filter_gradient(x: Tensor, dy: Tensor) -> Tensor:
     x, dy = _channels_last(x), _channels_last(dy)
     frames, channels_in, height, width = x.shape
     channels_out = dy.shape[1]
-    sizes = kernels.Sizes(frames, height, width, channels_in, channels_out)
+    sizes = kernels.ConvolutionShape(frames, height, width, channels_in, channels_out)
     shares = kernels.count_shares(sizes, threads)
     at_points = torch.empty(shares, kernels.POINTS, channels_in * channels_out)
     arrays = _array(x), _array(dy), _array(at_points)
