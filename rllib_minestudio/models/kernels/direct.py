@@ -5,9 +5,10 @@ takes longer than multiplying them. Here a thread takes one frame through a whol
 ReLUs, residuals and the pool find the frame's numbers in the cache, and what is left is the sums of
 products, at most of what a core can do.
 
-A stack is `engines.ConvolutionStack`: [norm] -> convolution -> max pool and ReLU -> norm -> residual
-blocks of twice norm -> convolution -> ReLU. Below, convolution 0 is the one before the pool, and
-the others are counted on; norm i precedes convolution i, but norm `NORM_OF_POOL` follows the pool.
+A stack is `engines.ConvolutionStack`: [norm] -> convolution -> max pool and ReLU -> norm ->
+residual blocks of twice norm -> convolution -> ReLU. Below, convolution 0 is the one before the
+pool, and the others are counted on; norm i precedes convolution i, but norm `NORM_OF_POOL` follows
+the pool.
 """
 
 from __future__ import annotations
