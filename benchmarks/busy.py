@@ -32,8 +32,8 @@ from rich.table import Table
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
-from rllib_minestudio.experiments.reading.experiment_file import load_experiments
-from rllib_minestudio.experiments.reading.tune_plan import make_plan
+from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.plan import make_plan
 
 IMAGE = (16, 16, 3)
 MODEL = {

@@ -34,7 +34,7 @@ from gpu_stages.processes import (
 from gpu_stages.report import as_json, table
 from rich.console import Console
 
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.foundation.files import write_whole
 
 BUDGET_S = 540.0
 

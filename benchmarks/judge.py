@@ -14,9 +14,8 @@ from dataclasses import replace
 from statistics import median
 
 from rllib_minestudio.benchmark.judge import JudgeTaskCallback
-from rllib_minestudio.benchmark.suites import load_suite
-from rllib_minestudio.benchmark.task import BenchmarkTask
-from rllib_minestudio.benchmark.task_env import task_env_config
+from rllib_minestudio.benchmark.players import task_env_config
+from rllib_minestudio.benchmark.task import BenchmarkTask, load_suite
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.summary import Summary
 
 EVALUATED = ("cows", "sheep", "empty")
 """The tasks of `learning.py`, each of them a column."""

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markdown import Markdown
 
-from rllib_minestudio.benchmark.intervals import mean_of_means_interval
-from rllib_minestudio.evaluation.evaluation_summary import Rate
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.benchmark.results import mean_of_means_interval
+from rllib_minestudio.evaluation.summary import Rate
+from rllib_minestudio.foundation.files import write_whole
 
 ITEMS = ("planks", "stick", "crafting_table", "wooden_pickaxe", "cobblestone", "stone_pickaxe")
 PRIOR = "prior alone"

@@ -25,11 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.recorder import EpisodeRecorder
-from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.rollout_session import InferenceSession
-from rllib_minestudio.models.vpt.weight_loading import config_from_options
+from rllib_minestudio.models.vpt.rollout import InferenceSession
+from rllib_minestudio.models.vpt.weights import config_from_options
 from rllib_minestudio.recordings import Recording
 
 COW = Path(__file__).parents[1] / "tuned_examples" / "cow_vpt.yaml"

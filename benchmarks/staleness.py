@@ -38,8 +38,8 @@ from rich.table import Table
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.targets import NO_CORRECTION
-from rllib_minestudio.algorithms.options.ppo import DECOUPLED, RECOMPUTE, PPOOptions
-from rllib_minestudio.option_fields import changed
+from rllib_minestudio.algorithms.options import DECOUPLED, RECOMPUTE, PPOOptions
+from rllib_minestudio.foundation.options import changed
 
 CORRECTIONS = (DECOUPLED, RECOMPUTE, NO_CORRECTION)
 

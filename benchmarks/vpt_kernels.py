@@ -13,12 +13,12 @@ from unittest import mock
 
 import torch
 
-from rllib_minestudio.models.action_distribution import JointCategorical
+from rllib_minestudio.models.distributions import JointCategorical
 from rllib_minestudio.models.kernels.convolutions import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.heads import FactoredHead
 from rllib_minestudio.models.vpt.impala import DownStack
-from rllib_minestudio.models.vpt.rollout_session import InferenceSession
+from rllib_minestudio.models.vpt.network import FactoredHead
+from rllib_minestudio.models.vpt.rollout import InferenceSession
 
 SEQUENCES, CHUNK = 32, 64
 """Of an update: 2,048 frames."""

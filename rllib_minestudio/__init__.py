@@ -10,9 +10,9 @@ priority Ray's workers have (`processor_threads.py`), and lets processes start s
 
 from typing import TYPE_CHECKING, Any
 
-from rllib_minestudio import quick_start, ray_version
-from rllib_minestudio.processor_threads import set_processor_environment
-from rllib_minestudio.public_names import load_public_name
+from rllib_minestudio import registration
+from rllib_minestudio.foundation.processes import set_processor_environment
+from rllib_minestudio.foundation.public_names import load_public_name
 from rllib_minestudio.registration import register_evaluation, register_names
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 set_processor_environment()  # before anything loads torch or starts Ray
-quick_start.install()  # likewise
-ray_version.install()
+registration.quicken_imports()  # likewise
+registration.check_ray_version()
 register_names()
 register_evaluation()

@@ -42,11 +42,11 @@ from rllib_minestudio.env.callbacks import (
     VoxelsCallback,
 )
 from rllib_minestudio.env.callbacks.base import Info, Obs
-from rllib_minestudio.episode_info import POV
 from rllib_minestudio.evaluation.filters import EpisodeFilter, InfoBaseFilter
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.pipeline import EpisodePipeline, EpisodeRecorder, MineGenerator
-from rllib_minestudio.observations import IMAGE
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.observations import IMAGE
 
 __all__ = [
     "CameraConfig",

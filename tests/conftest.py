@@ -134,7 +134,7 @@ def local_ray() -> Iterator[None]:
     """Ray on this machine only, for all tests of a session; its workers are forked."""
     import ray  # most tests do without
 
-    from rllib_minestudio.experiments.running.ray_session import fewer_processes
+    from rllib_minestudio.experiments.ray_session import fewer_processes
     from tests.processes import fork_ray_workers
 
     fork_ray_workers()

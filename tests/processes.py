@@ -56,8 +56,8 @@ IMPORTED = (
     "rllib_minestudio.env.agents.toolmaker",
     "rllib_minestudio.evaluation.report",
     "rllib_minestudio.experiments.evaluate_checkpoint",
-    "rllib_minestudio.experiments.outputs.run_summary",
-    "rllib_minestudio.experiments.running.tune_run",
+    "rllib_minestudio.experiments.summary",
+    "rllib_minestudio.experiments.run",
     "rllib_minestudio.experiments.train",
     # What Ray Tune and these import when they are used.
     "matplotlib.backends.backend_agg",
@@ -342,7 +342,7 @@ def serve(path: str, owner: int) -> None:
 
 def _import_everything() -> None:
     """Import what processes of ours do, and load the machine code of engine and networks."""
-    from rllib_minestudio.experiments.running import ray_session
+    from rllib_minestudio.experiments import ray_session
 
     ray_session.set_environment()  # Ray reads it when it is imported, as in a command
     # These two it never reads again. A worker ends when the process ends that the second names.
@@ -356,14 +356,14 @@ def _import_everything() -> None:
             import_module(module)
     import torch
 
-    from rllib_minestudio.env.voxel import kernel_cache
+    from rllib_minestudio.env.voxel import warmup_game
     from rllib_minestudio.env.voxel.engine import VoxelEngine
     from rllib_minestudio.models.kernels.direct_calls import CODE as DIRECT
     from rllib_minestudio.models.kernels.winograd_calls import CODE as WINOGRAD
 
     _import_agents()
     torch.set_num_threads(1)  # threads do not outlive a fork
-    compiling = threading.Thread(target=kernel_cache.warmup, args=(print,))  # by a child
+    compiling = threading.Thread(target=warmup_game.warmup, args=(print,))  # by a child
     compiling.start()
     for code in (DIRECT, WINOGRAD):
         code.compile_once(print)

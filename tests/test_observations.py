@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.observations import flattened, nested, parts_of, write_observation
+from rllib_minestudio.foundation.observations import flattened, nested, parts_of, write_observation
 
 SPACE = gym.spaces.Dict(
     image=gym.spaces.Box(0, 255, (4, 6, 3), np.uint8),

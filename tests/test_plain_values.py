@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.plain_values import OMITTED, integer_or_text, plain, recordable
+from rllib_minestudio.foundation.values import OMITTED, integer_or_text, plain, recordable
 
 
 class Colour(str, Enum):

@@ -9,10 +9,10 @@ import pytest
 import ray
 import torch
 
-from rllib_minestudio import processor_threads
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.doctor.machine_checks import threads as look_at_threads
-from rllib_minestudio.processor_threads import (
+from rllib_minestudio.doctor import threads as look_at_threads
+from rllib_minestudio.foundation import processes
+from rllib_minestudio.foundation.processes import (
     NICENESS,
     THREADS,
     WAIT_POLICY,
@@ -43,7 +43,7 @@ def test_the_import_lets_waiting_threads_sleep_before_torch_is_there():
 def test_what_the_environment_says_is_left_alone(monkeypatch):
     for name in (*WAIT_POLICY, NICENESS):
         monkeypatch.setenv(name, "of the user")
-    processor_threads.set_processor_environment()
+    processes.set_processor_environment()
     assert all(os.environ[name] == "of the user" for name in (*WAIT_POLICY, NICENESS))
     assert with_one_thread({}) == {THREADS: "1"}
     assert with_one_thread({THREADS: "3"}) == {THREADS: "3"}
@@ -84,7 +84,7 @@ def threads_set(monkeypatch):
     told = []
     monkeypatch.setattr(torch, "set_num_threads", told.append)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    monkeypatch.setattr(processor_threads, "machine_cpus", lambda: 8)
+    monkeypatch.setattr(processes, "machine_cpus", lambda: 8)
     monkeypatch.delenv(THREADS, raising=False)
     return told
 
@@ -111,9 +111,9 @@ def test_a_number_of_threads_in_the_environment_counts(threads_set, monkeypatch)
 def test_a_torch_that_came_first_is_told_about(threads_set, monkeypatch, caplog):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 6)
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    monkeypatch.setattr(processor_threads, "_came_too_late", False)  # and is put back
+    monkeypatch.setattr(processes, "_came_too_late", False)  # and is put back
     with caplog.at_level(logging.WARNING):
-        processor_threads.set_processor_environment()  # torch is imported above
+        processes.set_processor_environment()  # torch is imported above
         share_cores(other_cpus=2)
     assert "Import rllib_minestudio first, or set OMP_WAIT_POLICY=PASSIVE" in caplog.text
 
@@ -138,7 +138,7 @@ def test_what_makes_threads_slow_is_named(environment, threads, problem):
 
 def test_the_doctor_says_how_to_mend_it(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    monkeypatch.setattr(processor_threads, "machine_cpus", lambda: 2)
+    monkeypatch.setattr(processes, "machine_cpus", lambda: 2)
     for name, value in WAIT_POLICY.items():
         monkeypatch.setenv(name, value)
     assert look_at_threads().ok and "OMP_WAIT_POLICY=PASSIVE" in look_at_threads().detail

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from rllib_minestudio import quick_start
-from rllib_minestudio.import_hooks import when_imported
+from rllib_minestudio import registration
+from rllib_minestudio.registration import when_imported
 
 SEEDED = """
 import gc, json, sys
@@ -54,7 +54,7 @@ def test_a_seeded_process_is_as_rllib_leaves_it_but_for_the_compiler():
     assert usual["again"] == usual["state"] == quick["state"] == quick["again"]
     assert usual["compiler"] == quick["compiler"]
     assert not quick["loaded"]
-    assert quick["threshold"] == max(usual["threshold"], quick_start.COLLECT_AFTER)
+    assert quick["threshold"] == max(usual["threshold"], registration.COLLECT_AFTER)
 
 
 def test_connectors_know_the_arguments_that_they_were_built_with(monkeypatch):
@@ -75,11 +75,11 @@ def test_connectors_know_the_arguments_that_they_were_built_with(monkeypatch):
 
 def test_what_the_user_has_chosen_for_garbage_stays(monkeypatch):
     chosen = []
-    monkeypatch.setattr(quick_start.gc, "set_threshold", lambda *found: chosen.append(found))
+    monkeypatch.setattr(registration.gc, "set_threshold", lambda *found: chosen.append(found))
     for found in ((0, 10, 10), (50_000, 20, 20), (2_000, 10, 0)):
-        monkeypatch.setattr(quick_start.gc, "get_threshold", lambda found=found: found)
-        quick_start.collect_less_often()
-    assert chosen == [(quick_start.COLLECT_AFTER, 10, 0)]
+        monkeypatch.setattr(registration.gc, "get_threshold", lambda found=found: found)
+        registration.collect_less_often()
+    assert chosen == [(registration.COLLECT_AFTER, 10, 0)]
 
 
 def test_a_module_is_handed_over_once_to_each_that_waits_for_it(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rllib_minestudio import ray_version
+from rllib_minestudio import registration
 from rllib_minestudio.errors import DependencyError
 
 IMPORT = """
@@ -30,13 +30,13 @@ def test_it_is_refused_when_rllib_is_first_imported():
 
 @pytest.mark.parametrize("found", ["2.59.0", "2.61.0", "3.0.0"])
 def test_another_version_of_ray_is_refused(monkeypatch, found):
-    monkeypatch.setattr(ray_version, "version", lambda name: found)
+    monkeypatch.setattr(registration, "version", lambda name: found)
     expected = rf"^Ray {found} is installed.* pip install 'ray\[rllib\]"
     with pytest.raises(DependencyError, match=expected):
-        ray_version._check(None)
+        registration._check(None)
 
 
 @pytest.mark.parametrize("found", ["2.60.0", "2.60.3"])
 def test_the_version_it_was_written_for_is_accepted(monkeypatch, found):
-    monkeypatch.setattr(ray_version, "version", lambda name: found)
-    ray_version._check(None)
+    monkeypatch.setattr(registration, "version", lambda name: found)
+    registration._check(None)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from rllib_minestudio.whole_file import Unfinished, put_in_place, whole_file
+from rllib_minestudio.foundation.files import Unfinished, put_in_place, whole_file
 
 
 @pytest.mark.parametrize("before", ["nothing", "file", "folder", "link"])

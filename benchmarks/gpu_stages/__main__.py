@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_stages.rows import Setting
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.foundation.files import write_whole
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ import torch
 
 from gpu_stages.rows import Row, Setting
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.heads import log_prob
-from rllib_minestudio.models.vpt.rollout_session import InferenceSession
+from rllib_minestudio.models.vpt.network import log_prob
+from rllib_minestudio.models.vpt.rollout import InferenceSession
 
 FORMULA = "docs/cluster.md"
 FEW, MANY = 8, 40

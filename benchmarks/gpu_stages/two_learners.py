@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_stages.rows import Row, Setting
-from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.gradient_step import Peers
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 
 LEARNERS = 2

@@ -20,20 +20,22 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
-from rllib_minestudio.algorithms import activity
-from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
-from rllib_minestudio.algorithms.cloning.data import DemonstrationData
-from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
-from rllib_minestudio.algorithms.envs import ENV_NAME
-from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig
-from rllib_minestudio.algorithms.options.cloning import CloningOptions, CloningTraining
-from rllib_minestudio.algorithms.part_checks import env_problems, model_problems
-from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
-from rllib_minestudio.algorithms.ranges import range_problems
+from rllib_minestudio.algorithms import reporting
+from rllib_minestudio.algorithms.demonstration_data import DemonstrationData
+from rllib_minestudio.algorithms.env_runner import ENV_NAME
+from rllib_minestudio.algorithms.learner.imitation import MineStudioBCLearner
+from rllib_minestudio.algorithms.options import CloningOptions, CloningTraining
+from rllib_minestudio.algorithms.policy_config import (
+    EvaluatedConfig,
+    PolicyAlgorithmConfig,
+    env_problems,
+    model_problems,
+    range_problems,
+)
 from rllib_minestudio.algorithms.rllib_settings import refused_by_cloning
+from rllib_minestudio.algorithms.saving import check_if_local, save_with_record
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.option_checks import broken_rule
-from rllib_minestudio.option_fields import takes
+from rllib_minestudio.foundation.options import broken_rule, takes
 
 
 class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, CloningOptions):
@@ -204,8 +206,8 @@ class MineStudioBC(BC):
 
     def setup(self, config: MineStudioBCConfig) -> None:
         """Build the learner (RLlib), and say so to those who watch."""
-        activity.publish_as_trial(self._storage)
-        activity.stage("reading demonstrations, starting the learner")
+        reporting.publish_as_trial(self._storage)
+        reporting.stage("reading demonstrations, starting the learner")
         super().setup(config)
 
     @classmethod
@@ -239,7 +241,7 @@ class MineStudioBC(BC):
 
     def training_step(self) -> None:
         """`dataset_num_iters_per_learner` batches; RLlib collects the metrics."""
-        activity.stage("learning")
+        reporting.stage("learning")
         config, metrics = self.config, self.metrics
         batches = self.offline_data.sample(config.windows_per_batch)
         steps = (

@@ -6,43 +6,58 @@ It builds the environments, takes over weights, and reports what its `FragmentCo
 from __future__ import annotations
 
 import copy
+import importlib
 import secrets
-from collections.abc import Callable, Mapping
+import time
+import uuid
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import ray
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.utils import force_list
 from ray.rllib.utils.metrics import SAMPLE_TIMER, WEIGHTS_SEQ_NO
+from ray.tune.registry import ENV_CREATOR, _global_registry
 
-from rllib_minestudio.algorithms import activity
-from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, EpisodeSource
-from rllib_minestudio.algorithms.envs import (
-    env_makers,
-    episodes_seed,
-    make_pool,
-    was_reconstructed,
+from rllib_minestudio.algorithms import reporting
+from rllib_minestudio.algorithms.env_pool import (
+    EnvPool,
+    EnvPoolOptions,
+    EpisodeSource,
+    InlineEnvs,
+    PoolStep,
+    ProcessEnvs,
 )
-from rllib_minestudio.algorithms.fragment import Fragment
-from rllib_minestudio.algorithms.fragment_collector import FragmentCollector
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.algorithms.prior_latents import (
-    PriorLatents,
-    PriorWeights,
-    build_prior_latents,
-)
-from rllib_minestudio.algorithms.rollout_report import (
+from rllib_minestudio.algorithms.env_pool.base import EnvConfig, Infos, StepInfos
+from rllib_minestudio.algorithms.fragment import (
     SAMPLING,
+    Fragment,
     Rollout,
     RolloutReport,
     RolloutStart,
     RunnerProgress,
 )
-from rllib_minestudio.algorithms.runner_callbacks import RunnerCallbacks
-from rllib_minestudio.episode_seeds import EpisodeCounts, derived_seed
+from rllib_minestudio.algorithms.fragment_collector import FragmentCollector
+from rllib_minestudio.algorithms.options import AUTO, INLINE, PROCESS, PPOOptions
+from rllib_minestudio.algorithms.prior_latents import (
+    PriorLatents,
+    PriorWeights,
+    build_prior_latents,
+)
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, derived_seed
+from rllib_minestudio.foundation.options import broken_rule
 from rllib_minestudio.models.arithmetic import set_arithmetic
+from rllib_minestudio.models.policies import VPT, find_policy
 
 
 class MineStudioEnvRunner(SingleAgentEnvRunner):
@@ -188,8 +203,8 @@ class MineStudioEnvRunner(SingleAgentEnvRunner):
     def _make_collector(self, rng: np.random.Generator) -> FragmentCollector:
         """Begin episodes; recording begins where `decorrelation_steps` end."""
         config, worker, start = self.config, self.worker_index or 0, self._begun()
-        activity.publish_as_actor()
-        activity.detail("resetting environments")
+        reporting.publish_as_actor()
+        reporting.detail("resetting environments")
         collector = FragmentCollector(
             self.env,
             self.module.make_rollout_session(self.num_envs),
@@ -239,3 +254,353 @@ def refuse_arguments(others: Mapping[str, Any]) -> None:
             f"sample({', '.join(others)}): a rollout has num_envs_per_env_runner fragments of "
             "rollout_fragment_length steps; algorithm.evaluate() plays whole episodes."
         )
+
+
+# ---------------------------- from what stands in `config.env` to something that makes environments
+
+ENV_NAME = "MineStudio"
+"""The name under which `MineStudioEnv` can be given in YAML."""
+
+
+EnvMaker = Callable[[EnvConfig], gym.Env]
+
+
+def resolve_env(env: Any) -> EnvMaker:
+    """Find the constructor behind an environment specifier.
+
+    It does not depend on what this process has registered, so it gives the same answer in every
+    worker, except for names registered by the user.
+
+    Args:
+        env: A class or function of one argument, the `EnvConfig`; `MineStudio`; a name given to
+            `ray.tune.register_env`; or a dotted path `package.module.Class`.
+
+    Raises:
+        InvalidOptionsError: If it is none of these.
+    """
+    if callable(env):
+        return env
+    if env == ENV_NAME:
+        return MineStudioEnv
+    if isinstance(env, str) and _global_registry.contains(ENV_CREATOR, env):
+        return _global_registry.get(ENV_CREATOR, env)
+    if isinstance(env, str) and "." in env:
+        module, _, name = env.replace(":", ".").rpartition(".")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise InvalidOptionsError(
+                f"env is {env!r}, which cannot be imported: {error}"
+            ) from error
+        # What a file names is called only if it is what it should be.
+        if not isinstance(found, type) or not issubclass(found, gym.Env):
+            raise InvalidOptionsError(f"env is {env!r}, which is no class of environments.")
+        return found
+    raise InvalidOptionsError(
+        broken_rule(
+            "env",
+            env,
+            f"must be {ENV_NAME!r}, a class, a dotted path to a class, or a name registered with "
+            "ray.tune.register_env",
+        )
+    )
+
+
+def known_spaces(env: Any, env_config: Mapping[str, Any]) -> dict[str, gym.Space] | None:
+    """Return the spaces of an environment as far as they are known without building one.
+
+    Returns:
+        `observation_space` and `action_space`; None if only the environment can tell, or if it or
+        an option is wrong, which is for others to report.
+    """
+    try:
+        found = resolve_env(env)
+        if isinstance(found, type) and issubclass(found, MineStudioEnv):
+            return dict(found.spaces_of(env_config))
+    except InvalidOptionsError:
+        pass
+    return None
+
+
+def suited_env_config(
+    env: Any, env_config: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return options of an environment, with a policy's defaults for what they leave open.
+
+    Args:
+        env: An environment specifier; only `MineStudioEnv` has options that policies know of.
+        env_config: What the user gave.
+        defaults: Of the policy, see `RecurrentPolicy.env_defaults`.
+    """
+    return {**(defaults if env in (ENV_NAME, MineStudioEnv) else {}), **env_config}
+
+
+def suited_env_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `env_config` of a config as a trial has it, with its policy's defaults.
+
+    Args:
+        env: The environment specifier.
+        options: Name of a config's option -> value.
+    """
+    policy = find_policy(options.get("module_class", VPT))
+    defaults = policy.env_defaults(options.get("model") or {})
+    return suited_env_config(env, options.get("env_config") or {}, defaults)
+
+
+def episodes_seed(config: AlgorithmConfig) -> int:
+    """What episodes derive from: the environment's own option `seed`, or else the algorithm's."""
+    own = config.env_config.get("seed")
+    return own if isinstance(own, int) and own >= 0 else config.seed or 0
+
+
+def env_makers(
+    config: AlgorithmConfig, worker_index: int, num_workers: int
+) -> list[Callable[[], gym.Env]]:
+    """One constructor per environment of an env runner.
+
+    Args:
+        config: Says which environment, with which options, and how many.
+        worker_index: Of the env runner.
+        num_workers: How many remote env runners there are.
+    """
+    maker = resolve_env(config.env)
+    options = {"seed": config.seed or 0, **config.env_config}
+    return [
+        partial(
+            maker,
+            EnvConfig(options, worker_index=worker_index, vector_index=i, num_workers=num_workers),
+        )
+        for i in range(config.num_envs_per_env_runner)
+    ]
+
+
+def make_pool(
+    env: Any,
+    env_config: Mapping[str, Any],
+    make_envs: Sequence[Callable[[], gym.Env]],
+    *,
+    options: EnvPoolOptions,
+    **arguments: Any,
+) -> EnvPool:
+    """Build the kind of pool that the options ask for.
+
+    Args:
+        env: What stands in `config.env`.
+        env_config: Its options.
+        make_envs: One constructor per environment.
+        options: With `auto`, our environment with the embedded engine runs inline: it neither
+            hangs nor crashes, and its steps are shorter than the way to another process.
+        arguments: Of the pool.
+    """
+    mode = options.mode
+    if mode == AUTO:
+        embedded = resolve_env(env) is MineStudioEnv and env_config.get("engine", VOXEL) == VOXEL
+        mode = INLINE if embedded else PROCESS
+    pool = InlineEnvs if mode == INLINE else ProcessEnvs
+    return pool(make_envs, options=options, **arguments)
+
+
+def was_reconstructed() -> bool:
+    """Whether Ray started this actor anew after it was lost."""
+    if not ray.is_initialized():
+        return False
+    context = ray.get_runtime_context()
+    return context.get_actor_id() is not None and context.was_current_actor_reconstructed
+
+
+# --------------------------------------------------------------- RLlib's callbacks of an env runner
+# episodes, the end of a rollout, environments that were built.
+#
+# They get RLlib's arguments. Our runner keeps no `SingleAgentEpisode`, which would hold every
+# frame: `CallbackEpisode` offers the part of it that callbacks read. Nothing is followed, and
+# nothing asked of the environments, that no callback wants.
+
+ON_START, ON_STEP, ON_END = "on_episode_start", "on_episode_step", "on_episode_end"
+
+
+class CallbackEpisode:
+    """What a callback sees of a running episode, under the names of RLlib's `SingleAgentEpisode`.
+
+    Args:
+        info: What the reset told, plain and small (`env_pool.episode.plain_info`).
+
+    Attributes:
+        id_: Unique among all episodes.
+        t: Steps so far; `len(episode)` is the same.
+        is_terminated: Whether the last step ended it.
+        is_truncated: Whether it was cut short, by a time limit or a failure.
+        env_error: Why the environment failed, in one line, if that cut it short; else None.
+        custom_data: A dict for callbacks to keep things in until the episode ends.
+    """
+
+    def __init__(self, info: dict[str, Any]) -> None:
+        """Begin the episode now."""
+        self.id_ = uuid.uuid4().hex
+        self.t = 0
+        self.is_terminated = False
+        self.is_truncated = False
+        self.env_error: str | None = None
+        self.custom_data: dict[str, Any] = {}
+        self._info = info
+        self._reward = 0.0
+        self._return = 0.0
+        self._started = time.perf_counter()
+
+    def __len__(self) -> int:
+        """Steps so far."""
+        return self.t
+
+    def __bool__(self) -> bool:
+        """True, also before the first step."""
+        return True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return self.is_terminated or self.is_truncated
+
+    def get_return(self) -> float:
+        """The sum of its rewards so far."""
+        return self._return
+
+    def get_rewards(self, indices: int) -> float:
+        """The last step's reward, for `indices` -1."""
+        return _last("get_rewards", indices, self._reward)
+
+    def get_infos(self, indices: int) -> dict[str, Any]:
+        """The last step's info, or the reset's if there was no step, for `indices` -1."""
+        return _last("get_infos", indices, self._info)
+
+    def get_duration_s(self) -> float:
+        """Seconds since it began."""
+        return time.perf_counter() - self._started
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what there is instead.
+
+        Raises:
+            AttributeError: Always; only what is not there comes here.
+        """
+        raise AttributeError(
+            f"episode.{name} is not kept: an env runner holds no frames and actions of whole "
+            "episodes. There are id_, t, len(episode), get_return(), get_rewards(-1), "
+            "get_infos(-1), get_duration_s(), is_done, is_terminated, is_truncated, env_error and "
+            "custom_data; `samples` of on_sample_end holds the frames."
+        )
+
+    def add_step(self, reward: float, terminated: bool, truncated: bool, told: StepInfos) -> None:
+        """Take in one step."""
+        self.t += 1
+        self._reward = reward
+        self._return += reward
+        self.is_terminated = terminated
+        self.is_truncated = truncated
+        self.env_error = told.env_error
+        if told.last is not None:
+            self._info = told.last
+
+
+class RunnerCallbacks:
+    """Calls the callbacks of an env runner.
+
+    Args:
+        runner: The env runner; its config names the callbacks, its `_callbacks` are their objects.
+
+    Attributes:
+        infos: Which infos the pool of environments is to tell.
+        follows_episodes: Whether there is a callback that wants to be told of episodes.
+    """
+
+    def __init__(self, runner: Any) -> None:
+        """Find out which callbacks there are."""
+        self._runner = runner
+        self._running: dict[int, CallbackEpisode] = {}
+        wanted = wanted_callbacks(runner.config)
+        self.follows_episodes = bool(wanted)
+        self.infos = Infos.NONE
+        if self.follows_episodes:
+            self.infos = Infos.STEPS if ON_STEP in wanted else Infos.EPISODES
+        calls: dict[str, Callable[..., None]] = {name: partial(self._call, name) for name in wanted}
+        self._on_start = calls.get(ON_START, _nothing)
+        self._on_step = calls.get(ON_STEP, _nothing)
+        self._on_end = calls.get(ON_END, _nothing)
+
+    def environment_created(self) -> None:
+        """Call `on_environment_created`, with the pool of all environments."""
+        runner = self._runner
+        context = EnvConfig(
+            runner.config.env_config,
+            worker_index=runner.worker_index or 0,
+            vector_index=0,
+            num_workers=runner.num_workers or 0,
+        )
+        self._call("on_environment_created", env=runner.env, env_context=context)
+
+    def sample_end(self, samples: list[Any]) -> None:
+        """Call `on_sample_end`, with the fragments of a rollout."""
+        self._call("on_sample_end", samples=samples)
+
+    def tell(self, step: PoolStep, playing: Container[int] | None = None) -> None:
+        """Call the episode callbacks for what environments answered.
+
+        Args:
+            step: From a pool that tells `infos`.
+            playing: Environments whose new episodes count; None: all.
+        """
+        for k, row in enumerate(step.rows.tolist()):
+            told = step.infos[row]
+            episode = self._running.get(row)
+            if step.answered[k] and episode is not None:
+                episode.add_step(
+                    float(step.reward[k]), bool(step.terminated[k]), bool(step.truncated[k]), told
+                )
+                self._on_step(episode, row)
+                if episode.is_done:
+                    self._on_end(episode, row, prev_episode_chunks=[])
+                    del self._running[row]
+            if told.first is not None:
+                self._running.pop(row, None)
+                if playing is None or row in playing:
+                    self._running[row] = CallbackEpisode(told.first)
+                    self._on_start(self._running[row], row)
+
+    def _call(
+        self, name: str, episode: CallbackEpisode | None = None, row: int = 0, **arguments: Any
+    ) -> None:
+        runner = self._runner
+        if episode is not None:
+            arguments.update(
+                episode=episode, env=runner.env, rl_module=runner.module, env_index=row
+            )
+        make_callback(
+            name,
+            callbacks_objects=runner._callbacks,
+            callbacks_functions=getattr(runner.config, f"callbacks_{name}"),
+            kwargs={"env_runner": runner, "metrics_logger": runner.metrics, **arguments},
+        )
+
+
+def wanted_callbacks(config: AlgorithmConfig) -> set[str]:
+    """Return which of the episode callbacks a config has that do anything."""
+    return {
+        name
+        for name in (ON_START, ON_STEP, ON_END)
+        if getattr(config, f"callbacks_{name}")
+        or any(
+            getattr(callbacks, name) is not getattr(RLlibCallback, name)
+            for callbacks in force_list(config.callbacks_class)
+        )
+    }
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Stand in for a callback that nobody wants."""
+
+
+def _last(method: str, indices: int, value: Any) -> Any:
+    if indices != -1:
+        raise IndexError(
+            f"episode.{method}({indices!r}): only the last step is kept, which is -1; keep what "
+            "you need of the others in episode.custom_data."
+        )
+    return value

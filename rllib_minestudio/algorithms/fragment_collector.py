@@ -20,16 +20,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rllib_minestudio.algorithms import activity
+from rllib_minestudio.algorithms import reporting
 from rllib_minestudio.algorithms.env_pool import EnvPool, Episode, PoolStep
 from rllib_minestudio.algorithms.env_pool.base import Observations, copied
-from rllib_minestudio.algorithms.fragment import Fragment, FragmentBuilder
-from rllib_minestudio.algorithms.observed import Observed
+from rllib_minestudio.algorithms.fragment import (
+    INFERENCE,
+    PRIOR,
+    WAITING,
+    Fragment,
+    FragmentBuilder,
+    Observed,
+    StageTimes,
+)
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
-from rllib_minestudio.algorithms.rollout_report import INFERENCE, PRIOR, WAITING, StageTimes
-from rllib_minestudio.episode_seeds import EpisodeCounts
+from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
+from rllib_minestudio.foundation.observations import ObservationPart, nested
 from rllib_minestudio.models.rollout import RolloutSession
-from rllib_minestudio.observations import ObservationPart, nested
 
 
 class FragmentCollector:
@@ -108,7 +114,7 @@ class FragmentCollector:
         """
         left = rng.integers(max_steps + 1, size=self._num_envs)
         self._random = rng
-        steps = activity.Count("playing before recording: step", int(left.sum()))
+        steps = reporting.Count("playing before recording: step", int(left.sum()))
         while sum(len(held.rows) for held in self._held) < self._num_envs:
             seen = self._see(self._env.recv(self._min_ready))
             plays = left[seen.rows] > 0
@@ -133,7 +139,7 @@ class FragmentCollector:
         if self._held:
             held, self._held = self._held, []
             self._act(Observed.join(held))
-        steps = activity.Count("playing: step", self._num_envs * self._fragment_length)
+        steps = reporting.Count("playing: step", self._num_envs * self._fragment_length)
         while len(self._complete) < self._num_envs:
             with self.times.measure(WAITING):
                 step = self._env.recv(self._min_ready)

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.models import MODEL_DEFAULTS
 
-from rllib_minestudio.algorithms.envs import known_spaces, suited_env_config
-from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
-from rllib_minestudio.algorithms.setting_checks import setting_problems, unknown_key_problems
+from rllib_minestudio import checkpoints
+from rllib_minestudio.algorithms import evaluation_hook
+from rllib_minestudio.algorithms.env_runner import (
+    ENV_NAME,
+    known_spaces,
+    resolve_env,
+    suited_env_config,
+)
+from rllib_minestudio.algorithms.options import INITIAL_PRIOR, SharedOptions
+from rllib_minestudio.algorithms.policy_windows import unreadable_parts
+from rllib_minestudio.algorithms.rllib_settings import setting_problems, unknown_key_problems
+from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import pinned
-from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.policies import find_policy
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-from rllib_minestudio.observations import keys_of
-from rllib_minestudio.option_checks import broken_rule
-from rllib_minestudio.option_fields import group_of
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.errors import (
+    CheckpointMismatchError,
+    InvalidOptionsError,
+    MineStudioError,
+)
+from rllib_minestudio.foundation.observations import keys_of
+from rllib_minestudio.foundation.options import (
+    EVER,
+    MANY,
+    Bounds,
+    broken_rule,
+    group_of,
+    option_problems,
+    shown,
+    types_of,
+    value_problems,
+)
+from rllib_minestudio.models.fine_tuning import WeightAverage, freeze, parameter_groups
+from rllib_minestudio.models.policies import VPT, class_problems, find_policy
+from rllib_minestudio.models.policy import RecurrentRLModule
+from rllib_minestudio.recordings.layout import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -136,3 +164,260 @@ class PolicyAlgorithmConfig(AlgorithmConfig):
 
     def _merged_options(self) -> list[str]:
         return [option.name for option in fields(self.OPTIONS) if group_of(option) is not None]
+
+
+# ------------------ what can be wrong with a config's model and environment, whatever the algorithm
+
+
+def model_problems(
+    config: PolicyAlgorithmConfig,
+    *,
+    prior: str | None = None,
+    ema_decay: float | None = None,
+) -> list[str]:
+    """Say what is wrong with the policy's options, and what does not fit the policy.
+
+    Args:
+        config: Names the policy, its options, and the learning rates of its parts.
+        prior: What stands in the option of that name.
+        ema_decay: Of the moving average of the weights; None: there is none.
+
+    Returns:
+        One sentence per problem.
+    """
+    options = config.model_config
+    if not isinstance(config.module_class, str | type):
+        return []  # as the option's own check says
+    given = [options.get("weights"), None if prior == INITIAL_PRIOR else prior]
+    sources = {str(source): source for source in given if source is not None}
+    opened: dict[str, Checkpoint] = {}
+    try:
+        policy = config.policy_class
+        problems = _disagreement(config)
+        for name, source in sources.items():
+            try:
+                opened[name] = checkpoints.open(source)
+                problems += class_problems(policy, opened[name])
+            except CheckpointMismatchError as error:
+                problems.append(str(error))
+        if problems:
+            return problems
+        if options.get("weights") is not None:
+            options = {**options, "weights": opened[str(options["weights"])]}
+        blank = policy.blank(options, config.known_spaces())
+        if blank is None:  # at least what can be told without the spaces
+            policy.check_options(config.model_config)
+            return []
+    except InvalidOptionsError as error:
+        return error.problems
+    except MineStudioError as error:
+        return [str(error)]
+    network = blank.network
+    for checkpoint in opened.values():
+        problems += policy.weights_problems(network, checkpoint)
+    if ema_decay is not None:
+        problems += _problems_of(lambda: WeightAverage(network, ema_decay))
+    problems += _problems_of(lambda: freeze(network, options.get("freeze", ())))
+    problems += _problems_of(lambda: parameter_groups(network, config.lr_factors))
+    return problems
+
+
+def recorded_parts_problems(config: SharedOptions, recordings: Iterable[str | Path]) -> list[str]:
+    """Say why the policy cannot learn from recordings; at most one sentence."""
+    policy = config.policy_class.blank(config.model_config, config.known_spaces())
+    if policy is None:
+        return []
+    heads = list(policy.action_space)
+    if set(heads) != set(TOKEN_COLUMNS):
+        return [
+            f"recordings have {' and '.join(TOKEN_COLUMNS)}, but the policy's actions are "
+            f"{', '.join(heads)}: only policies that act in MineStudio's tokens can be cloned."
+        ]
+    return unreadable_parts(policy.observation_parts, recordings)
+
+
+def env_problems(env: Any, env_config: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with a config's environment and its options, one sentence per problem."""
+    problems = _problems_of(lambda: resolve_env(env))
+    if env in (ENV_NAME, MineStudioEnv):
+        problems += _problems_of(lambda: MineStudioEnv.check_options(env_config))
+    return problems
+
+
+def _disagreement(config: PolicyAlgorithmConfig) -> list[str]:
+    """Say if two policies are asked for: that of the default is asked for by nobody."""
+    policy, name = config.policy_class, config.module_class
+    if name == VPT or find_policy(name) is policy:
+        return []
+    return [
+        f"module_class is {shown(name)}, but rl_module_spec.module_class is {policy.__name__}: "
+        "leave out one of them."
+    ]
+
+
+def _problems_of(check: Callable[[], Any]) -> list[str]:
+    """Return the problems that `check` raises, or none."""
+    try:
+        check()
+    except InvalidOptionsError as error:
+        return error.problems
+    except MineStudioError as error:
+        return [str(error)]
+    return []
+
+
+# ------------------------------------------------- between which bounds the numbers in a config lie
+# RLlib's settings here, our options their own.
+#
+# RLlib takes nearly any number. A NaN anywhere shows after hours. Bounds above say what no machine
+# has, so that a slip of the finger is noticed before memory is asked for.
+
+RLLIB_INTEGERS: dict[str, tuple[int, int]] = {
+    "num_env_runners": (0, 10_000),
+    "num_learners": (0, 10_000),
+    "num_envs_per_env_runner": (1, 10_000),
+    "rollout_fragment_length": (1, MANY),
+    "max_requests_in_flight_per_env_runner": (1, 10_000),
+    "metrics_num_episodes_for_smoothing": (1, 10**7),
+    "evaluation_num_env_runners": (0, 10_000),
+    "max_num_env_runner_restarts": (0, EVER),
+}
+"""Setting of RLlib's -> least and greatest."""
+
+RLLIB_OPTIONAL_INTEGERS: dict[str, tuple[int, int]] = {
+    "seed": (0, 2**32 - 1),
+    "evaluation_interval": (0, EVER),
+    "dataset_num_iters_per_learner": (1, EVER),
+}
+"""The same, for settings that may be null."""
+
+RLLIB_NUMBERS: dict[str, tuple[float, float]] = {
+    "sample_timeout_s": (1e-6, math.inf),
+    "evaluation_sample_timeout_s": (1e-6, math.inf),
+    "env_runner_restore_timeout_s": (0.0, math.inf),
+    "env_runner_health_probe_timeout_s": (0.0, math.inf),
+    "num_cpus_per_env_runner": (0.0, 1e6),
+    "num_gpus_per_env_runner": (0.0, 1e6),
+    "num_gpus_per_learner": (0.0, 1e6),
+    "num_cpus_for_main_process": (0.0, 1e6),
+}
+RLLIB_OPTIONAL_NUMBERS: dict[str, tuple[float, float]] = {"min_time_s_per_iteration": (0.0, 1e9)}
+
+_TABLES: tuple[tuple[type, bool, Mapping[str, tuple[float, float]]], ...] = (
+    (int, False, RLLIB_INTEGERS),
+    (int, True, RLLIB_OPTIONAL_INTEGERS),
+    (float, False, RLLIB_NUMBERS),
+    (float, True, RLLIB_OPTIONAL_NUMBERS),
+)
+"""(type, whether it may be null, bounds by setting)"""
+
+
+def range_problems(config: PolicyAlgorithmConfig) -> list[str]:
+    """Say which options of a config are outside their bounds, one sentence each."""
+    values = vars(config)
+    problems: list[str] = []
+    for kind, nullable, table in _TABLES:
+        for name, (least, most) in table.items():
+            bounds = Bounds(least=least, most=most)
+            problems += value_problems(name, values[name], kind, nullable, bounds)
+    if config.evaluation_duration != "auto":
+        bounds = Bounds(least=1, most=MANY)
+        problems += value_problems(
+            "evaluation_duration", config.evaluation_duration, int, False, bounds
+        )
+    problems += option_problems(config.OPTIONS, values)
+    return [*problems, *_nan_problems(values, numbers_of(config.OPTIONS))]
+
+
+def numbers_of(options: type) -> set[str]:
+    """Return which settings and options have bounds of their own."""
+    judged = {name for name, (kind, _) in types_of(options).items() if kind in (int, float)}
+    return judged.union(*(table for _, _, table in _TABLES))
+
+
+def _nan_problems(options: Mapping[str, Any], judged: set[str]) -> list[str]:
+    """Find NaN in what has no bounds, below any mapping or list."""
+    return [
+        broken_rule(path, math.nan, "must be a number")
+        for name, value in options.items()
+        if not name.startswith("_") and name not in judged
+        for path in _paths_of_nan(name, value)
+    ]
+
+
+def _paths_of_nan(path: str, value: Any) -> Iterable[str]:
+    if isinstance(value, float) and math.isnan(value):
+        yield path
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _paths_of_nan(f"{path}.{key}", part)
+    elif isinstance(value, list | tuple):
+        for i, part in enumerate(value):
+            yield from _paths_of_nan(f"{path}[{i}]", part)
+
+
+# ------------------- the part of a config that says how the policy is evaluated while it is trained
+
+
+class EvaluatedConfig(AlgorithmConfig):
+    """Evaluates on our own env runners: whole episodes, a fixed set of them.
+
+    RLlib's own sampling counts the episodes that end first, which are the short ones.
+    """
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        """Set the defaults."""
+        super().__init__(algo_class)
+        self.evaluation_options: dict[str, Any] = {}
+
+    def evaluation(
+        self, *, evaluation_options: Mapping[str, Any] = NotProvided, **kwargs: Any
+    ) -> EvaluatedConfig:
+        """Set how the policy is evaluated while it is trained.
+
+        Args:
+            evaluation_options: What RLlib has no option for: `filter`, `record`, `only`, `seed`,
+                `max_steps`, `max_attempts` (`evaluation.evaluation_options.EvaluationOptions`).
+            kwargs: `evaluation_interval`, `evaluation_duration`, `evaluation_num_env_runners`,
+                `evaluation_parallel_to_training`, ... (`AlgorithmConfig.evaluation`).
+
+        Returns:
+            This config.
+        """
+        super().evaluation(**kwargs)
+        if evaluation_options is not NotProvided:
+            self.evaluation_options = dict(evaluation_options)
+        return self
+
+    def install_evaluation(self, *, always: bool = False) -> None:
+        """Prepare for evaluation if it was asked for.
+
+        Args:
+            always: Whether to do so in any case.
+
+        Raises:
+            InvalidOptionsError: With one sentence per problem.
+        """
+        asked_for = self.evaluation_interval or self.evaluation_num_env_runners
+        if not self.in_evaluation and (always or asked_for):
+            evaluation_hook.install_evaluation(self)
+
+
+def prepare_to_evaluate(algorithm: Any) -> None:
+    """Give an algorithm env runners to evaluate with, if it has none yet.
+
+    Raises:
+        InvalidOptionsError: Its config cannot be evaluated; with one sentence per problem.
+    """
+    if algorithm.eval_env_runner_group is not None:
+        return
+    config = algorithm.config.copy(copy_frozen=False)
+    config.install_evaluation(always=True)
+    config.freeze()
+    evaluation_config = config.get_evaluation_config_object()
+    evaluation_config.validate()
+    evaluation_config.freeze()
+    algorithm.config, algorithm.evaluation_config = config, evaluation_config
+    algorithm.eval_env_runner_group = EnvRunnerGroup(
+        config=evaluation_config, local_env_runner=True, logdir=algorithm.logdir
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rllib_minestudio.demonstrations import WindowOptions, open_episode
-from rllib_minestudio.observations import IMAGE, ObservationPart
+from rllib_minestudio.foundation.observations import IMAGE, ObservationPart
 
 
 def window_options(

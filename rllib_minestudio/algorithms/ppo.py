@@ -27,44 +27,49 @@ from ray.rllib.utils.metrics import (
     WEIGHTS_SEQ_NO,
 )
 
-from rllib_minestudio.algorithms import activity
-from rllib_minestudio.algorithms.checkpoint_record import check_if_local, save_with_record
-from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
-from rllib_minestudio.algorithms.envs import ENV_NAME, episodes_seed
-from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
-from rllib_minestudio.algorithms.evaluated_config import EvaluatedConfig, prepare_to_evaluate
+from rllib_minestudio.algorithms import reporting
+from rllib_minestudio.algorithms.env_runner import ENV_NAME, MineStudioEnvRunner, episodes_seed
+from rllib_minestudio.algorithms.fragment import RolloutReport
 from rllib_minestudio.algorithms.learner import (
     ITERATION,
     PUBLISHED_VERSION,
     MineStudioPPOLearner,
 )
-from rllib_minestudio.algorithms.learner.schedule import LossCoefficients, loss_coefficients
-from rllib_minestudio.algorithms.options.ppo import PPOOptions, PPOTraining
-from rllib_minestudio.algorithms.part_checks import (
+from rllib_minestudio.algorithms.learner.objective import LossCoefficients, loss_coefficients
+from rllib_minestudio.algorithms.options import PPOOptions, PPOTraining
+from rllib_minestudio.algorithms.policy_config import (
+    EvaluatedConfig,
+    PolicyAlgorithmConfig,
     env_problems,
     model_problems,
+    prepare_to_evaluate,
+    range_problems,
     recorded_parts_problems,
 )
-from rllib_minestudio.algorithms.policy_config import PolicyAlgorithmConfig
-from rllib_minestudio.algorithms.ranges import range_problems
-from rllib_minestudio.algorithms.rllib_settings import REFUSED
-from rllib_minestudio.algorithms.rollout_report import RolloutReport
-from rllib_minestudio.algorithms.training_loop.experience import Experience, LocalExperience
-from rllib_minestudio.algorithms.training_loop.learners import Learners
-from rllib_minestudio.algorithms.training_loop.loop_metrics import (
+from rllib_minestudio.algorithms.reporting import (
+    EpisodeStatistics,
     LoopTimes,
     report_of_no_rollout,
     sample_metrics,
 )
-from rllib_minestudio.algorithms.training_loop.remote_experience import RemoteExperience
+from rllib_minestudio.algorithms.rllib_settings import REFUSED
+from rllib_minestudio.algorithms.saving import check_if_local, save_with_record
+from rllib_minestudio.algorithms.training_loop.experience import (
+    Experience,
+    LocalExperience,
+    RemoteExperience,
+)
+from rllib_minestudio.algorithms.training_loop.learners import Learners
 from rllib_minestudio.algorithms.training_loop.replay_buffer import ReplayBuffer, SampledFragment
-from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutRequests
-from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts, trial_number
+from rllib_minestudio.algorithms.training_loop.rollout_requests import (
+    RolloutRequests,
+    RolloutStarts,
+    trial_number,
+)
 from rllib_minestudio.demonstrations import find_episodes, open_episode
 from rllib_minestudio.errors import FragmentsLostError, InvalidOptionsError, RecordingError
-from rllib_minestudio.option_checks import broken_rule
-from rllib_minestudio.option_fields import takes
-from rllib_minestudio.processor_threads import share_cores
+from rllib_minestudio.foundation.options import broken_rule, takes
+from rllib_minestudio.foundation.processes import share_cores
 
 
 class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
@@ -340,7 +345,7 @@ class PolicyAccess(Algorithm):
         Returns:
             RLlib's result: `env_runners` has what `evaluation.training.reported` names.
         """
-        activity.stage("evaluating")
+        reporting.stage("evaluating")
         prepare_to_evaluate(self)
         return super().evaluate(parallel_train_future)
 
@@ -370,8 +375,8 @@ class MineStudioPPO(PolicyAccess):
     def setup(self, config: MineStudioPPOConfig) -> None:
         """Build env runners and learner (RLlib), and what stands between them."""
         share_cores(config.cpus_of_other_processes)
-        activity.publish_as_trial(self._storage)
-        activity.stage("starting env runners and learners")
+        reporting.publish_as_trial(self._storage)
+        reporting.stage("starting env runners and learners")
         super().setup(config)
         self.episode_statistics = EpisodeStatistics(self.config.metrics_num_episodes_for_smoothing)
         self.loop_times = LoopTimes(max(1, self.config.num_env_runners))
@@ -417,7 +422,7 @@ class MineStudioPPO(PolicyAccess):
     def _train_on(self, samples: list[SampledFragment[Any]]) -> list[SampledFragment[Any]]:
         """Update the learner; returns the samples, or none if there was no training on them."""
         self._look_ahead()
-        activity.stage("learning", actors=self.learner_group._workers or ())
+        reporting.stage("learning", actors=self.learner_group._workers or ())
         timesteps = {
             ITERATION: self.iteration,
             PUBLISHED_VERSION: self.weights_version,
@@ -573,7 +578,7 @@ class MineStudioPPO(PolicyAccess):
             kwargs: RLlib's `state`, `filesystem` (then `path` lies there, saved in RLlib's own
                 way) and `use_msgpack`.
         """
-        activity.stage("saving a checkpoint")
+        reporting.stage("saving a checkpoint")
         self.learners.make_sure()
         self.learner_group = self.learners.group
         return save_with_record(self, path, **kwargs)

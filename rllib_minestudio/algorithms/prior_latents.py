@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-from rllib_minestudio.observations import nested
+from rllib_minestudio.algorithms.options import PPOOptions
+from rllib_minestudio.foundation.observations import nested
+from rllib_minestudio.models.policy import RecurrentRLModule
 
 
 class PriorWeights(NamedTuple):

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
-from rllib_minestudio.option_checks import Problems
-from rllib_minestudio.option_fields import Flag, like, option, option_problems
-from rllib_minestudio.plain_values import digest, plain
-from rllib_minestudio.small_files import read_json
-from rllib_minestudio.whole_file import write_probe, write_whole
+from rllib_minestudio.foundation.files import read_json, write_probe, write_whole
+from rllib_minestudio.foundation.options import Flag, Problems, like, option, option_problems
+from rllib_minestudio.foundation.values import digest, plain
 
 if TYPE_CHECKING:
     from rllib_minestudio.benchmark.task import BenchmarkTask

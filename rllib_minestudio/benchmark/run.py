@@ -7,41 +7,57 @@ was: tasks that were played to the end are not played again.
 from __future__ import annotations
 
 import json
+import logging
+import os
+import shutil
 import traceback
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
+from types import TracebackType
 from typing import Any
 
 import rllib_minestudio
 from rllib_minestudio.benchmark.judge import PROGRESS
-from rllib_minestudio.benchmark.plan import BenchmarkPlan, PlannedTask, make_plan
-from rllib_minestudio.benchmark.progress import BenchmarkProgress, each_warning_once
-from rllib_minestudio.benchmark.report.page import write_page
-from rllib_minestudio.benchmark.request import BenchmarkRequest
+from rllib_minestudio.benchmark.players import BenchmarkPlayer, check_tasks, make_player
+from rllib_minestudio.benchmark.report import write_page
+from rllib_minestudio.benchmark.request import BenchmarkRequest, claim_folder, task_digest
 from rllib_minestudio.benchmark.results import (
+    FAILED,
+    MARKED,
     PAGE_FILE,
+    PLAYED,
     RESULTS_FILE,
     TASKS_FOLDER,
     BenchmarkResults,
+    EpisodeResult,
+    TaskResult,
 )
-from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED, EpisodeResult, TaskResult
-from rllib_minestudio.benchmark.videos import KeptVideos
+from rllib_minestudio.benchmark.task import BenchmarkTask, load_suite
+from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends import voxel
-from rllib_minestudio.env.callbacks.tech_tree import TECH_TREE
-from rllib_minestudio.env.env_options import VOXEL
-from rllib_minestudio.errors import MineStudioError, describe
-from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.env.backends.minecraft import prerequisites
+from rllib_minestudio.env.callbacks.rewards import TECH_TREE
+from rllib_minestudio.env.env_options import VOXEL, EnvOptions
+from rllib_minestudio.env.voxel import RULES
+from rllib_minestudio.errors import InvalidOptionsError, MineStudioError, describe
+from rllib_minestudio.evaluation.episode import OUTCOMES, EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluate import remove_recording
 from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
-from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.request import PlaySettings
-from rllib_minestudio.experiments.running import ray_session
-from rllib_minestudio.experiments.running.kernels import compile_kernels
-from rllib_minestudio.provenance import code_identity, versions
-from rllib_minestudio.small_files import read_json
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.experiments import ray_session
+from rllib_minestudio.experiments.evaluate_checkpoint import overridden
+from rllib_minestudio.experiments.ray_session import compile_kernels
+from rllib_minestudio.foundation.console import clock, counted, phase, stderr, stdout
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.provenance import code_identity, versions
+from rllib_minestudio.foundation.recording_form import OBSERVATION
+from rllib_minestudio.recordings.layout import VIDEO_FILE
 
 RESULT_FILE = "result.json"
 """A task's result in its folder, with the digest of the request that it answers."""
@@ -250,4 +266,308 @@ def _unwritable(folder: Path, error: OSError) -> MineStudioError:
     return MineStudioError(
         f"Results cannot be written to {str(folder)!r}: {error.strerror or error}. Tasks that were "
         "played are kept; the same command goes on."
+    )
+
+
+# --------------------------------------------------------------------- shows how far a benchmark is
+# a line per task, and how long the rest is going to take.
+
+
+class BenchmarkProgress:
+    """Shows the progress between entering and leaving it.
+
+    Args:
+        plan: What is played.
+        done: Names of the tasks that were played before.
+
+    Attributes:
+        left: Tasks that are still to be played.
+    """
+
+    def __init__(self, plan: BenchmarkPlan, done: set[str]) -> None:
+        """Count what there is to do."""
+        playable = [planned for planned in plan.tasks if planned.mark is None]
+        self.left = [planned for planned in playable if planned.task.name not in done]
+        self._plan, self._num_done = plan, len(playable) - len(self.left)
+        self._num_playable, self._number = len(playable), self._num_done
+        self._steps_left = sum(planned.task.time_limit for planned in self.left)
+        self._steps_done = 0
+
+    def __enter__(self) -> None:
+        """Begin."""
+        if self._num_done:
+            stdout.print(f"{self._num_done} of {counted(self._num_playable, 'task')} are done")
+        title = f"benchmark {self._plan.suite}, {counted(len(self.left), 'task')}"
+        self._phase = phase(title)
+        self._show = self._phase.__enter__()
+        self._started = monotonic()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End; say how to go on if it was interrupted."""
+        if kind is not None:
+            stderr.print(
+                f"{self._num_done} of {counted(self._num_playable, 'task')} are done and kept in "
+                f"{str(self._plan.folder)!r}; the same command goes on."
+            )
+        self._phase.__exit__(kind, error, trace)
+
+    def begin(self, planned: PlannedTask) -> None:
+        """Begin a task."""
+        self._task, self._episodes, self._successes = planned.task, 0, 0
+        self._number += 1
+        self._tell()
+
+    def note(self, episode: EvaluatedEpisode) -> None:
+        """Note an episode of the task."""
+        self._episodes += 1
+        self._successes += episode.counts_as_success
+        self._tell()
+
+    def end(self, result: TaskResult) -> None:
+        """End the task, with a line about it."""
+        self._steps_done += self._task.time_limit
+        self._num_done += result.status != FAILED
+        if result.status == FAILED:
+            stderr.print(f"{result.name}: failed: {result.reason}", style="red")
+            return
+        rate = result.rate
+        stdout.print(
+            f"{result.name}: {rate.num_yes} of {counted(rate.num_episodes, 'episode')}, "
+            f"progress {result.progress:.2f}, {result.seconds:.1f} s"
+        )
+
+    def warn(self, message: str) -> None:
+        """Say what went wrong without costing a result."""
+        stderr.print(f"warning: {message}", style="yellow")
+
+    def _tell(self) -> None:
+        self._show(
+            f"task {self._number} of {self._num_playable}, {self._task.name}: "
+            f"episode {self._episodes} of {self._plan.request.episodes}, "
+            f"{counted(self._successes, 'success')}{self._rest()}"
+        )
+
+    def _rest(self) -> str:
+        """Say how long the rest takes, if it goes on as it went."""
+        share = self._episodes / self._plan.request.episodes
+        done = self._steps_done + share * self._task.time_limit
+        if not done:
+            return ""
+        seconds = (monotonic() - self._started) * (self._steps_left - done) / done
+        return f", about {clock(seconds)} left"
+
+
+@contextmanager
+def each_warning_once(source: str) -> Iterator[None]:
+    """Show each warning of a logger once: every environment of a task has the same ones.
+
+    Args:
+        source: The logger's name.
+    """
+    said: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        known = message in said
+        said.add(message)
+        return not known
+
+    logger = logging.getLogger(source)
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)
+
+
+# ----------------------------------------------------------------------------- the videos of a task
+# its first success and its first failure, out of all that are recorded.
+
+_RECORDINGS = "recordings"
+"""Where a task's episodes are recorded while it is played; nothing is left of it."""
+
+_CRF = 30
+"""Of x264: a minute of 128x128 takes some hundred KB, and pixels are still pixels."""
+
+
+class KeptVideos:
+    """Keeps the recording of the lowest episode of each outcome, in whatever order they end.
+
+    So the videos are the same for any number of workers.
+
+    Args:
+        folder: The task's.
+        env_config: Of its environment.
+    """
+
+    def __init__(self, folder: Path, env_config: Mapping[str, Any]) -> None:
+        """Remove what an interrupted attempt at the task has left."""
+        self._folder = folder
+        self._recordings = folder / _RECORDINGS
+        self._kept: dict[str, EvaluatedEpisode] = {}
+        self._env_config = env_config
+        self.problems: list[str] = []
+        """Why episodes could not be recorded."""
+        shutil.rmtree(self._recordings, ignore_errors=True)
+
+    @property
+    def recorder(self) -> dict[str, Any]:
+        """Options of the recorder.
+
+        What the player sees is filmed, unless it has odd sides, which H.264 cannot store.
+        """
+        sides = self._env_config.get("obs_size", (128, 128))
+        source = POV if any(side % 2 for side in sides) else OBSERVATION
+        folder = str(self._recordings.resolve())
+        return {"folder": folder, "source": source, "crf": _CRF}
+
+    def __enter__(self) -> KeptVideos:
+        """Begin the task."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing but the kept videos, whatever happened."""
+        shutil.rmtree(self._recordings, ignore_errors=True)
+
+    def note(self, episode: EvaluatedEpisode) -> EvaluatedEpisode:
+        """Keep or remove an episode's recording; returns the episode without it."""
+        if episode.recording_error is not None:
+            self.problems.append(episode.recording_error)
+        if episode.recording is not None:
+            kept = self._kept.get(episode.outcome)
+            if kept is None or episode.index < kept.index:
+                self._kept[episode.outcome], episode_to_go = episode, kept
+            else:
+                episode_to_go = episode
+            if episode_to_go is not None:
+                remove_recording(str(episode_to_go.recording))
+        return replace(episode, recording=None)
+
+    def finish(self) -> dict[str, Path]:
+        """Put the kept videos beside the task's results.
+
+        Returns:
+            Outcome -> file.
+        """
+        files = {}
+        for outcome in OUTCOMES:
+            if outcome in self._kept:
+                video = Path(str(self._kept[outcome].recording)) / VIDEO_FILE
+                files[outcome] = self._folder / f"{outcome}.mp4"
+                video.replace(files[outcome])
+        return files
+
+
+# everything about a benchmark that can be known, and can be wrong, before anything is played
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """A task as it is going to be played, or not.
+
+    Attributes:
+        task: With the time limit that is played.
+        digest: See `request.task_digest`.
+        env_config: Options of its environment; empty if it is marked.
+        mark: Why it is not played; None if it is.
+    """
+
+    task: BenchmarkTask
+    digest: str
+    env_config: Mapping[str, Any]
+    mark: str | None = None
+
+
+@dataclass(frozen=True)
+class BenchmarkPlan:
+    """A benchmark that is ready to begin.
+
+    Attributes:
+        request: What was asked for.
+        suite: The suite's name.
+        tasks: Those that were chosen, in the suite's order.
+        player: Who plays.
+        facts: What the results are results of; see `BenchmarkRequest.facts`.
+        folder: Where results go; it is there, and can be written to.
+    """
+
+    request: BenchmarkRequest
+    suite: str
+    tasks: tuple[PlannedTask, ...]
+    player: BenchmarkPlayer
+    facts: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def engine(self) -> str:
+        """The game that is played: `voxel` or `minecraft`."""
+        return str(self.player.env_config.get("engine", VOXEL))
+
+
+def make_plan(request: BenchmarkRequest) -> BenchmarkPlan:
+    """Check a request and everything that it names, and claim its folder.
+
+    Raises:
+        MineStudioError: Anything about it is wrong.
+    """
+    request = request.checked()
+    suite = load_suite(request.suite)
+    chosen = suite.matching(request.tasks)
+    player = make_player(
+        request.player,
+        workers=request.workers,
+        envs=request.envs,
+        gpus=request.gpus,
+        deterministic=request.deterministic,
+        overrides=request.overrides,
+        agent_timeout_s=request.agent_timeout_s,
+    )
+    player.env_config = overridden(player.env_config, request.overrides)
+    engine = str(player.env_config.get("engine", VOXEL))
+    rules = RULES if engine == VOXEL else None
+    tasks = _planned([task.capped(request.steps) for task in chosen], player, engine, rules)
+    if engine != VOXEL and "RAY_ADDRESS" not in os.environ:  # else other machines play
+        prerequisites.require(EnvOptions.from_mapping(player.env_config).minecraft)
+    digests = {planned.task.name: planned.digest for planned in tasks}
+    facts = request.facts(player.identity, player.env_config, rules, digests)
+    folder = Path(request.out)
+    claim_folder(folder, facts)
+    return BenchmarkPlan(request, suite.name, tasks, player, facts, folder)
+
+
+def _planned(
+    tasks: Sequence[BenchmarkTask], player: BenchmarkPlayer, engine: str, rules: int | None
+) -> tuple[PlannedTask, ...]:
+    """Decide which tasks are played, and in which environments.
+
+    Raises:
+        InvalidOptionsError: The player does not fit them; lists all problems, each once.
+    """
+    marks = {}
+    for task in tasks:
+        unfit = player.unfit(task)
+        marks[task.name] = task.marks(engine) or ([] if unfit is None else [unfit])
+    env_configs = check_tasks([t for t in tasks if not marks[t.name]], player.env_config)
+    problems: dict[str, None] = {}
+    for env_config in env_configs.values():
+        try:
+            MineStudioEnv.check_options(env_config)
+            player.check(env_config)
+        except InvalidOptionsError as error:
+            problems.update(dict.fromkeys(error.problems))
+    if problems:
+        raise InvalidOptionsError(list(problems))
+    return tuple(
+        PlannedTask(
+            task,
+            task_digest(task, engine, rules),
+            env_configs.get(task.name, {}),
+            " ".join(marks[task.name]) or None,
+        )
+        for task in tasks
     )

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.benchmark.blocks import AIR, matching_blocks
-from rllib_minestudio.small_files import read_yaml
+from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
+from rllib_minestudio.evaluation.filters.conditions import matches
+from rllib_minestudio.foundation.files import read_yaml
 
 _FILE = Path(__file__).parent / "structures.yaml"
 
@@ -102,3 +103,17 @@ def _turned(cells: Cells) -> Iterator[Cells]:
         cells = frozenset((x - low_x, y, z - low_z, letter) for x, y, z, letter in cells)
         yield cells
         cells = frozenset((-z, y, x, letter) for x, y, z, letter in cells)
+
+
+# ---------------------------------------------------------------- blocks and items by shell pattern
+
+__all__ = ["AIR", "BLOCK_NAMES", "matching_blocks"]
+
+BLOCK_NAMES: tuple[str, ...] = tuple(block.name for block in BLOCKS)
+"""Names of all blocks of Minecraft 1.16.5, by block id."""
+
+
+@cache
+def matching_blocks(pattern: str) -> NDArray[np.bool_]:
+    """Return whether a block's name fits a shell pattern, by block id: bool [blocks]."""
+    return np.array([matches(name, pattern) for name in BLOCK_NAMES])

@@ -46,8 +46,8 @@ from rllib_minestudio.checkpoints.lookup import (
 )
 from rllib_minestudio.checkpoints.record import RECORD_FILE, check_digests
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.option_checks import is_import_path, shown
-from rllib_minestudio.small_files import SmallFileError, read_json, read_yaml
+from rllib_minestudio.foundation.files import SmallFileError, read_json, read_yaml
+from rllib_minestudio.foundation.options import is_import_path, shown
 
 if TYPE_CHECKING:
     from rllib_minestudio.checkpoints.tensor_files import Tensors
@@ -295,7 +295,7 @@ def _hugging_face(folder: Path, weights: str = TENSORS) -> PolicyFiles:
 
 
 def _openai(model: Path, weights: Path) -> PolicyFiles:
-    from rllib_minestudio.safe_pickle import load_plain
+    from rllib_minestudio.foundation.pickles import load_plain
 
     for path in (model, weights):
         if not path.is_file():
@@ -322,7 +322,7 @@ def _openai(model: Path, weights: Path) -> PolicyFiles:
 
 
 def _own(folder: Path) -> PolicyFiles:
-    from rllib_minestudio.safe_pickle import load_plain
+    from rllib_minestudio.foundation.pickles import load_plain
 
     # The pickle also names our module's and the spaces' classes, of which nothing is needed.
     arguments = load_plain(folder / MODULE_CLASS, others_inert=True)

@@ -12,17 +12,50 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rllib_minestudio.checkpoints.record_format import FORMAT, check_format
-from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.option_checks import is_number
-from rllib_minestudio.small_files import SmallFileError, read_text, read_yaml
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
+from rllib_minestudio.foundation.files import SmallFileError, read_text, read_yaml, write_whole
+from rllib_minestudio.foundation.options import is_integer, is_number, shown
+from rllib_minestudio.foundation.provenance import DISTRIBUTION, versions
+
+# --------------------------------------------------------- which format a checkpoint's record names
+# this version reads its own, and refuses all others.
+
+FORMAT = 1
+"""Of checkpoints; whatever makes the next version read them differently raises it."""
+
+
+def check_format(file: Path, facts: Mapping[str, Any]) -> None:
+    """See whether a record is of the format that this version reads.
+
+    Args:
+        file: The record's.
+        facts: What it says; what is wrong with anything but the format is left to others.
+
+    Raises:
+        CheckpointFormatError: It is of another format, or names none.
+    """
+    found = facts.get("format")
+    if is_integer(found) and found == FORMAT:
+        return
+    said = facts.get("versions")
+    wrote = said.get(DISTRIBUTION) if isinstance(said, Mapping) else None
+    other = (
+        f"{DISTRIBUTION} {wrote}" if isinstance(wrote, str) else f"the version of {DISTRIBUTION}"
+    )
+    raise CheckpointFormatError(
+        f"{str(file)!r} "
+        + (f"is of format {shown(found)}" if "format" in facts else "names no format")
+        + f", and {DISTRIBUTION} {versions()[DISTRIBUTION]} reads format {FORMAT} of checkpoints: "
+        + f"use {other}, which wrote it."
+    )
+
 
 RECORD_FILE = "record.yaml"
 

@@ -24,8 +24,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.pickle_scan import scan
-from rllib_minestudio.safe_pickle import Inert, load_plain
+from rllib_minestudio.foundation.pickles import Inert, load_plain, scan
 
 Tensors = Mapping[str, Tensor]
 """A state dict: names to tensors, on the CPU."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from rllib_minestudio.cli import benchmark_compare, benchmark_run
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.option_checks import broken_rule
-from rllib_minestudio.option_fields import Flag, option
+from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.options import Flag, broken_rule, option
 
 DESCRIPTION = """\
 Play suites of tasks with conditions that a program decides.
@@ -79,8 +78,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def _list(request: ListRequest) -> int:
     """Print suites or tasks; returns the exit status."""
-    from rllib_minestudio.benchmark import listing
-    from rllib_minestudio.benchmark.suites import find_suites, load_suite
+    from rllib_minestudio.benchmark import report
+    from rllib_minestudio.benchmark.task import find_suites, load_suite
 
     engine = request.engine
     if request.tasks is not None and not request.suites:
@@ -89,16 +88,16 @@ def _list(request: ListRequest) -> int:
         )
     suites = [load_suite(name) for name in request.suites or find_suites()]
     if not request.json and not request.suites:
-        stdout.print(listing.suites_table(suites, engine))
+        stdout.print(report.suites_table(suites, engine))
         return 0
     listings = [(suite, suite.matching(request.tasks)) for suite in suites]
     if request.json:
-        print(json.dumps(listing.listing_json(listings, engine), indent=2, ensure_ascii=False))
+        print(json.dumps(report.listing_json(listings, engine), indent=2, ensure_ascii=False))
         return 0
     for suite, tasks in listings:
-        stdout.print(listing.tasks_table((suite, tasks), engine))
-        stdout.print(listing.categories_table(tasks, engine))
-        if lines := listing.reasons(tasks, engine):
+        stdout.print(report.tasks_table((suite, tasks), engine))
+        stdout.print(report.categories_table(tasks, engine))
+        if lines := report.reasons(tasks, engine):
             stdout.print("what is missing, in how many of these tasks:")
             for line in lines:
                 stdout.print(line)

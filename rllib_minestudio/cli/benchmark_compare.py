@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.option_fields import Flag, option
+from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.options import Flag, option
 
 DESCRIPTION = """\
 Compare two runs of a benchmark, paired by task and episode.
@@ -46,9 +46,8 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def _run(request: ComparisonRequest) -> int:
     """Print the comparison; returns the exit status."""
-    from rllib_minestudio.benchmark.compare import compare_benchmarks
-    from rllib_minestudio.benchmark.results import BenchmarkResults
-    from rllib_minestudio.benchmark.tables import comparison_table
+    from rllib_minestudio.benchmark.report import comparison_table
+    from rllib_minestudio.benchmark.results import BenchmarkResults, compare_benchmarks
 
     first, second = map(BenchmarkResults.load, (request.first, request.second))
     comparison = compare_benchmarks(first, second)

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rllib_minestudio.agent_names import agents_help
 from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.checkpoints.lookup import HELP
-from rllib_minestudio.cli.deterministic import warn_if_deterministic
-from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import counted, stderr, stdout
+from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
+from rllib_minestudio.env.agents.agent_names import agents_help
+from rllib_minestudio.foundation.console import counted, stderr, stdout
 
 if TYPE_CHECKING:
-    from rllib_minestudio.benchmark.task_result import TaskResult
+    from rllib_minestudio.benchmark.results import TaskResult
 
 DESCRIPTION = f"""\
 Play the tasks of a suite and sum them up.
@@ -55,13 +54,12 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def _run(request: BenchmarkRequest) -> int:
     """Run the benchmark, print its table and return the exit status."""
-    from rllib_minestudio.experiments.reading.named_objects import make_importable
+    from rllib_minestudio.experiments.file import make_importable
 
     make_importable(Path.cwd())
-    from rllib_minestudio.benchmark.results import PAGE_FILE, RESULTS_FILE
+    from rllib_minestudio.benchmark.report import items_table, results_table
+    from rllib_minestudio.benchmark.results import FAILED, MARKED, PAGE_FILE, PLAYED, RESULTS_FILE
     from rllib_minestudio.benchmark.run import run_benchmark
-    from rllib_minestudio.benchmark.tables import items_table, results_table
-    from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED
 
     warn_if_deterministic(request.deterministic)
     request = request.checked()

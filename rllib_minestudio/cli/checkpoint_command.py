@@ -7,14 +7,13 @@ from typing import Any
 
 import yaml
 
-from rllib_minestudio.checkpoints.lookup import LATEST, locate
+from rllib_minestudio.checkpoints.lookup import BEST, LATEST, checkpoint_folders, locate, trial_of
 from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
-from rllib_minestudio.checkpoints.trial_folder import BEST, checkpoint_folders, trial_of
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import CheckpointError, CheckpointFormatError
-from rllib_minestudio.experiments.running.run_record import differences
-from rllib_minestudio.option_fields import Flag, option
+from rllib_minestudio.experiments.resume import differences
+from rllib_minestudio.foundation.console import stderr, stdout
+from rllib_minestudio.foundation.options import Flag, option
 
 IS_DAMAGED = 1
 """Exit status where a checkpoint is not whole, as `rllib model info` has it."""
@@ -98,7 +97,7 @@ def _show(folder: Path, record: Any) -> None:
 
 
 def _facts(record: Any) -> dict[str, str]:
-    from rllib_minestudio.experiments.outputs.result_metrics import ENV_STEPS, RETURN, metric
+    from rllib_minestudio.experiments.result_metrics import ENV_STEPS, RETURN, metric
 
     steps, mean = metric(record.result, ENV_STEPS), metric(record.result, RETURN)
     return {
@@ -111,7 +110,7 @@ def _facts(record: Any) -> dict[str, str]:
 def _not_default(config: dict[str, Any]) -> dict[str, Any]:
     """Return the options that are not MineStudioPPO's defaults."""
     from rllib_minestudio.algorithms import MineStudioPPOConfig
-    from rllib_minestudio.algorithms.checkpoint_record import resolved_options
+    from rllib_minestudio.algorithms.saving import resolved_options
 
     changed = differences(resolved_options(MineStudioPPOConfig()), config)
     keys = dict.fromkeys(change.name.partition(".")[0] for change in changed)

@@ -10,11 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stdout
-from rllib_minestudio.doctor.diagnosis import Diagnosis, diagnose, is_needed
-from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING
-from rllib_minestudio.option_fields import option
-from rllib_minestudio.provenance import DISTRIBUTION
+from rllib_minestudio.doctor import CHECKS, MINECRAFT, TRAINING, Diagnosis, diagnose, is_needed
+from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.options import option
+from rllib_minestudio.foundation.provenance import DISTRIBUTION
 
 NOT_WELL = 1
 """Exit status when something that is needed does not work."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import EngineError
-from rllib_minestudio.option_fields import Flag, option
+from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.options import Flag, option
 
 DESCRIPTION = """\
 Put an engine where MineStudio's package and this package's `engine: minecraft` look for one.
@@ -63,7 +63,7 @@ def install(request: InstallRequest) -> int:
         EngineError: If the engine cannot be put there.
     """
     from rllib_minestudio.env.voxel.server import launcher
-    from rllib_minestudio.experiments.running.kernels import compile_kernels
+    from rllib_minestudio.experiments.ray_session import compile_kernels
 
     directory = (request.dir or launcher.default_directory()).expanduser().absolute()
     if request.minestudio:

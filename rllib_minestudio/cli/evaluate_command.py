@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rllib_minestudio.checkpoints.lookup import HELP
-from rllib_minestudio.cli.deterministic import warn_if_deterministic
-from rllib_minestudio.cli.flags import add_flags
+from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest, evaluate_checkpoint
 
 DESCRIPTION = f"""\

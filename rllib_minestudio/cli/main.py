@@ -22,10 +22,9 @@ from rllib_minestudio.cli import (
     train_command,
     warmup_command,
 )
-from rllib_minestudio.cli.flags import request_from
-from rllib_minestudio.cli.parser import Parser
-from rllib_minestudio.console import stderr
+from rllib_minestudio.cli.flags import Parser, request_from
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
+from rllib_minestudio.foundation.console import stderr
 
 BAD_INPUT = 2
 """Exit status for anything the user can put right, as argparse has it."""

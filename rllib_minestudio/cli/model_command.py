@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.tempering import LEAST_TEMPERATURE, MOST_TEMPERATURE
-from rllib_minestudio.option_checks import shown
-from rllib_minestudio.option_fields import Flag, option
+from rllib_minestudio.foundation.console import stderr, stdout
+from rllib_minestudio.foundation.options import Flag, option, shown
+from rllib_minestudio.models.fine_tuning import LEAST_TEMPERATURE, MOST_TEMPERATURE
 
 if TYPE_CHECKING:
     from rllib_minestudio.checkpoints import Checkpoint
-    from rllib_minestudio.models.policy_summary import PolicySummary
-    from rllib_minestudio.models.vpt.checkpoint_summary import CheckpointSummary
+    from rllib_minestudio.models.policies import PolicySummary
     from rllib_minestudio.models.vpt.config import VPTConfig
+    from rllib_minestudio.models.vpt.weights import CheckpointSummary
 
 DOES_NOT_FIT = 1
 """Exit status of `rllib model info` for weights that their own description does not fit."""
@@ -99,8 +98,8 @@ def info(request: ModelInfoRequest) -> int:
     Returns:
         0, or `DOES_NOT_FIT` if its tensors do not fit the network that it describes.
     """
-    from rllib_minestudio.models.policy_summary import summarize_other
-    from rllib_minestudio.models.vpt.checkpoint_summary import summarize
+    from rllib_minestudio.models.policies import summarize_other
+    from rllib_minestudio.models.vpt.weights import summarize
 
     paths = request.paths
     checkpoint = checkpoints.open(paths[0] if len(paths) == 1 else list(paths))
@@ -124,8 +123,8 @@ def export(request: ExportRequest) -> int:
         InvalidOptionsError: The memory or the temperature is to be changed for MineStudio, or
             cannot be.
     """
-    from rllib_minestudio.algorithms.checkpoint_policy import copy_playing
-    from rllib_minestudio.models.vpt.export import export_checkpoint, save_checkpoint
+    from rllib_minestudio.algorithms.saving import copy_playing
+    from rllib_minestudio.models.vpt.weights import export_checkpoint, save_checkpoint
 
     checkpoint, folder = checkpoints.open(request.path), request.folder
     memory, temperature = request.memory, request.temperature

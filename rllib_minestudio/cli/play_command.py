@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from rllib_minestudio.agent_names import agents_help
 from rllib_minestudio.checkpoints.lookup import HELP
-from rllib_minestudio.cli.deterministic import warn_if_deterministic
-from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stdout
+from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
+from rllib_minestudio.env.agents.agent_names import agents_help
 from rllib_minestudio.experiments.play_task import PlayRequest, play_task
+from rllib_minestudio.foundation.console import stdout
 
 DESCRIPTION = f"""\
 Play a task and record it: one folder per episode, with a video. Episodes are numbered on from those

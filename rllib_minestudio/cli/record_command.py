@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rllib_minestudio.agent_names import agents_help
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import counted, phase, stdout
-from rllib_minestudio.experiments.reading.named_objects import make_importable
-from rllib_minestudio.experiments.reading.recording_request import RecordingRequest
-from rllib_minestudio.processor_threads import machine_cpus
+from rllib_minestudio.env.agents.agent_names import agents_help
+from rllib_minestudio.experiments.file import make_importable
+from rllib_minestudio.experiments.recording_request import RecordingRequest
+from rllib_minestudio.foundation.console import counted, phase, stdout
+from rllib_minestudio.foundation.processes import machine_cpus
 
 DESCRIPTION = f"""\
 Record demonstrations: a scripted agent, or one of your own, plays the task of an experiment file.
@@ -53,11 +53,11 @@ def record(request: RecordingRequest) -> int:
     """
     from rllib_minestudio.demonstrations.recording import EPISODES_FOLDER, missing
     from rllib_minestudio.demonstrations.recording import record as record_episodes
-    from rllib_minestudio.experiments.running.ray_session import set_environment
+    from rllib_minestudio.experiments.ray_session import set_environment
 
     make_importable(Path.cwd())
     set_environment()
-    from rllib_minestudio.experiments.reading.recording_order import recording_order  # and Ray
+    from rllib_minestudio.experiments.recording_order import recording_order  # and Ray
 
     order = recording_order(request)
     left = len(missing(order, request.out, request.episodes))

@@ -7,10 +7,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rllib_minestudio.algorithms.options.listing import help_text
+from rllib_minestudio.algorithms.options import help_text
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
-from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.cli.parser import Parser
+from rllib_minestudio.cli.flags import Parser, add_flags
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.experiments.train import TrainingRequest, train
 
@@ -103,7 +102,7 @@ def _correction(words: Sequence[str]) -> str:
 
 
 def _run(request: TrainingRequest) -> int:
-    from rllib_minestudio.cli.convert.named import experiment_file
+    from rllib_minestudio.cli.convert.online import experiment_file
 
     with experiment_file(request.file) as (file, kept):
         return train(replace(request, file=file, kept=kept))

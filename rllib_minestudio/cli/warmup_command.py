@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stdout
+from rllib_minestudio.foundation.console import stdout
 
 DESCRIPTION = """\
 Compile the embedded engine, and the convolutions of large networks. Training does it
@@ -30,7 +30,7 @@ def add_parser(parser: argparse.ArgumentParser) -> None:
 
 def warmup(_: WarmupRequest) -> int:
     """Compile the kernels, or say that they are compiled; return the exit status."""
-    from rllib_minestudio.experiments.running.kernels import compile_convolutions, compile_kernels
+    from rllib_minestudio.experiments.ray_session import compile_convolutions, compile_kernels
 
     if not (compile_kernels() | compile_convolutions()):
         stdout.print("The kernels are compiled already.")

@@ -4,14 +4,16 @@
 `lanes` can put side by side.
 """
 
-from rllib_minestudio.demonstrations.lanes import side_by_side, whole_episodes
-from rllib_minestudio.demonstrations.sources import find_episodes, open_episode
 from rllib_minestudio.demonstrations.windows import (
     Window,
     WindowOptions,
+    find_episodes,
+    open_episode,
     shuffled,
+    side_by_side,
     stack,
     stream,
+    whole_episodes,
     windows,
 )
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.actions import KEYS
 from rllib_minestudio.errors import CheckpointMismatchError, RecordingError
+from rllib_minestudio.foundation.pickles import PlainUnpickler, load_plain
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
-from rllib_minestudio.safe_pickle import PlainUnpickler, load_plain
 
 PREFIX, SUFFIX = "action_", ".pkl"
 

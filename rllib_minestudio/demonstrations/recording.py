@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, Protocol
 import gymnasium as gym
 import numpy as np
 
-from rllib_minestudio.agent_names import AGENTS, HUNTER, TOOLMAKERS
-from rllib_minestudio.child_process import die_with
-from rllib_minestudio.demonstrations.sources import IMITATED_FROM, TAKEOVER
+from rllib_minestudio.demonstrations.windows import IMITATED_FROM, TAKEOVER
+from rllib_minestudio.env.agents.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.env.agents.foreign import (
     AgentMaker,
     AgentPlays,
@@ -39,12 +38,12 @@ from rllib_minestudio.env.recorder import (
     RecorderOptions,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.option_checks import broken_rule, not_a_choice
-from rllib_minestudio.plain_values import plain
+from rllib_minestudio.foundation.files import read_json, write_whole
+from rllib_minestudio.foundation.options import broken_rule, not_a_choice
+from rllib_minestudio.foundation.processes import die_with
+from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.layout import recording_name
 from rllib_minestudio.recordings.video import LOSSLESS
-from rllib_minestudio.small_files import read_json
-from rllib_minestudio.whole_file import write_whole
 
 ORDER_FILE = "demonstrations.json"
 """Says, in the folder of the recordings, what they are recordings of."""

@@ -7,19 +7,23 @@ window, and windows can be shuffled and shared out among learners.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import compress, islice
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.buttons import NUM_BUTTONS
-from rllib_minestudio.demonstrations.sources import RecordedEpisode, imitated_from
+from rllib_minestudio.demonstrations.minestudio import PREFIX, SUFFIX, MineStudioRecording
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
-from rllib_minestudio.option_checks import broken_rule
+from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.options import broken_rule, is_integer
+from rllib_minestudio.recordings import Recording, find_recordings
+from rllib_minestudio.recordings.video import Frame
 
 Item = TypeVar("Item")
 
@@ -34,7 +38,7 @@ class WindowOptions:
             exactly what it would have remembered when playing; deeper ones nearly.
         size: (width, height) that frames are scaled to; None keeps the recorded size.
         observation_names: Parts of observations besides the frame that windows are to have, as
-            `rllib_minestudio.observations` names them, such as `task_text`.
+            `rllib_minestudio.foundation.observations` names them, such as `task_text`.
         max_null_run: Of consecutive null actions (see `ActionMapper.is_null`), the first so many
             are kept; the others are left out together with their frames. None keeps all.
 
@@ -241,3 +245,130 @@ def _check_overlay(recording: RecordedEpisode) -> None:
             f"{str(recording.path)!r} shows text over its frames, which an agent does not see: "
             "record demonstrations without overlay."
         )
+
+
+# ---------------------------------------------------------------------------- episodes side by side
+# batches in which every window continues the one at its place before.
+#
+# The memory that a policy has after one batch is then what it has before the next, as when it
+# plays, however long an episode is. What has to be in memory is an episode per lane.
+
+
+def whole_episodes(windows: Iterable[tuple[Hashable, bool, Item]]) -> Iterator[list[Item]]:
+    """Put the windows of several episodes, which may arrive in turns, together again.
+
+    Args:
+        windows: Which episode one is of, whether it is the last of that, and the window; those of
+            one episode in their order.
+
+    Yields:
+        An episode's windows, when its last one has arrived.
+    """
+    arriving: dict[Hashable, list[Item]] = {}
+    for episode, last, window in windows:
+        arriving.setdefault(episode, []).append(window)
+        if last:
+            yield arriving.pop(episode)
+
+
+def side_by_side(
+    episodes: Iterable[list[Item]], lanes: int, random: np.random.Generator | None = None
+) -> Iterator[list[Item | None]]:
+    """Yield the next window of each lane, in which one episode follows the other.
+
+    Args:
+        episodes: Those that lanes take the next one from when they have come to an end.
+        lanes: How many.
+        random: Where in its first episode each lane begins: episodes of one length would otherwise
+            begin together for ever. None begins at their beginning.
+
+    Yields:
+        A window per lane; None for a lane for which no episode is left, until none has one.
+    """
+    source = iter(episodes)
+    waiting: list[deque[Item]] = [deque() for _ in range(lanes)]
+    for lane in waiting:
+        first = next(source, [])
+        skipped = int(random.integers(len(first))) if random is not None and first else 0
+        lane.extend(first[skipped:])
+    while any(waiting):
+        yield [lane.popleft() if lane else None for lane in waiting]
+        for lane in waiting:
+            if not lane:
+                lane.extend(next(source, []))
+
+
+# --------------------------------------------------- finds recorded episodes, whoever recorded them
+
+TAKEOVER = "takeover"
+"""Key of what was recorded: how many steps a novice played, which are not to be imitated."""
+IMITATED_FROM = "imitated_from"
+"""Key of what was recorded: the first step to imitate, at `TAKEOVER` or later."""
+
+
+class RecordedEpisode(Protocol):
+    """What windows are cut from: `Recording`, or `MineStudioRecording`."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What was recorded; `keys`, `video`, `TAKEOVER` and `IMITATED_FROM` matter."""
+
+    def __len__(self) -> int:
+        """Number of steps, N."""
+
+    @property
+    def steps(self) -> dict[str, NDArray]:
+        """The actions, N rows each."""
+
+    @property
+    def observations(self) -> Mapping[str, NDArray]:
+        """What was observed besides the frame before each action: name -> N rows."""
+
+    def frames(
+        self, size: tuple[int, int] | None = None, stop: int | None = None
+    ) -> Iterator[Frame]:
+        """The N + 1 frames, or the first `stop` of them, scaled to (width, height)."""
+
+
+def find_episodes(folder: str | Path) -> list[Path]:
+    """Return the paths of all recorded episodes in a folder and below, sorted; for `open_episode`.
+
+    Raises:
+        RecordingError: There is no such folder, or one of the recordings cannot be opened.
+    """
+    ours = [recording.path for recording in find_recordings(folder)]
+    theirs = [
+        path
+        for path in sorted(Path(folder).rglob(f"{PREFIX}*{SUFFIX}"))
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    return ours + theirs
+
+
+def open_episode(path: str | Path) -> RecordedEpisode:
+    """Open what `find_episodes` found.
+
+    Raises:
+        RecordingError: It is no recorded episode.
+    """
+    path = Path(path)
+    return MineStudioRecording(path) if path.suffix == SUFFIX else Recording(path)
+
+
+def imitated_from(recording: RecordedEpisode) -> int:
+    """Return the first step that is to be imitated.
+
+    Raises:
+        RecordingError: The recording is damaged: that is no step.
+    """
+    step = recording.meta.get(IMITATED_FROM, recording.meta.get(TAKEOVER, 0))
+    if not is_integer(step) or step < 0:
+        raise RecordingError(
+            f"{str(recording.path)!r} is damaged: it is to be imitated from step {step!r} on, "
+            "which must be an integer of at least 0."
+        )
+    return int(step)

@@ -24,9 +24,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.buttons import BUTTON_GROUPS, HOTBAR_KEYS, INVENTORY_TOKEN, NUM_BUTTONS
 from rllib_minestudio.errors import InvalidActionError, did_you_mean
-from rllib_minestudio.option_checks import Problems, is_integer, is_number
+from rllib_minestudio.foundation.buttons import (
+    BUTTON_GROUPS,
+    HOTBAR_KEYS,
+    INVENTORY_TOKEN,
+    NUM_BUTTONS,
+)
+from rllib_minestudio.foundation.options import Problems, is_integer, is_number
 
 EnvAction: TypeAlias = dict[str, Any]
 """Key name -> 0 or 1, and `camera` -> (pitch, yaw) in degrees."""

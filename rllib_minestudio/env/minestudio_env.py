@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -14,25 +14,20 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import Info, Obs
 from rllib_minestudio.env.callbacks.builder import build_callbacks, declaring_callbacks
+from rllib_minestudio.env.callbacks.compose import METHOD, declared_spaces
 from rllib_minestudio.env.env_options import MINECRAFT, EnvOptions
-from rllib_minestudio.env.faults import engine_failures
-from rllib_minestudio.env.observation_space import (
-    blank_observation,
-    declared_part,
-    how_to_declare,
-    observation_space,
-)
 from rllib_minestudio.env.simulator import MinecraftSim
-from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
-from rllib_minestudio.episode_info import ENGINE_ERROR, POV
-from rllib_minestudio.episode_seeds import EPISODE_SEED, RESET_OPTIONS
-from rllib_minestudio.errors import USER_ERRORS, describe
-from rllib_minestudio.observations import IMAGE
+from rllib_minestudio.env.voxel.data.vocabulary import TICKS_PER_SECOND
+from rllib_minestudio.errors import USER_ERRORS, EngineError, describe
+from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, POV
+from rllib_minestudio.foundation.episode_seeds import EPISODE_SEED, RESET_OPTIONS
+from rllib_minestudio.foundation.failure_budget import FailureBudget
+from rllib_minestudio.foundation.observations import IMAGE
 
 _NOT_PASSED_ON = frozenset({POV, IMAGE, "voxels", "mobs"})
 """Info keys that only callbacks see: they are large, and an observation is enough."""
@@ -279,3 +274,97 @@ def _action_space(options: EnvOptions) -> spaces.Dict:
         )
     keys: dict[str, spaces.Space[Any]] = {key: spaces.Discrete(2) for key in ENV_KEYS}
     return spaces.Dict({**keys, "camera": spaces.Box(-180.0, 180.0, (2,), np.float32)})
+
+
+# ---------------------------------------------------- the space of a `MineStudioEnv`'s observations
+# the frame, and what callbacks declare.
+
+
+def observation_space(obs_size: tuple[int, int], callbacks: Iterable[Any]) -> spaces.Dict:
+    """Return the space of observations.
+
+    Args:
+        obs_size: (width, height) of frames.
+        callbacks: Objects; those without a declaration add nothing.
+
+    Raises:
+        InvalidOptionsError: The declarations are not in order; lists all problems.
+    """
+    width, height = obs_size
+    image = spaces.Box(0, 255, (height, width, 3), np.uint8)
+    return spaces.Dict({IMAGE: image, **declared_spaces(callbacks)})
+
+
+def blank_observation(space: spaces.Space[Any]) -> Any:
+    """Return what a space has that is nearest to zero: black frames, nothing done, no text."""
+    if isinstance(space, spaces.Dict):
+        return {key: blank_observation(inner) for key, inner in space.spaces.items()}
+    zeros = np.zeros(space.shape or (), space.dtype)
+    if isinstance(space, spaces.Box):
+        return np.asarray(np.clip(zeros, space.low, space.high))
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        last = space.start + (space.n if isinstance(space, spaces.Discrete) else space.nvec) - 1
+        return np.clip(zeros, space.start, last).astype(zeros.dtype)
+    return zeros
+
+
+def declared_part(space: spaces.Dict, obs: Obs, info: Info) -> tuple[Obs, list[str]]:
+    """Return what a space has of an observation, and the keys that nobody declared or tells.
+
+    Args:
+        space: What policies see.
+        obs: What the callbacks made.
+        info: Of the same step; a key that it has too is told there.
+
+    Raises:
+        EngineError: A declared key is missing.
+    """
+    missing = [key for key in space.spaces if key not in obs]
+    if missing:
+        raise EngineError(
+            f"The observation has no {missing[0]!r}, which {METHOD}() of a callback declares: the "
+            f"callback must add it in after_reset and in after_step. It has {', '.join(obs)}."
+        )
+    undeclared = [key for key in obs if key not in space.spaces and key not in info]
+    return {key: obs[key] for key in space.spaces}, undeclared
+
+
+def how_to_declare(key: str) -> str:
+    """Return what to tell whoever adds a key without declaring it."""
+    return (
+        f"A callback adds {key!r} to the observations but does not declare it, so policies do not "
+        f"see it: give the callback a method {METHOD}(self) that returns {{{key!r}: its gymnasium "
+        "space}. Other callbacks find it in sim.obs either way."
+    )
+
+
+# ---------------------------- how often an engine may fail in a row before the environment gives up
+
+MAX_REBUILDS = 3
+"""Rebuilds in a row after which a failing engine is an error, not bad luck."""
+HEALTHY_STEPS = 200
+"""Steps without a failure after which earlier ones no longer count; an episode's end does, too."""
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 4.0
+"""Before the last rebuild; it must fit into the deadline of a reset whatever happened before."""
+
+
+def engine_failures(*, pauses: bool) -> FailureBudget:
+    """Return the budget of one environment's failures.
+
+    Args:
+        pauses: Whether rebuilds after the first wait: a game that has just failed to start, perhaps
+            because the machine is busy or short of memory, does better a little later.
+    """
+    return FailureBudget(
+        "The environment",
+        EngineError,
+        advice=(
+            "It was rebuilt after each failure before. If a callback is at fault, its traceback is "
+            "above; otherwise please report it."
+        ),
+        max_in_a_row=MAX_REBUILDS,
+        healthy_after=HEALTHY_STEPS,
+        first_delay_s=FIRST_PAUSE_S if pauses else 0.0,
+        max_delay_s=LONGEST_PAUSE_S,
+    )

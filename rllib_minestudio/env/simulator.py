@@ -13,9 +13,9 @@ from rllib_minestudio.env.backends.factory import make_backend
 from rllib_minestudio.env.backends.protocol import Backend
 from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, StepResult, bound_hooks
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import EngineError
-from rllib_minestudio.observations import IMAGE
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.observations import IMAGE
 
 _MAX_WORLD_SEED = 2**31
 

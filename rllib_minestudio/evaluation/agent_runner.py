@@ -20,11 +20,7 @@ import gymnasium as gym
 import numpy as np
 import ray
 
-from rllib_minestudio.algorithms.env_pool.episode import (
-    Episode,
-    RunningEpisode,
-    plain_info,
-)
+from rllib_minestudio.algorithms.env_pool.base import Episode, RunningEpisode, plain_info
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.foreign import (
     LEAST_TO_MAKE_S,
@@ -33,16 +29,14 @@ from rllib_minestudio.env.agents.foreign import (
     AgentPlays,
     Watch,
 )
-from rllib_minestudio.episode_info import POV
 from rllib_minestudio.errors import AgentError, InvalidActionError, InvalidOptionsError, describe
-from rllib_minestudio.evaluation.env_runner import evaluated
+from rllib_minestudio.evaluation.env_runner import EvaluationEnv, evaluated, make_evaluation_env
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluation_env import EvaluationEnv, make_evaluation_env
-from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
-from rllib_minestudio.evaluation.seeds import agent_seed
+from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings, agent_seed
 from rllib_minestudio.evaluation.workers import play_on_actors
-from rllib_minestudio.failure_budget import FailureBudget
-from rllib_minestudio.observations import IMAGE
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.failure_budget import FailureBudget
+from rllib_minestudio.foundation.observations import IMAGE
 
 FAILURES_IN_A_ROW = 10
 """After so many the process plays no more: what fails every time will go on failing."""

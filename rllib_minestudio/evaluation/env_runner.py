@@ -11,19 +11,21 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import ray
+import torch
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE
+from torch import Tensor
 
 from rllib_minestudio.algorithms.env_pool import Episode, PoolStep
-from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
+from rllib_minestudio.algorithms.env_pool.base import DEFAULT_TASK
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner, refuse_arguments
-from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR
-from rllib_minestudio.evaluation.acting import Acting, begins
+from rllib_minestudio.env.minestudio_env import blank_observation
+from rllib_minestudio.env.recorder import RECORDING, RECORDING_ERROR, EpisodeRecorder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluation_env import EVALUATION, make_evaluation_env
 from rllib_minestudio.evaluation.reference_policy import ReferencePolicy
-from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
-from rllib_minestudio.evaluation.seeds import action_numbers
+from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings, action_numbers
+from rllib_minestudio.foundation.observations import nested
+from rllib_minestudio.models.policy import RecurrentRLModule
 
 _INDICES_PER_RUNNER = 1_000_000
 """Episodes that `sample` of one env runner has indices for."""
@@ -279,3 +281,162 @@ def evaluated(
         recording_error=info.pop(RECORDING_ERROR, None),
         info=info,
     )
+
+
+# ------------------- the actions of an evaluation, and the numbers that recordings show beside them
+
+
+class Acting:
+    """Acts in the environments that are ready, and computes for all of them.
+
+    The memories of the others stay as they are. So the actions in an environment do not depend on
+    which others are ready.
+
+    Args:
+        module: The policy's.
+        num_envs: Environments side by side.
+        settings: How episodes are played.
+        device: The module's.
+        reference: A policy whose divergence from ours recordings show, or None.
+    """
+
+    def __init__(
+        self,
+        module: RecurrentRLModule,
+        *,
+        num_envs: int,
+        settings: PlaySettings,
+        device: torch.device,
+        reference: ReferencePolicy | None,
+    ) -> None:
+        """Start with empty memories."""
+        self._session = module.make_rollout_session(num_envs)
+        self._settings = settings
+        self._device = device
+        self._reference = reference
+        self._obs = {name: part.zeros(num_envs) for name, part in module.observation_parts.items()}
+        self._first = np.ones(num_envs, np.bool_)
+
+    def see(self, step: PoolStep) -> None:
+        """Take in what some environments show."""
+        for name, part in self._obs.items():
+            part[step.rows] = step.obs[name]
+        self._first[step.rows] = begins(step)
+
+    def act(self, ready: Sequence[int], uniform: NDArray[np.float64]) -> dict[str, NDArray]:
+        """Act in environments.
+
+        Args:
+            ready: Which ones, k of them.
+            uniform: (num_envs, heads) random numbers to draw the actions with.
+
+        Returns:
+            (k,) each: the tokens, by head; what else their recordings are to show.
+        """
+        obs = nested({name: self._on_device(part) for name, part in self._obs.items()})
+        first = self._on_device(self._first)
+        moving = self._moving(ready)
+        decision = self._session.act(
+            obs,
+            first,
+            moving_n=moving,
+            explore=not self._settings.deterministic,
+            uniform_bh=self._on_device(uniform),
+        )
+        action = {name: t[ready].cpu().numpy() for name, t in decision.actions.items()}
+        if self._settings.recorder is not None:
+            action["value"] = decision.value_b[ready].cpu().numpy()
+        if self._reference is not None:
+            kl_b = self._reference.divergence(obs, first, decision.distribution, moving)
+            action["kl"] = kl_b[ready].cpu().numpy()
+        self._first[ready] = False
+        return action
+
+    def _moving(self, ready: Sequence[int]) -> Tensor | None:
+        """(num_envs,) whose memories move on; None for all, which is faster."""
+        if len(ready) == len(self._first):
+            return None
+        moving = np.zeros_like(self._first)
+        moving[ready] = True
+        return self._on_device(moving)
+
+    def _on_device(self, array: NDArray) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
+
+
+def begins(step: PoolStep) -> NDArray[np.bool_]:
+    """(k,) whether what an environment shows now is the first of an episode."""
+    return step.terminated | step.truncated | ~step.answered
+
+
+# ---------------------------------------------------------- the environment's side of an evaluation
+# it lives in the environment's own process.
+
+EVALUATION = "evaluation"
+"""Key of `reset`'s `options` that begins an episode, and of the last info that reports on it."""
+
+
+class StepLimit(gym.Wrapper):
+    """Truncates episodes after the number of steps that their reset's options name, if any."""
+
+    _limit: int | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode and count from 0."""
+        self._limit, self._steps = (options or {}).get(EVALUATION, {}).get("max_steps"), 0
+        return self.env.reset(seed=seed)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one step."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._steps += 1
+        reached = self._limit is not None and self._steps >= self._limit
+        return obs, float(reward), terminated, truncated or (reached and not terminated), info
+
+
+class EvaluationEnv(gym.Wrapper):
+    """Plays an episode when told to, and is parked otherwise.
+
+    A pool begins an episode whenever one has ended. Here only a reset whose options have an entry
+    `EVALUATION` begins one. Any other reset parks the environment and costs nothing, so that an
+    environment without further episodes does not build a world in vain. A step of a parked
+    environment truncates at once, upon which the pool resets it, perhaps with an episode.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        """Wrap `env`, which is recorded when a reset asks for it."""
+        super().__init__(EpisodeRecorder(StepLimit(env)))
+        self._blank = blank_observation(env.observation_space)
+        self._parked = True
+        self._first_info: dict[str, Any] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin the episode that `options` describe, or park."""
+        self._parked = EVALUATION not in (options or {})
+        if self._parked:
+            return self._blank, {}
+        obs, self._first_info = self.env.reset(seed=seed, options=options)
+        return obs, self._first_info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play one step; the last info says how the episode ended."""
+        if self._parked:
+            return self._blank, 0.0, False, True, {}
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            report = {
+                "terminated": bool(terminated),
+                "truncated": bool(truncated),
+                "first_info": self._first_info,
+            }
+            info = {**info, EVALUATION: report}
+        return obs, reward, terminated, truncated, info
+
+
+def make_evaluation_env(make: Callable[[], gym.Env]) -> EvaluationEnv:
+    """Build an environment and wrap it, in whatever process this is called."""
+    return EvaluationEnv(make())

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.algorithms.envs import resolve_env
+from rllib_minestudio.algorithms.env_runner import resolve_env
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.env.voxel import RULES
 from rllib_minestudio.evaluation.agent_runner import AgentGroup, AgentOrder
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import Summary
-from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
+from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.workers import play_episodes
-from rllib_minestudio.plain_values import digest, plain
+from rllib_minestudio.foundation.values import digest, plain
+from rllib_minestudio.recordings.minestudio import files_of
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -136,3 +138,51 @@ def generated_identity(
 def _name_of(env: Any) -> str:
     """Return what identifies an environment of the user's own."""
     return env if isinstance(env, str) else getattr(env, "__qualname__", "?")
+
+
+# ---------------------- decides which recordings are kept once it is known how their episodes ended
+
+
+def keep_chosen(
+    episodes: Iterable[EvaluatedEpisode], options: EvaluationOptions
+) -> Iterator[EvaluatedEpisode]:
+    """Remove the recordings that `options.only` does not ask for, as the episodes come.
+
+    With `best_K`, an episode is yielded with a recording that a later and better one may cost it;
+    at no time are there more than K and the one at hand. `still_recorded` tells in the end.
+    """
+    best: list[EvaluatedEpisode] = []
+    for episode in episodes:
+        if episode.recording is not None:
+            if options.best is not None:
+                best.append(episode)
+                best.sort(key=lambda e: (-e.undiscounted_return, e.index))
+                for beaten in best[options.best :]:
+                    remove_recording(str(beaten.recording))
+                del best[options.best :]
+                kept = episode in best
+            else:
+                kept = options.only in ("all", episode.outcome)
+                if not kept:
+                    remove_recording(episode.recording)
+            episode = episode if kept else replace(episode, recording=None)
+        yield episode
+
+
+def still_recorded(episode: EvaluatedEpisode) -> EvaluatedEpisode:
+    """Return the episode without its recording if that has been removed."""
+    if episode.recording is not None and not Path(episode.recording).exists():
+        return replace(episode, recording=None)
+    return episode
+
+
+def remove_recording(path: str) -> None:
+    """Remove a recording: its folder, or the files of MineStudio's format."""
+    if Path(path).is_dir():
+        shutil.rmtree(path)
+        return
+    for file in files_of(Path(path)):
+        if file.is_dir():
+            shutil.rmtree(file)
+        else:
+            file.unlink()

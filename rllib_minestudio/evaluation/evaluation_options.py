@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import LARGEST_SEED, OUTCOMES
-from rllib_minestudio.option_checks import Problems, broken_rule
-from rllib_minestudio.option_fields import MANY, Flag, option, option_problems
+from rllib_minestudio.foundation.options import (
+    MANY,
+    Flag,
+    Problems,
+    broken_rule,
+    option,
+    option_problems,
+)
 
 if TYPE_CHECKING:
     from rllib_minestudio.evaluation.filters import EpisodeFilter
@@ -139,7 +145,7 @@ class EvaluationOptions:
 
 def _check_together(problems: Problems, options: EvaluationOptions) -> None:
     """Note what is wrong with a filter, the recorder's options, and options beside one another."""
-    from rllib_minestudio.env.recorder_options import RecorderOptions
+    from rllib_minestudio.env.recorder import RecorderOptions
 
     if options.kl_to is not None and options.record is None:
         problems.add("kl_to", options.kl_to, "needs `record`: recordings are what shows it")

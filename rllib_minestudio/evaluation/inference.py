@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rllib_minestudio.checkpoints import Checkpoint, Source
 from rllib_minestudio.errors import InvalidBatchError
-from rllib_minestudio.evaluation.module_loading import load_module
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.evaluation.policy_loading import load_module
+from rllib_minestudio.foundation.observations import IMAGE, ObservationPart, flattened, nested
+from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.rollout import RolloutSession
-from rllib_minestudio.observations import IMAGE, ObservationPart, flattened, nested
 
 
 class Policy:

@@ -39,11 +39,11 @@ from rllib_minestudio.evaluation.agent_runner import (
 from rllib_minestudio.evaluation.episode import STATUS, EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import environment_identity, generated_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.filters import EpisodeFilter
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
+from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.workers import play_episodes
-from rllib_minestudio.option_checks import Problems, is_integer, is_number
+from rllib_minestudio.foundation.options import Problems, is_integer, is_number
 
 MINESTUDIO = "minestudio"
 

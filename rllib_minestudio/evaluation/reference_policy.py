@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.algorithms.learner.extra_state import COMPONENT_PRIOR
+from rllib_minestudio.algorithms.learner.learner import COMPONENT_PRIOR
 from rllib_minestudio.algorithms.learner.prior import is_nowhere_else
-from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR
+from rllib_minestudio.algorithms.options import INITIAL_PRIOR
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
 from rllib_minestudio.evaluation.evaluation_options import PRIOR
-from rllib_minestudio.models.action_distribution import ActionDistribution
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.distributions import ActionDistribution
+from rllib_minestudio.models.policy import RecurrentRLModule
 from rllib_minestudio.models.strict_loading import refuse_damaged
 
 if TYPE_CHECKING:

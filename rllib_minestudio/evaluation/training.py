@@ -13,7 +13,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, EVALUATION_RESULTS, WEIG
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_minestudio.algorithms import MineStudioBCConfig
-from rllib_minestudio.algorithms.runner_callbacks import wanted_callbacks
+from rllib_minestudio.algorithms.env_runner import wanted_callbacks
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.evaluate import environment_identity, evaluate
@@ -22,13 +22,12 @@ from rllib_minestudio.evaluation.evaluation_options import (
     SUMMARY_FILE,
     EvaluationOptions,
 )
-from rllib_minestudio.evaluation.evaluation_summary import Summary
-from rllib_minestudio.evaluation.played_config import playing_config
-from rllib_minestudio.evaluation.policy_loading import evaluation_config
+from rllib_minestudio.evaluation.policy_loading import evaluation_config, playing_config
 from rllib_minestudio.evaluation.reference_policy import load_prior, open_prior
-from rllib_minestudio.evaluation.report.page import write_page
-from rllib_minestudio.option_checks import shown
-from rllib_minestudio.recording_form import AUTO
+from rllib_minestudio.evaluation.report import write_page
+from rllib_minestudio.evaluation.summary import Summary
+from rllib_minestudio.foundation.options import shown
+from rllib_minestudio.foundation.recording_form import AUTO
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig

@@ -13,7 +13,7 @@ import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_minestudio.algorithms.env_pool.episode import DEFAULT_TASK
+from rllib_minestudio.algorithms.env_pool.base import DEFAULT_TASK
 from rllib_minestudio.errors import EnvRunnersLostError, MineStudioError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings

@@ -10,26 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio.checkpoints.lookup import EXPERIMENT_SUFFIXES
-from rllib_minestudio.console import counted, phase, stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.evaluation.evaluation_options import (
     PAGE_FILE,
     SUMMARY_FILE,
     EvaluationOptions,
 )
-from rllib_minestudio.experiments.reading.named_objects import make_importable
-from rllib_minestudio.option_fields import Flag, like, option, option_group
-from rllib_minestudio.recording_form import AUTO, RecordingForm
-from rllib_minestudio.whole_file import write_probe
+from rllib_minestudio.experiments.file import make_importable
+from rllib_minestudio.foundation.console import counted, phase, stderr, stdout
+from rllib_minestudio.foundation.files import write_probe
+from rllib_minestudio.foundation.options import Flag, like, option, option_group
+from rllib_minestudio.foundation.recording_form import AUTO, RecordingForm
 
 if TYPE_CHECKING:
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
     from rllib_minestudio.algorithms import MineStudioPPOConfig
     from rllib_minestudio.evaluation.agent_runner import AgentGroup
-    from rllib_minestudio.evaluation.compare import PairedComparison
-    from rllib_minestudio.evaluation.evaluation_summary import Summary
     from rllib_minestudio.evaluation.policy_loading import LoadedPolicy
+    from rllib_minestudio.evaluation.summary import PairedComparison, Summary
 
 LARGEST_SUMMARY = 256 * 1024
 """Bytes that must be free before an evaluation begins, for a summary and its page."""
@@ -101,19 +100,18 @@ def evaluate_checkpoint(request: EvaluationRequest) -> int:
         MineStudioError: The checkpoint, an option or a folder is not in order.
     """
     from rllib_minestudio.env.env_options import VOXEL
-    from rllib_minestudio.experiments.running import ray_session
-    from rllib_minestudio.experiments.running.kernels import compile_kernels
+    from rllib_minestudio.experiments import ray_session
+    from rllib_minestudio.experiments.ray_session import compile_kernels
 
     make_importable(Path.cwd())
     folder = _folder(request)
     options = EvaluationOptions.from_mapping(_options(request))
     ray_session.set_environment()
     ray_session.quieten(request.verbose)
-    from rllib_minestudio.evaluation.compare import compare, require_same_worlds
     from rllib_minestudio.evaluation.evaluate import environment_identity
-    from rllib_minestudio.evaluation.evaluation_summary import Summary
     from rllib_minestudio.evaluation.reference_policy import load_prior
-    from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
+    from rllib_minestudio.evaluation.report import comparison_table, summary_table
+    from rllib_minestudio.evaluation.summary import Summary, compare, require_same_worlds
 
     players = [_player(request.checkpoint, request)]
     other = _other_summary(request.compare)
@@ -159,7 +157,7 @@ def _save(summary: Summary, folder: Path) -> None:
     try:
         summary.save(folder / SUMMARY_FILE)
     except OSError as error:
-        from rllib_minestudio.evaluation.report.tables import summary_table
+        from rllib_minestudio.evaluation.report import summary_table
 
         stdout.print(summary_table(summary))
         raise MineStudioError(
@@ -179,7 +177,7 @@ def load_policy_of(source: str, overrides: Sequence[str] = ()) -> LoadedPolicy:
         MineStudioError: There is none.
     """
     from rllib_minestudio.evaluation.policy_loading import load_policy
-    from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
+    from rllib_minestudio.experiments.starting_policy import load_starting_policy
 
     path = Path(source)
     if path.suffix in EXPERIMENT_SUFFIXES:
@@ -221,7 +219,7 @@ def _options(request: EvaluationRequest) -> dict[str, Any]:
 
 def _other_summary(path: str | None) -> Summary | None:
     """Return the summary in the folder to compare with; None if it is a checkpoint."""
-    from rllib_minestudio.evaluation.evaluation_summary import Summary
+    from rllib_minestudio.evaluation.summary import Summary
 
     if path is None or not (Path(path) / SUMMARY_FILE).is_file():
         return None
@@ -247,7 +245,7 @@ def overridden(env_config: dict[str, Any], overrides: Sequence[str]) -> dict[str
     Raises:
         InvalidOptionsError: Something else is to change, or it cannot be applied.
     """
-    from rllib_minestudio.experiments.reading.assignments import parse_assignments
+    from rllib_minestudio.experiments.file import parse_assignments
 
     merged = dict(env_config)
     for path, value in parse_assignments(overrides, "--set").items():
@@ -298,7 +296,7 @@ class _Agent:
     def __init__(self, path: str, request: EvaluationRequest) -> None:
         from ray.rllib.env.env_context import EnvContext
 
-        from rllib_minestudio.algorithms.envs import resolve_env
+        from rllib_minestudio.algorithms.env_runner import resolve_env
         from rllib_minestudio.env import MineStudioEnv
         from rllib_minestudio.env.agents.foreign import AgentMaker, shipped
         from rllib_minestudio.evaluation.agent_runner import AgentOrder
@@ -357,7 +355,7 @@ def _config_of_env(source: str | None) -> MineStudioPPOConfig:
         MineStudioError: There is none.
     """
     from rllib_minestudio.algorithms import MineStudioPPOConfig
-    from rllib_minestudio.algorithms.envs import ENV_NAME
+    from rllib_minestudio.algorithms.env_runner import ENV_NAME
 
     if source is not None:
         return load_policy_of(source).config
@@ -396,7 +394,7 @@ def _report(
     summary: Summary, folder: Path, compared: tuple[Summary, PairedComparison] | None
 ) -> int:
     """Save the summary and say what went wrong; returns the exit status."""
-    from rllib_minestudio.evaluation.report.page import write_page
+    from rllib_minestudio.evaluation.report import write_page
 
     problems = [f"episode {e.index} could not be played: {e.error}" for e in summary.failures]
     problems += sorted({e.recording_error for e in summary.episodes if e.recording_error})

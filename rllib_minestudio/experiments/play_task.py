@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.agent_names import AGENTS, HUNTER
 from rllib_minestudio.checkpoints import Checkpoint
-from rllib_minestudio.checkpoints.lookup import LATEST
-from rllib_minestudio.checkpoints.trial_folder import BEST
-from rllib_minestudio.console import phase
-from rllib_minestudio.episode_info import POV
+from rllib_minestudio.checkpoints.lookup import BEST, LATEST
+from rllib_minestudio.env.agents.agent_names import AGENTS, HUNTER
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.experiments.reading.experiment_file import load_experiments
-from rllib_minestudio.experiments.reading.named_objects import make_importable
-from rllib_minestudio.experiments.running.ray_session import quieten, set_environment
-from rllib_minestudio.option_checks import broken_rule
-from rllib_minestudio.option_fields import Flag, like, option
+from rllib_minestudio.experiments.file import load_experiments, make_importable
+from rllib_minestudio.experiments.ray_session import quieten, set_environment
+from rllib_minestudio.foundation.console import phase
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.options import Flag, broken_rule, like, option
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -74,11 +71,10 @@ def play_task(request: PlayRequest) -> list[float]:
     agent, deterministic = request.agent, request.deterministic
     found = AgentMaker.named(agent) if is_agent_path(agent) else _found(agent, deterministic)
     # These import Ray, whose environment variables are set now.
-    from rllib_minestudio.env.recorder import EpisodeRecorder
-    from rllib_minestudio.env.recorder_options import RecorderOptions
+    from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
     from rllib_minestudio.evaluation.policies import play_episodes
-    from rllib_minestudio.experiments.reading.tune_plan import make_plan
-    from rllib_minestudio.experiments.running.environment import make_env
+    from rllib_minestudio.experiments.environment import make_env
+    from rllib_minestudio.experiments.plan import make_plan
 
     plan = make_plan(load_experiments(request.task, request.overrides)[0])
     options = RecorderOptions(request.out, source=POV, overlay=True)
@@ -130,7 +126,7 @@ class _OwnAgent:
         self._episode = -1
 
     def reset(self) -> None:
-        from rllib_minestudio.evaluation.seeds import agent_seed
+        from rllib_minestudio.evaluation.request import agent_seed
 
         self._episode += 1
         self._agent.begin(self._env, agent_seed(self._seed, self._episode))

@@ -11,30 +11,31 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.experiments.reading.assignments import parse_assignments
-from rllib_minestudio.experiments.reading.experiment_file import (
+from rllib_minestudio.experiments import ray_session
+from rllib_minestudio.experiments.file import (
     TUNES_SAVE_INTERVAL,
     Experiment,
     load_experiments,
     load_tuner,
+    make_importable,
+    parse_assignments,
+    pin_weights,
 )
-from rllib_minestudio.experiments.reading.named_objects import make_importable
-from rllib_minestudio.experiments.reading.pinned_weights import pin_weights
-from rllib_minestudio.experiments.running import ray_session
-from rllib_minestudio.experiments.running.resume import (
+from rllib_minestudio.experiments.resume import (
     FIXED,
+    RunRecord,
+    describe,
     resumed_experiment,
     resumed_record,
     run_to_resume,
+    write_run_record,
 )
-from rllib_minestudio.experiments.running.run_record import RunRecord, describe, write_run_record
-from rllib_minestudio.experiments.running.tune_run import require_resources_here, run
-from rllib_minestudio.option_checks import broken_rule, is_integer
-from rllib_minestudio.option_fields import Flag, option
-from rllib_minestudio.processor_threads import machine_cpus
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.experiments.run import require_resources_here, run
+from rllib_minestudio.foundation.console import stderr, stdout
+from rllib_minestudio.foundation.files import write_whole
+from rllib_minestudio.foundation.options import Flag, broken_rule, is_integer, option
+from rllib_minestudio.foundation.processes import machine_cpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +246,7 @@ def _search_seeds(experiment: Experiment, count: int) -> None:
 
 def _validated(experiments: list[Experiment], verbose: bool) -> list[Any]:
     """Validate all experiments before any of them starts."""
-    from rllib_minestudio.experiments.reading.tune_plan import make_plan
+    from rllib_minestudio.experiments.plan import make_plan
 
     ray_session.quieten(verbose)
     plans, problems = [], []

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.checkpoint import VPT
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError, did_you_mean
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
-from rllib_minestudio.option_checks import LONGEST_PATH, broken_rule, is_import_path
+from rllib_minestudio.foundation.options import LONGEST_PATH, broken_rule, is_import_path
+from rllib_minestudio.models.policy import RecurrentRLModule
+from rllib_minestudio.models.vpt.weights import count_numbers, dtypes
 
 POLICIES = {
     VPT: "rllib_minestudio.models.vpt_rl_module.VPTRLModule",
@@ -110,3 +114,53 @@ def class_problems(policy: type[RecurrentRLModule], checkpoint: Checkpoint) -> l
         f"weights {checkpoint.name!r} are of the policy {found}, not of {policy.__name__}: give a "
         f"checkpoint of that, or set module_class to {found!r}."
     ]
+
+
+# ----------------- what a checkpoint of a policy that is not VPT holds, without importing its class
+
+
+@dataclass(frozen=True)
+class PolicySummary:
+    """A checkpoint in numbers."""
+
+    form: str
+    """Which of the forms of ``checkpoints/checkpoint.py``."""
+
+    weights: Path
+    """The file with the tensors."""
+
+    policy: str
+    """The class: a name or import path."""
+
+    options: Mapping[str, Any]
+    """Its ``model_config``."""
+
+    tensors: int
+    """How many there are."""
+
+    parameters: int
+    """Numbers in them."""
+
+    dtype: str
+    """Of these numbers as stored; several are separated by commas."""
+
+
+def summarize_other(checkpoint: Checkpoint) -> PolicySummary | None:
+    """Tells names, shapes and options of a checkpoint; returns None if its policy is VPT.
+
+    Raises:
+        CheckpointMismatchError: It cannot be read.
+    """
+    if checkpoint.other_policy is None:
+        return None
+    policy, options = checkpoint.other_policy
+    tensors = checkpoint.tensors()
+    return PolicySummary(
+        form=checkpoint.form,
+        weights=checkpoint.weights,
+        policy=policy,
+        options=options,
+        tensors=len(tensors),
+        parameters=count_numbers(tensors),
+        dtype=dtypes(tensors),
+    )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from rllib_minestudio.models.action_distribution import ActionDistribution
+from rllib_minestudio.models.distributions import ActionDistribution
 
 State = dict[str, Tensor]
 """A memory: tensors by name, whose first axis is the batch."""

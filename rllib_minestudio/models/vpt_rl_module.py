@@ -14,27 +14,18 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from rllib_minestudio import checkpoints
-from rllib_minestudio.buttons import NUM_BUTTONS
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.action_distribution import ActionDistribution, JointCategorical
-from rllib_minestudio.models.recurrent_rl_module import (
-    LOGITS,
-    MODULE_OPTIONS,
-    VALUE,
-    RecurrentRLModule,
-)
+from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.observations import IMAGE, ObservationPart
+from rllib_minestudio.models.distributions import ActionDistribution, JointCategorical
+from rllib_minestudio.models.policy import LOGITS, MODULE_OPTIONS, VALUE, RecurrentRLModule
 from rllib_minestudio.models.rollout import Decision, State
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
 from rllib_minestudio.models.vpt.config import is_published_size
-from rllib_minestudio.models.vpt.heads import NUM_CAMERA
-from rllib_minestudio.models.vpt.rollout_session import InferenceSession
-from rllib_minestudio.models.vpt.weight_loading import (
-    config_from_options,
-    policy_part,
-    weights_problems,
-)
-from rllib_minestudio.observations import IMAGE, ObservationPart
+from rllib_minestudio.models.vpt.network import NUM_CAMERA
+from rllib_minestudio.models.vpt.rollout import InferenceSession
+from rllib_minestudio.models.vpt.weights import config_from_options, policy_part, weights_problems
 
 __all__ = ["LOGITS", "MODULE_OPTIONS", "VALUE", "VPTRLModule", "spaces_of"]
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from rllib_minestudio.plain_values import plain
+from rllib_minestudio.foundation.values import plain
 from rllib_minestudio.recordings.video import Frame, FrameSink
 
 FORMAT = "rllib_minestudio.episode"

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.episode_info import POV
-from rllib_minestudio.observations import IMAGE
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.files import Unfinished
+from rllib_minestudio.foundation.observations import IMAGE
 from rllib_minestudio.recordings.layout import Layout, RecordedStep, Sight, to_json
 from rllib_minestudio.recordings.video import (
     FRAMES_PER_SECOND,
@@ -27,7 +28,6 @@ from rllib_minestudio.recordings.video import (
     VideoOptions,
     VideoWriter,
 )
-from rllib_minestudio.whole_file import Unfinished
 
 PROTOCOL = 2
 """The newest pickle protocol whose memo is addressed by number: an object pickled alone can be

@@ -12,9 +12,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.recordings.columns import read_columns
+from rllib_minestudio.foundation.files import read_json
+from rllib_minestudio.recordings.columns import (
+    RecordedObservations,
+    problems_of,
+    read_columns,
+    read_infos,
+)
 from rllib_minestudio.recordings.failures import DAMAGE
-from rllib_minestudio.recordings.infos import read_infos
 from rllib_minestudio.recordings.layout import (
     EPISODE_FILE,
     FORMAT,
@@ -25,9 +30,7 @@ from rllib_minestudio.recordings.layout import (
     VERSION,
     VIDEO_FILE,
 )
-from rllib_minestudio.recordings.observations import RecordedObservations, problems_of
 from rllib_minestudio.recordings.video import Frame, read_pictures, read_video
-from rllib_minestudio.small_files import read_json
 
 MOST_STEPS = 100_000_000
 """Of one episode: two months of play."""
@@ -91,8 +94,8 @@ class Recording:
     def observations(self) -> Mapping[str, NDArray]:
         """What was seen besides the frame before each action: name -> (N, ...).
 
-        Names are as in `rllib_minestudio.observations`. A column is read when it is asked for,
-        which raises `RecordingError` if it is damaged.
+        Names are as in `foundation.observations`. A column is read when it is asked for, which
+        raises `RecordingError` if it is damaged.
         """
         described = self.meta[OBSERVATIONS]
         damaged = partial(self._damaged, STEPS_FILE)

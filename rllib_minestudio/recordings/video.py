@@ -16,8 +16,8 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.recording_form import RecordingForm
-from rllib_minestudio.whole_file import Unfinished
+from rllib_minestudio.foundation.files import Unfinished
+from rllib_minestudio.foundation.recording_form import RecordingForm
 
 FRAMES_PER_SECOND = 20
 """Minecraft's ticks per second: the video plays at the game's speed."""

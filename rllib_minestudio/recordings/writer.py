@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.plain_values import plain
-from rllib_minestudio.recording_form import DATASET
-from rllib_minestudio.recordings.columns import Columns
+from rllib_minestudio.foundation.files import Unfinished, put_in_place
+from rllib_minestudio.foundation.recording_form import DATASET
+from rllib_minestudio.foundation.values import plain
+from rllib_minestudio.recordings.columns import Columns, InfoLines, ObservationColumns
 from rllib_minestudio.recordings.failures import attempt, reporting
-from rllib_minestudio.recordings.infos import InfoLines
 from rllib_minestudio.recordings.key_strip import with_key_strip
 from rllib_minestudio.recordings.layout import (
     EPISODE_FILE,
@@ -33,9 +33,7 @@ from rllib_minestudio.recordings.layout import (
     Sight,
 )
 from rllib_minestudio.recordings.minestudio import DatasetLayout, InferenceLayout
-from rllib_minestudio.recordings.observations import ObservationColumns
 from rllib_minestudio.recordings.video import Frame, VideoOptions
-from rllib_minestudio.whole_file import Unfinished, put_in_place
 
 
 class EpisodeLayout(Layout):

@@ -10,7 +10,7 @@ import pytest
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioPPO
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.weight_loading import load_weights
+from rllib_minestudio.models.vpt.weights import load_weights
 from tests.algorithms.toy_envs import tiny_model
 from tests.processes import ROOT, run_python
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import yaml
 
-from rllib_minestudio.algorithms.checkpoint_record import write_record
+from rllib_minestudio.algorithms.saving import write_record
 from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record
 from rllib_minestudio.errors import CheckpointError
-from rllib_minestudio.plain_values import recordable
-from rllib_minestudio.provenance import code_identity, versions
-from rllib_minestudio.whole_file import save_whole
+from rllib_minestudio.foundation.files import save_whole
+from rllib_minestudio.foundation.provenance import code_identity, versions
+from rllib_minestudio.foundation.values import recordable
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_an_error_while_saving_leaves_the_last_good_checkpoint(tmp_path):
 
 KILLED_WHILE_SAVING = """
 import os, pathlib, signal, sys
-from rllib_minestudio.whole_file import save_whole
+from rllib_minestudio.foundation.files import save_whole
 
 def save(folder):
     folder.mkdir()

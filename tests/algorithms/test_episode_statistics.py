@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rllib_minestudio.algorithms.env_pool import Episode
-from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
+from rllib_minestudio.algorithms.reporting import EpisodeStatistics
 
 
 def make_episode(total, task="default", success=None, env_error=None, length=10):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from ray.rllib.utils.numpy import convert_to_numpy
 
-from rllib_minestudio.algorithms.moments import restore_moments
+from rllib_minestudio.algorithms.learner.gradient_step import restore_moments
 from rllib_minestudio.models.fine_tuning import freeze, parameter_groups
 from tests.algorithms.optimizer_steps import adamw_step
 

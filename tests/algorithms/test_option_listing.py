@@ -10,7 +10,7 @@ from dataclasses import fields
 import pytest
 
 from rllib_minestudio.algorithms import MineStudioBCConfig, MineStudioPPOConfig
-from rllib_minestudio.option_fields import sentence_of
+from rllib_minestudio.foundation.options import sentence_of
 
 
 @pytest.mark.parametrize("make", [MineStudioPPOConfig, MineStudioBCConfig])
@@ -30,7 +30,7 @@ def test_training_shows_its_options(make):
 
 def test_help_lists_the_options_without_loading_ray():
     code = (
-        "import sys; from rllib_minestudio.algorithms.options.listing import help_text; "
+        "import sys; from rllib_minestudio.algorithms.options import help_text; "
         "print(help_text()); sys.exit(bool({'ray', 'torch', 'numpy'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

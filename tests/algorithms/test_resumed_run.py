@@ -9,9 +9,9 @@ import pytest
 import ray
 
 from rllib_minestudio.algorithms import MineStudioPPO
-from rllib_minestudio.algorithms.rollout_report import RunnerProgress
-from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts, trial_number
-from rllib_minestudio.episode_seeds import derived_seed
+from rllib_minestudio.algorithms.fragment import RunnerProgress
+from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutStarts, trial_number
+from rllib_minestudio.foundation.episode_seeds import derived_seed
 from tests.algorithms.test_checkpoint import fingerprint
 from tests.algorithms.toy_envs import AttackOnRed
 

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.benchmark.request import BenchmarkRequest
-from rllib_minestudio.benchmark.results import BenchmarkResults
-from rllib_minestudio.benchmark.task_result import PLAYED, EpisodeResult, TaskResult
+from rllib_minestudio.benchmark.results import PLAYED, BenchmarkResults, EpisodeResult, TaskResult
 
 TASKS: dict[str, dict[str, Any]] = {
     "move/walk": {

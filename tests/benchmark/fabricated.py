@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from rllib_minestudio.benchmark.results import BenchmarkResults
-from rllib_minestudio.benchmark.task_result import EpisodeResult, TaskResult
+from rllib_minestudio.benchmark.results import BenchmarkResults, EpisodeResult, TaskResult
 from rllib_minestudio.recordings.video import VideoWriter
 
 SIZE = (64, 36)

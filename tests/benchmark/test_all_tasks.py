@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rllib_minestudio.benchmark.suites import FOLDER, find_suites, load_suite
-from rllib_minestudio.benchmark.task import BenchmarkTask
-from rllib_minestudio.benchmark.task_env import task_env_config
-from rllib_minestudio.buttons import NUM_BUTTONS
+from rllib_minestudio.benchmark.players import task_env_config
+from rllib_minestudio.benchmark.task import FOLDER, BenchmarkTask, find_suites, load_suite
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
+from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 
 SUITES = [name for name, folder in find_suites().items() if folder.parent == FOLDER]
 PLAYED = [

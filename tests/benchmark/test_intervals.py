@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from rllib_minestudio.benchmark.intervals import mean_interval, mean_of_means_interval
+from rllib_minestudio.benchmark.results import mean_interval, mean_of_means_interval
 
 
 @pytest.mark.parametrize(("successes", "count"), [(3, 10), (45, 100), (1, 7)])

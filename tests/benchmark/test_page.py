@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rllib_minestudio.benchmark.report.page import write_page
+from rllib_minestudio.benchmark.report import write_page
 from tests.benchmark.fabricated import EVIL, episodes, results, task, with_everything
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.benchmark.report.page import write_page
+from rllib_minestudio.benchmark.report import write_page
 from tests.benchmark.fabricated import FRAMES, SIZE, with_everything
 from tests.browser import needs_browser, open_page
 

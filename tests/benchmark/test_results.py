@@ -9,13 +9,17 @@ import pytest
 from rich.console import Console
 from scipy.stats import binom
 
-from rllib_minestudio.benchmark.compare import compare_benchmarks
-from rllib_minestudio.benchmark.results import BenchmarkResults
-from rllib_minestudio.benchmark.tables import comparison_table
-from rllib_minestudio.benchmark.task_result import FAILED, MARKED, TaskResult
+from rllib_minestudio.benchmark.report import comparison_table
+from rllib_minestudio.benchmark.results import (
+    FAILED,
+    MARKED,
+    BenchmarkResults,
+    TaskResult,
+    compare_benchmarks,
+)
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.evaluation_summary import Rate
+from rllib_minestudio.evaluation.summary import Rate
 from tests.benchmark.conftest import results_of, task_result
 
 YES, NO = True, False

@@ -13,13 +13,12 @@ import pytest
 import yaml
 
 from rllib_minestudio.benchmark.players import AgentPlayer
-from rllib_minestudio.benchmark.results import BenchmarkResults
+from rllib_minestudio.benchmark.results import FAILED, MARKED, PLAYED, BenchmarkResults
 from rllib_minestudio.benchmark.run import run_benchmark
-from rllib_minestudio.benchmark.task_result import FAILED, MARKED, PLAYED
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.evaluation_summary import Summary
-from rllib_minestudio.evaluation.seeds import world_seed
+from rllib_minestudio.evaluation.request import world_seed
+from rllib_minestudio.evaluation.summary import Summary
 from tests.benchmark.conftest import TASKS, FailsInStep, write_suite
 from tests.processes import ROOT, Process, python
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import gymnasium
 import pytest
 
+from rllib_minestudio.benchmark.players import task_env_config
 from rllib_minestudio.benchmark.solutions import FAMILIES, SolutionAgent, make_solution
-from rllib_minestudio.benchmark.suites import load_suite
-from rllib_minestudio.benchmark.task_env import task_env_config
+from rllib_minestudio.benchmark.task import load_suite
 from rllib_minestudio.env.actions import ENV_KEYS
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError

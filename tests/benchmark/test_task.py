@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from rllib_minestudio.benchmark.suites import find_suites, load_suite
-from rllib_minestudio.benchmark.task import AT_END, BenchmarkTask, ProgressGoal
+from rllib_minestudio.benchmark.task import (
+    AT_END,
+    BenchmarkTask,
+    ProgressGoal,
+    find_suites,
+    load_suite,
+)
 from rllib_minestudio.errors import InvalidOptionsError
 
 FACTS = {

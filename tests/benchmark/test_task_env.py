@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.benchmark.judge import JUDGE
+from rllib_minestudio.benchmark.players import check_environment, check_tasks, task_env_config
 from rllib_minestudio.benchmark.task import BenchmarkTask
-from rllib_minestudio.benchmark.task_env import (
-    check_environment,
-    check_tasks,
-    task_env_config,
-)
 from rllib_minestudio.env.minestudio_env import MineStudioEnv
 from rllib_minestudio.errors import InvalidOptionsError
 

@@ -10,10 +10,9 @@ from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.checkpoints.lookup import PRIORS, locate, pinned
 from rllib_minestudio.checkpoints.record import CheckpointRecord, digest_of, save_record
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.experiments.outputs.trial_checkpoints import keep
-from rllib_minestudio.experiments.reading.experiment_file import Experiment
-from rllib_minestudio.experiments.reading.pinned_weights import pin_weights
-from rllib_minestudio.provenance import NUMERICS
+from rllib_minestudio.experiments.file import Experiment, pin_weights
+from rllib_minestudio.experiments.trial_checkpoints import keep
+from rllib_minestudio.foundation.provenance import NUMERICS
 
 FIRST, SECOND = "results/cow/2026-01-01_00-00-00/trial_a", "results/cow/2026-01-02_00-00-00/trial_b"
 

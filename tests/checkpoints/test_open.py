@@ -12,7 +12,7 @@ import torch
 
 from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.part_checks import model_problems
+from rllib_minestudio.algorithms.policy_config import model_problems
 from rllib_minestudio.checkpoints import checkpoint as checkpoint_module
 from rllib_minestudio.checkpoints import tensor_files
 from rllib_minestudio.checkpoints.checkpoint import PLAYING_FILE
@@ -23,11 +23,11 @@ from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError
 from rllib_minestudio.evaluation.inference import Policy
 from rllib_minestudio.evaluation.policy_loading import load_policy
 from rllib_minestudio.evaluation.reference_policy import load_prior
+from rllib_minestudio.foundation.provenance import NUMERICS
 from rllib_minestudio.models.conv_gru_rl_module import ConvGRURLModule
 from rllib_minestudio.models.policy_weights import copy_policy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
-from rllib_minestudio.provenance import NUMERICS
 from tests.algorithms.toy_envs import tiny_model
 from tests.models.vpt import checkpoints as published
 from tests.policies.kinds import MODELS

@@ -7,10 +7,8 @@ import pytest
 import yaml
 
 from rllib_minestudio import __version__
-from rllib_minestudio.checkpoints.lookup import locate, pinned
-from rllib_minestudio.checkpoints.record import RECORD_FILE, read_record, with_own_digest
-from rllib_minestudio.checkpoints.record_format import FORMAT
-from rllib_minestudio.checkpoints.trial_folder import loadable_checkpoints
+from rllib_minestudio.checkpoints.lookup import loadable_checkpoints, locate, pinned
+from rllib_minestudio.checkpoints.record import FORMAT, RECORD_FILE, read_record, with_own_digest
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.errors import CheckpointFormatError
 from tests.experiments.outputs.test_trial_checkpoints import save

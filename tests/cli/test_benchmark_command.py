@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from rllib_minestudio.benchmark.suites import load_suite
+from rllib_minestudio.benchmark.task import load_suite
 from rllib_minestudio.cli.main import main
-from rllib_minestudio.console import stdout
+from rllib_minestudio.foundation.console import stdout
 
 FACTS = {
     "text": "Dig.",

@@ -3,9 +3,9 @@
 import pytest
 
 from rllib_minestudio.algorithms import MineStudioPPOConfig
-from rllib_minestudio.algorithms.checkpoint_record import write_record
+from rllib_minestudio.algorithms.saving import write_record
 from rllib_minestudio.cli.main import main
-from rllib_minestudio.experiments.outputs.trial_checkpoints import keep
+from rllib_minestudio.experiments.trial_checkpoints import keep
 
 
 def save(trial, number, iteration, mean_return):

@@ -6,13 +6,12 @@ import time
 
 import pytest
 
+from rllib_minestudio import doctor
 from rllib_minestudio.cli import doctor_command
 from rllib_minestudio.cli.doctor_command import NOT_WELL
 from rllib_minestudio.cli.main import main
-from rllib_minestudio.doctor import diagnosis, machine_checks
-from rllib_minestudio.doctor.diagnosis import diagnose
-from rllib_minestudio.doctor.machine_checks import CHECKS, MINECRAFT, TRAINING, Check, Health
-from rllib_minestudio.env.voxel import kernel_cache, kernels
+from rllib_minestudio.doctor import CHECKS, MINECRAFT, TRAINING, Check, Health, diagnose
+from rllib_minestudio.env.voxel import kernels, warmup_game
 from rllib_minestudio.env.voxel.server import launcher
 
 
@@ -27,7 +26,7 @@ def found(*names):
 
 @pytest.mark.slow
 def test_what_training_needs_is_found_where_the_tests_run():
-    kernel_cache.warmup()
+    warmup_game.warmup()
     healths = found("Python", "PyTorch", "kernel cache", "embedded engine")
     assert all(health.ok for health in healths.values()), healths
     assert sys.executable in healths["Python"].detail
@@ -42,8 +41,8 @@ def test_ray_is_started_for_real():
 
 def test_a_missing_package_and_a_wrong_version_are_named(monkeypatch):
     wanted = ["no-such-package>=1", "numpy>=99", "av>=1", "pytest>=99; extra == 'test'"]
-    monkeypatch.setattr(machine_checks.importlib.metadata, "requires", lambda name: wanted)
-    result = machine_checks.requirements()
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: wanted)
+    result = doctor.requirements()
     assert not result.ok
     assert "no-such-package is missing" in result.detail
     assert "is not >=99" in result.detail
@@ -80,8 +79,8 @@ def test_the_login_is_looked_up_without_asking(monkeypatch, tmp_path):
 
 
 def test_a_missing_tracker_comes_with_the_way_to_install_it(monkeypatch):
-    monkeypatch.setattr(machine_checks, "find_spec", lambda name: None)
-    health = machine_checks.wandb_login()
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    health = doctor.wandb_login()
     assert not health.ok and "'rllib_minestudio[wandb]'" in health.fix
     assert not by_name("W&B login").needed
 
@@ -115,9 +114,9 @@ def test_a_check_that_hangs_or_crashes_is_a_finding(
     monkeypatch, tmp_path, body, seconds, complaint
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(diagnosis.sys, "executable", stand_in(tmp_path, body))
+    monkeypatch.setattr(doctor.sys, "executable", stand_in(tmp_path, body))
     start = time.monotonic()
-    (found,) = diagnose((Check("x", TRAINING, seconds, machine_checks.python),))
+    (found,) = diagnose((Check("x", TRAINING, seconds, doctor.python),))
     assert time.monotonic() - start < 60
     assert not found.health.ok
     assert complaint in found.health.detail
@@ -145,9 +144,9 @@ def shown(monkeypatch, *checks):
     }
     monkeypatch.setattr(doctor_command, "CHECKS", table)
     monkeypatch.setattr(
-        diagnosis,
+        doctor,
         "_run",
-        lambda check: diagnosis.Diagnosis(check, healths[check.name], 0.1),
+        lambda check: doctor.Diagnosis(check, healths[check.name], 0.1),
     )
 
 

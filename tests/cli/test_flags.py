@@ -9,9 +9,9 @@ import pytest
 
 from rllib_minestudio.cli.flags import add_flags, flags_of, help_of, request_from
 from rllib_minestudio.cli.main import build_parser, main
-from rllib_minestudio.console import stderr
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.option_fields import (
+from rllib_minestudio.foundation.console import stderr
+from rllib_minestudio.foundation.options import (
     EVER,
     Flag,
     bounds_of,

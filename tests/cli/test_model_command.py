@@ -7,8 +7,7 @@ from safetensors.torch import load_file
 from rllib_minestudio import checkpoints
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.export import export_network
-from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_weights
+from rllib_minestudio.models.vpt.weights import config_from_checkpoint, export_network, load_weights
 
 OPTIONS = {
     "preset": "nano",

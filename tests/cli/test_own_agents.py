@@ -11,8 +11,8 @@ import pytest
 
 from rllib_minestudio.benchmark.results import BenchmarkResults
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.agents import foreign, human_limits, humanlike, hunter, random_agent
-from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.env.agents import foreign, human_limits, hunter, scripted
+from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.recordings import find_recordings
 from tests.benchmark.conftest import TASKS, write_suite
 from tests.cli.test_evaluate_command import task
@@ -154,7 +154,7 @@ def make_random(seed):
 
 @pytest.mark.slow  # four runs, two of them with Ray, in processes of their own
 def test_copies_of_our_agents_give_our_numbers(tmp_path):
-    for module in (human_limits, humanlike, hunter, random_agent):
+    for module in (human_limits, hunter, hunter, scripted):
         text = inspect.getsource(module)
         for name in ("human_limits", "humanlike", "hunter", "random_agent"):
             text = text.replace(f"rllib_minestudio.env.agents.{name} ", f"copied_{name} ")

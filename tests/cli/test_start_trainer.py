@@ -154,7 +154,7 @@ def test_a_callback_that_cannot_be_written_down_is_named(tmp_path, make, complai
 
 
 def test_a_policy_of_this_package_says_where_it_comes_from(monkeypatch):
-    from rllib_minestudio.cli.convert.policies import translate_policy
+    from rllib_minestudio.cli.convert.online_dict import translate_policy
     from rllib_minestudio.minestudio import VPTPolicy
 
     policy = object.__new__(VPTPolicy)

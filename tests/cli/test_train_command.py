@@ -12,7 +12,7 @@ import yaml
 
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
 from tests.cli.tiny import TINY
 from tests.experiments.outputs.event_files import read_events

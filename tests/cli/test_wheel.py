@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_minestudio.env.voxel import kernel_cache
+from rllib_minestudio.env.voxel import warmup_game
 from rllib_minestudio.env.voxel.kernels import CACHE_VARIABLE
 from tests.env.voxel.warming import COUNT, PROGRAM, WARM
 
@@ -38,7 +38,7 @@ build_parser().format_help()
 
 ONE_KERNEL = """
 import numpy as np
-from rllib_minestudio.env.voxel.player.hunger import tick_hunger
+from rllib_minestudio.env.voxel.player.player import tick_hunger
 from rllib_minestudio.env.voxel.player.player import PLAYER_DTYPE
 STAGES = (("hunger", lambda: tick_hunger(np.zeros(1, PLAYER_DTYPE)[0])),)
 """
@@ -111,7 +111,7 @@ def test_processes_that_start_together_outside_the_checkout_compile_once(distrib
 @pytest.mark.slow
 def test_machine_code_is_found_by_what_the_sources_hold_wherever_they_lie(unpacked):
     """That of the checkout, here; it has every kernel."""
-    kernel_cache.warmup()
+    warmup_game.warmup()
     assert outputs_of(PROGRAM, unpacked, processes=1) == [[0, 0, 0]]
 
 

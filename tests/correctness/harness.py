@@ -19,7 +19,7 @@ from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.algorithms.env_runner import MineStudioEnvRunner
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.learner import ITERATION, PUBLISHED_VERSION, MineStudioPPOLearner
-from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
+from rllib_minestudio.algorithms.learner.training_pass import IterationMetrics
 from tests.algorithms.toy_envs import tiny_model
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rllib_minestudio.algorithms.episode_statistics import EpisodeStatistics
+from rllib_minestudio.algorithms.reporting import EpisodeStatistics
 from tests.correctness.problems import Noise, RewardOne
 
 

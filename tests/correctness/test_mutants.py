@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rllib_minestudio.algorithms.learner import forward, learner, objective, training_pass
-from rllib_minestudio.algorithms.learner.plan import PlannedStep
-from rllib_minestudio.algorithms.learner.schedule import LossCoefficients
+from rllib_minestudio.algorithms.learner.objective import LossCoefficients
+from rllib_minestudio.algorithms.learner.training_pass import PlannedStep
 from rllib_minestudio.algorithms.prior_latents import PriorLatents
 from tests.correctness import test_accounting, test_gradients, test_prior, test_values
 

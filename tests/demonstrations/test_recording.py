@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from rllib_minestudio import Policy
-from rllib_minestudio.buttons import INVENTORY_TOKEN
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.demonstrations import WindowOptions, windows
 from rllib_minestudio.demonstrations.recording import ORDER_FILE, missing, play_episode, record
@@ -18,6 +17,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import HumanlikeHunter
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.foundation.buttons import INVENTORY_TOKEN
 from rllib_minestudio.recordings import find_recordings
 
 from .conftest import COWS, KILL, TASK

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_minestudio.buttons import INVENTORY_TOKEN, NUM_BUTTONS
 from rllib_minestudio.env.actions import (
     KEYS,
     ActionMapper,
@@ -20,6 +19,7 @@ from rllib_minestudio.env.actions import (
     check_env_action,
 )
 from rllib_minestudio.errors import InvalidActionError, InvalidOptionsError
+from rllib_minestudio.foundation.buttons import INVENTORY_TOKEN, NUM_BUTTONS
 
 GOLDEN = np.load(Path(__file__).parent / "golden" / "actions.npz")
 

@@ -5,8 +5,8 @@ import contextlib
 import numpy as np
 import pytest
 
-from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv, faults
-from rllib_minestudio.env.faults import HEALTHY_STEPS, MAX_REBUILDS
+from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv, minestudio_env
+from rllib_minestudio.env.minestudio_env import HEALTHY_STEPS, MAX_REBUILDS
 from rllib_minestudio.errors import EngineError
 
 SMALL = {"obs_size": [64, 64], "num_empty_frames": 1}
@@ -131,14 +131,14 @@ def test_long_healthy_stretches_count_too(bomb):
 
 
 def test_the_pause_before_a_rebuild_is_bounded_however_often_it_fails():
-    failures = faults.engine_failures(pauses=True)
+    failures = minestudio_env.engine_failures(pauses=True)
     pauses = []
     for _ in range(2000):
         with contextlib.suppress(EngineError):  # whoever goes on after it
             failures.note_failure("RuntimeError", "again")
         pauses.append(failures.delay_s)
     assert pauses[:5] == [0.0, 1.0, 2.0, 4.0, 4.0]
-    assert max(pauses) == faults.LONGEST_PAUSE_S
+    assert max(pauses) == minestudio_env.LONGEST_PAUSE_S
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf")])

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from rllib_minestudio.env import ENGINE_ERROR, MineStudioEnv
 from rllib_minestudio.env.callbacks import MinecraftCallback
 from rllib_minestudio.errors import EngineError, InvalidOptionsError
-from rllib_minestudio.observations import parts_of
+from rllib_minestudio.foundation.observations import parts_of
 
 SMALL = {"obs_size": [32, 32], "render_size": [64, 36], "num_empty_frames": 1}
 IDLE = {"buttons": 0, "camera": 60}

@@ -14,10 +14,9 @@ import pytest
 
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.env.actions import KEYS
-from rllib_minestudio.env.recorder import EpisodeRecorder
-from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.evaluation.keep import remove_recording
+from rllib_minestudio.evaluation.evaluate import remove_recording
 from rllib_minestudio.recordings import Recording, find_recordings
 
 STEPS = 24

@@ -16,7 +16,7 @@ import av
 import torch
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.export import export_network
+from rllib_minestudio.models.vpt.weights import export_network
 from tests.processes import run_python
 
 WEIGHTS = "pretrained/small"

@@ -11,9 +11,8 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 from rllib_minestudio.errors import EnvPoolError
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluate import evaluate
+from rllib_minestudio.evaluation.evaluate import evaluate, keep_chosen, still_recorded
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.keep import keep_chosen, still_recorded
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
 from rllib_minestudio.evaluation.workers import play_episodes

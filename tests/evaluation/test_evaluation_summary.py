@@ -15,15 +15,19 @@ from rich.console import Console
 from rllib_minestudio import MineStudioPPOConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.compare import compare, mcnemar
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
 from rllib_minestudio.evaluation.evaluate import environment_identity
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.evaluation.evaluation_summary import Rate, Summary
-from rllib_minestudio.evaluation.report.page import write_page
-from rllib_minestudio.evaluation.report.plots import _bins, lengths, returns
-from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
-from rllib_minestudio.plain_values import digest
+from rllib_minestudio.evaluation.report import (
+    _bins,
+    comparison_table,
+    lengths,
+    returns,
+    summary_table,
+    write_page,
+)
+from rllib_minestudio.evaluation.summary import Rate, Summary, compare, mcnemar
+from rllib_minestudio.foundation.values import digest
 from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import AttackOnRed
 

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rllib_minestudio.evaluation.learning_curve import LearningCurve, draw, mean_and_range
+from rllib_minestudio.evaluation.report import LearningCurve, draw, mean_and_range
 
 AGENT = LearningCurve("agent", [0, 1000, 2000], [0.1, 0.5, 2.0])
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from rllib_minestudio import MineStudioEnv
-from rllib_minestudio.evaluation.compare import compare
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.filters import parse_filter
-from rllib_minestudio.evaluation.report.page import write_page
+from rllib_minestudio.evaluation.report import write_page
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.summary import Summary, compare
 from rllib_minestudio.recordings import Recording
 from tests.browser import needs_browser, open_page
 

@@ -16,8 +16,7 @@ from hostile_weights import network
 from judging import ACCEPTED, Case
 
 from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
-from rllib_minestudio.algorithms.checkpoint_policy import write_policy
-from rllib_minestudio.algorithms.checkpoint_record import write_record
+from rllib_minestudio.algorithms.saving import write_policy, write_record
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
 from rllib_minestudio.checkpoints.record import RECORD_FILE, with_own_digest
 

@@ -69,7 +69,7 @@ def evaluate(folder: str) -> str:
 
 
 def play(folder: str) -> str:
-    from rllib_minestudio.evaluation.module_loading import load_module
+    from rllib_minestudio.evaluation.policy_loading import load_module
 
     return str(load_module(folder, world()).device)
 
@@ -81,7 +81,7 @@ def look(folder: str) -> str:
 
 
 def export(folder: str) -> str:
-    from rllib_minestudio.models.vpt.export import export_checkpoint
+    from rllib_minestudio.models.vpt.weights import export_checkpoint
 
     export_checkpoint(checkpoints.open(folder), f"{folder}/out")
     return "exported"
@@ -133,7 +133,7 @@ CLASSES = (
     *("os.system", "builtins.eval", "builtins.exec", "builtins.dict", "antigravity.fly"),
     *("os:system", "subprocess.Popen", "torch.nn.Linear", "no_such_package.module.MyPolicy"),
     *("Policy", "rllib_minestudio.models.policies.find_policy", "rllib_minestudio.cli.main.main"),
-    "rllib_minestudio.models.recurrent_rl_module.RecurrentRLModule",
+    "rllib_minestudio.models.policy.RecurrentRLModule",
     "rllib_minestudio.models.no_such_module.X",
     "VPT",
 )

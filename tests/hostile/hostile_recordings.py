@@ -34,8 +34,12 @@ def honest(folder: Path) -> Path:
 
 def read(folder: str) -> str:
     """What cloning reads of an episode, and what a person asks of it."""
-    from rllib_minestudio.demonstrations.sources import find_episodes, open_episode
-    from rllib_minestudio.demonstrations.windows import WindowOptions, windows
+    from rllib_minestudio.demonstrations.windows import (
+        WindowOptions,
+        find_episodes,
+        open_episode,
+        windows,
+    )
 
     paths = find_episodes(folder)
     for path in paths:

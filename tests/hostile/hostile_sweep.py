@@ -24,10 +24,9 @@ import yaml
 from judging import ACCEPTED, REFUSED, Case
 from safetensors.torch import save
 
-from rllib_minestudio.algorithms.options.cloning import CloningOptions
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.algorithms.ranges import numbers_of
-from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS
+from rllib_minestudio.algorithms.options import CloningOptions, PPOOptions
+from rllib_minestudio.algorithms.policy_config import numbers_of
+from rllib_minestudio.experiments.file import EXPERIMENT_KEYS
 from rllib_minestudio.models.vpt.config import VPTConfig
 
 NOT_A_NUMBER = (float("nan"), "x", "", [], {}, [[0, "x"]], {"a": 1}, "a" * 10_000)

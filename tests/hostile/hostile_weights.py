@@ -20,7 +20,7 @@ from safetensors.torch import save
 
 from rllib_minestudio.models.vpt.config import VPTConfig
 from rllib_minestudio.models.vpt.network import VPTNetwork
-from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
+from rllib_minestudio.models.vpt.weights import arguments_from_config
 
 
 @cache
@@ -51,8 +51,7 @@ def look(source) -> str:
     """What `rllib model info` and every loader do."""
     from rllib_minestudio import checkpoints
     from rllib_minestudio.errors import CheckpointMismatchError
-    from rllib_minestudio.models.vpt.checkpoint_summary import summarize
-    from rllib_minestudio.models.vpt.weight_loading import load_weights
+    from rllib_minestudio.models.vpt.weights import load_weights, summarize
 
     checkpoint = checkpoints.open(source)
     summary = summarize(checkpoint)
@@ -66,7 +65,7 @@ def look(source) -> str:
 
 def export(paths) -> str:
     from rllib_minestudio import checkpoints
-    from rllib_minestudio.models.vpt.export import export_checkpoint
+    from rllib_minestudio.models.vpt.weights import export_checkpoint
 
     source, folder = paths
     export_checkpoint(checkpoints.open(source), folder)

@@ -14,7 +14,7 @@ from hostile_command_lines import run
 from hostile_experiments import HONEST
 from judging import REFUSED, judge
 
-from rllib_minestudio.whole_file import save_whole, write_whole
+from rllib_minestudio.foundation.files import save_whole, write_whole
 from tests.processes import run_rllib
 
 

@@ -6,13 +6,11 @@ import math
 import pytest
 from rich.console import Console
 
-from rllib_minestudio import console
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.evaluation.compare import compare, require_same_worlds
 from rllib_minestudio.evaluation.episode import EvaluatedEpisode
-from rllib_minestudio.evaluation.evaluation_summary import Summary
-from rllib_minestudio.evaluation.report.page import write_page
-from rllib_minestudio.evaluation.report.tables import comparison_table, summary_table
+from rllib_minestudio.evaluation.report import comparison_table, summary_table, write_page
+from rllib_minestudio.evaluation.summary import Summary, compare, require_same_worlds
+from rllib_minestudio.foundation import console
 
 NAMES = ("[/x]", "[bold]", "$x$ $", "$\\frac{", "<b>", ":smile:", "{{ 1 }}", "a\nb")
 

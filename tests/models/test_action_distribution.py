@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.models.action_distribution import (
+from rllib_minestudio.models.distributions import (
     ActionDistribution,
     FactoredCategorical,
     JointCategorical,
 )
-from rllib_minestudio.models.vpt import VPTConfig, heads, sampling
-from rllib_minestudio.models.vpt.heads import BUTTON_SIZES, CAMERA_SIZES, product_membership
+from rllib_minestudio.models.vpt import VPTConfig, network, rollout
+from rllib_minestudio.models.vpt.network import BUTTON_SIZES, CAMERA_SIZES, product_membership
 
 LARGEST_UNIFORM = 1 - 2**-53
 SPACES = {"buttons": (BUTTON_SIZES, True), "camera": (CAMERA_SIZES, False)}
@@ -255,7 +255,7 @@ def test_divergence_between_unlike_classes():
 def _policy(kind):
     """Heads as they are in the network, with weights that make the tokens differ."""
     torch.manual_seed(0)
-    policy = heads.make_action_heads(
+    policy = network.make_action_heads(
         VPTConfig.from_options({"preset": "nano", "action_head": kind})
     )
     for head in policy.values():
@@ -295,11 +295,11 @@ def test_joint_heads_give_the_same_bits_as_functions_of_logits(normalised):
     uniform = torch.rand(4, 8, 2, dtype=torch.float64)
     drawn = distribution.sample(uniform)
     columns = {name: token.unsqueeze(-1) for name, token in drawn.actions.items()}
-    before = sampling.sample(logits, uniform=uniform)
+    before = rollout.sample(logits, uniform=uniform)
     pairs = [
-        (distribution.log_prob(drawn.actions), heads.log_prob(logits, columns)),
-        (distribution.entropy(), heads.entropy(logits)),
-        (distribution.kl_divergence(other), heads.kl_divergence(logits, other_logits)),
+        (distribution.log_prob(drawn.actions), network.log_prob(logits, columns)),
+        (distribution.entropy(), network.entropy(logits)),
+        (distribution.kl_divergence(other), network.kl_divergence(logits, other_logits)),
     ]
     for found, expected in pairs:
         assert torch.equal(found, expected)

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.observations import flattened
+from rllib_minestudio.foundation.observations import flattened
 
 SIDE = 36
 BUTTONS, CAMERA = 5, 3

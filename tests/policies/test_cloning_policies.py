@@ -12,10 +12,9 @@ from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio import MineStudioEnv
 from rllib_minestudio.algorithms import MineStudioBCConfig
-from rllib_minestudio.algorithms.cloning.data import DemonstrationData, window_options
+from rllib_minestudio.algorithms.demonstration_data import DemonstrationData, window_options
 from rllib_minestudio.demonstrations import find_episodes, open_episode, stack, stream
-from rllib_minestudio.env.recorder import EpisodeRecorder
-from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
 from tests.correctness.harness import Harness, config_of
 from tests.policies.kinds import policy_options

@@ -14,7 +14,7 @@ from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
 from rllib_minestudio.evaluation.policy_loading import evaluation_config, load_policy
 from rllib_minestudio.evaluation.reference_policy import load_prior
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
-from rllib_minestudio.experiments.running import ray_session
+from rllib_minestudio.experiments import ray_session
 from rllib_minestudio.recordings import Recording
 
 SPECS = [EpisodeSpec(index) for index in range(6)]

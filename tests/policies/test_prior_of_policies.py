@@ -30,7 +30,7 @@ def expected_kl(harness, fragments):
     """Between the learner's policy and the prior over whole fragments, from their memories."""
     import torch
 
-    from rllib_minestudio.observations import nested
+    from rllib_minestudio.foundation.observations import nested
 
     numbers = []
     for fragment in fragments:

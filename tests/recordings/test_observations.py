@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from rllib_minestudio import MineStudioEnv
-from rllib_minestudio.env.recorder import EpisodeRecorder
-from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 from rllib_minestudio.errors import RecordingError
-from rllib_minestudio.observations import flattened
-from rllib_minestudio.recordings import EpisodeWriter, Recording, observations
+from rllib_minestudio.foundation.observations import flattened
+from rllib_minestudio.recordings import EpisodeWriter, Recording, columns
 from rllib_minestudio.recordings.layout import EPISODE_FILE
 
 TASKS = [{"name": "dig", "text": "dig a hole"}, {"name": "chop", "text": "fälle"}]
@@ -89,7 +88,7 @@ def test_every_dtype_and_shape_comes_back(tmp_path):
     ],
 )
 def test_what_a_reader_would_refuse_is_not_written(tmp_path, monkeypatch, rows, message):
-    monkeypatch.setattr(observations, "MOST_BYTES", 1000)
+    monkeypatch.setattr(columns, "MOST_BYTES", 1000)
     with pytest.raises(RecordingError, match=message):
         write(tmp_path / "e", *rows)
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import pytest
 import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms.cloning.learner import MineStudioBCLearner
+from rllib_minestudio.algorithms.learner.imitation import MineStudioBCLearner
 from tests.algorithms.cloning.conftest import demonstrations, make_config
 from tests.algorithms.toy_envs import IMAGE_SIZE
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rllib_minestudio.algorithms.learner import MineStudioPPOLearner
-from rllib_minestudio.models.vpt.heads import NULL_CAMERA
+from rllib_minestudio.models.vpt.network import NULL_CAMERA
 from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE, AttackOnRed, tiny_model
 from tests.correctness.harness import Harness, config_of

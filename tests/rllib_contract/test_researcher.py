@@ -8,7 +8,7 @@ from ray import tune
 
 import rllib_minestudio  # noqa: F401  (makes the algorithms' names known to Tune)
 from rllib_minestudio import MineStudioPPO
-from rllib_minestudio.algorithms.activity import activity_of, key_of_trial
+from rllib_minestudio.algorithms.reporting import activity_of, key_of_trial
 from tests.rllib_contract.researcher import AuxiliaryLearner, as_a_researcher, population
 
 MODULE = "default_policy"

@@ -21,9 +21,9 @@ from rllib_minestudio.algorithms.rllib_settings import (
     HONOURED,
     MEANINGLESS,
     REFUSED,
+    attribute_of,
     refused_by_cloning,
 )
-from rllib_minestudio.algorithms.setting_checks import attribute_of
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.rllib_contract.shown_by import SHOWN_BY
 

@@ -6,9 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rllib_minestudio.benchmark.capabilities import lacking_capabilities
-from rllib_minestudio.benchmark.suites import FOLDER, SUITE_FILE, Suite, load_suite
-from rllib_minestudio.benchmark.task import AT_END, BenchmarkTask
+from rllib_minestudio.benchmark.task import (
+    AT_END,
+    FOLDER,
+    SUITE_FILE,
+    BenchmarkTask,
+    Suite,
+    lacking_capabilities,
+    load_suite,
+)
 from tools.reference.tables import table
 
 _INTRODUCTION = """\

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from rllib_minestudio.algorithms.options.listing import help_text
+from rllib_minestudio.algorithms.options import help_text
 from rllib_minestudio.cli.flags import DeclaredFlag, flags_of, shown_default
 from rllib_minestudio.cli.main import build_parser
-from rllib_minestudio.option_fields import default_of, sentence_of
+from rllib_minestudio.foundation.options import default_of, sentence_of
 from tools.reference.tables import table
 
 _INTRODUCTION = """\

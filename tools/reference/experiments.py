@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.env.recorder import RecorderOptions
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
-from rllib_minestudio.experiments.outputs.tracker_options import MlflowOptions, WandbOptions
-from rllib_minestudio.experiments.reading.evaluation_section import RLLIB_NAMES
-from rllib_minestudio.experiments.reading.experiment_file import EXPERIMENT_KEYS, Experiment
-from rllib_minestudio.experiments.reading.scheduler import DEFAULTS, SCHEDULERS
-from rllib_minestudio.experiments.reading.small_sections import (
+from rllib_minestudio.experiments.file import EXPERIMENT_KEYS, Experiment
+from rllib_minestudio.experiments.sections import (
+    DEFAULTS,
+    RLLIB_NAMES,
+    SCHEDULERS,
     CheckpointOptions,
     SummaryOptions,
 )
+from rllib_minestudio.experiments.trackers import MlflowOptions, WandbOptions
 from tools.reference.tables import (
     dataclass_table,
     in_yaml,

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import Field, fields
 
-from rllib_minestudio.algorithms.options.listing import ALGORITHMS, as_yaml
-from rllib_minestudio.models.conv_gru.config import ConvGRUConfig
+from rllib_minestudio.algorithms.options import ALGORITHMS, as_yaml
+from rllib_minestudio.foundation.options import (
+    bounds_of,
+    default_of,
+    group_of,
+    sentence_of,
+    types_of,
+)
+from rllib_minestudio.models.conv_gru.network import ConvGRUConfig
 from rllib_minestudio.models.vpt.config import VPTConfig
-from rllib_minestudio.option_fields import bounds_of, default_of, group_of, sentence_of, types_of
 
 _INTRODUCTION = """\
 # Options

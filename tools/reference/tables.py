@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
-from rllib_minestudio.option_fields import default_of, is_option, sentence_of
+from rllib_minestudio.foundation.options import default_of, is_option, sentence_of
 
 _HEADER = ("Option", "Default", "Values", "Description")
 

@@ -3,11 +3,10 @@
 Imports neither Ray nor torch: the processes that environments run in start with this package.
 """
 
-from rllib_minestudio.algorithms.env_pool.base import EnvPool, EpisodeSource, PoolStep
-from rllib_minestudio.algorithms.env_pool.episode import Episode
+from rllib_minestudio.algorithms.env_pool.base import EnvPool, Episode, EpisodeSource, PoolStep
 from rllib_minestudio.algorithms.env_pool.inline_envs import InlineEnvs
-from rllib_minestudio.algorithms.env_pool.process_envs import ProcessEnvs
-from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
+from rllib_minestudio.algorithms.env_pool.processes import ProcessEnvs
+from rllib_minestudio.algorithms.options import EnvPoolOptions
 
 __all__ = [
     "EnvPool",

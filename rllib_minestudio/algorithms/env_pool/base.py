@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -12,8 +13,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.algorithms.env_pool.episode import Episode
-from rllib_minestudio.episode_seeds import EpisodeCounts
+from rllib_minestudio.foundation.episode_info import ENGINE_ERROR, SUCCESS, TASK
+from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
+from rllib_minestudio.foundation.values import OMITTED, integer_or_text, plain
 
 Observations = dict[str, NDArray]
 """The parts of observations by name (`observations.py`), perhaps with leading axes."""
@@ -158,3 +160,119 @@ class EnvPool(ABC):
 def copied(obs: Observations) -> Observations:
     """Return copies of all parts."""
     return {name: part.copy() for name, part in obs.items()}
+
+
+# ---------------------------------------------------------- what is kept of an episode when it ends
+
+DEFAULT_TASK = "default"
+"""The task of episodes whose environment does not name one."""
+
+MAX_ARRAY_SIZE = 64
+"""Elements of an array up to which it counts as small."""
+
+
+class Episode(NamedTuple):
+    """A finished episode.
+
+    Attributes:
+        length: Steps.
+        discounted_return: With the pool's gamma.
+        undiscounted_return: The sum of rewards.
+        seconds: Wall time from its first observation to its last.
+        task: Its name, from the info; `DEFAULT_TASK` if the environment names none.
+        success: Whether the task was solved; None if the environment does not tell.
+        env_error: Why it was cut short, in one line, if the environment failed; else None.
+        env_index: Which environment of the pool it was played in.
+        info: The last step's info, plain Python throughout; empty if the environment failed.
+    """
+
+    length: int
+    discounted_return: float
+    undiscounted_return: float
+    seconds: float
+    task: str
+    success: bool | None
+    env_error: str | None
+    env_index: int
+    info: dict[str, Any]
+
+
+class RunningEpisode:
+    """Sums up an episode while it runs.
+
+    Args:
+        env_index: Which environment of the pool plays it.
+        info: What the reset told, plain.
+    """
+
+    def __init__(self, env_index: int, info: Mapping[str, Any]) -> None:
+        """Begin the episode now."""
+        self._env_index = env_index
+        self._info = info
+        self._length = 0
+        self._discount = 1.0
+        self._discounted_return = 0.0
+        self._return = 0.0
+        self._started = time.perf_counter()
+
+    def add(self, reward: float, gamma: float) -> None:
+        """Take in one step."""
+        self._length += 1
+        self._return += reward
+        self._discounted_return += self._discount * reward
+        self._discount *= gamma
+
+    def finish(self, info: dict[str, Any], env_error: str | None = None) -> Episode:
+        """End the episode now.
+
+        Args:
+            info: What the last step told, plain.
+            env_error: Why the environment could not go on, if it failed.
+        """
+        task = info.get(TASK, self._info.get(TASK))
+        success = info.get(SUCCESS)
+        engine_error = info.get(ENGINE_ERROR)
+        return Episode(
+            length=self._length,
+            discounted_return=self._discounted_return,
+            undiscounted_return=self._return,
+            seconds=time.perf_counter() - self._started,
+            task=task if isinstance(task, str) and task else DEFAULT_TASK,
+            success=success if isinstance(success, bool) else None,
+            env_error=env_error or (str(engine_error) if engine_error else None),
+            env_index=self._env_index,
+            info=info,
+        )
+
+
+def plain_info(info: Mapping[Any, Any]) -> dict[str, Any]:
+    """The part of an info that is plain and small; the rest (frames, objects) is left out.
+
+    Arrays of up to `MAX_ARRAY_SIZE` elements become lists.
+    """
+    told = plain(info, lambda _: OMITTED, integer_or_text, MAX_ARRAY_SIZE)  # slots are integers
+    return {str(key): value for key, value in told.items()}
+
+
+# ------------------------------------------ the options of one environment, and its place among all
+
+
+class EnvConfig(dict[str, Any]):
+    """What RLlib calls EnvContext, without RLlib.
+
+    Environments run in processes that shall not have to import Ray to read their options.
+
+    Attributes:
+        worker_index: Of the env runner; 0 for the local one.
+        vector_index: Of the environment in the env runner.
+        num_workers: How many remote env runners there are.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any], *, worker_index: int, vector_index: int, num_workers: int
+    ) -> None:
+        """Copy the options."""
+        super().__init__(options)
+        self.worker_index = worker_index
+        self.vector_index = vector_index
+        self.num_workers = num_workers

@@ -18,9 +18,8 @@ import cloudpickle
 import gymnasium as gym
 
 from rllib_minestudio.algorithms.env_pool import reaper
-from rllib_minestudio.algorithms.env_pool.channel import Channel, Disconnected
-from rllib_minestudio.algorithms.env_pool.worker import read_file, write_file
-from rllib_minestudio.processor_threads import with_one_thread
+from rllib_minestudio.algorithms.env_pool.worker import Channel, Disconnected, read_file, write_file
+from rllib_minestudio.foundation.processes import with_one_thread
 
 KILL_WITHIN_S = 5.0
 """A killed process that is not gone by then waits for a disk or a driver, and is left behind."""

@@ -15,23 +15,21 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.env_pool.base import (
     EnvPool,
+    Episode,
     EpisodeSource,
     Infos,
     Observations,
     PoolStep,
+    RunningEpisode,
     StepInfos,
     copied,
-)
-from rllib_minestudio.algorithms.env_pool.episode import (
-    Episode,
-    RunningEpisode,
     plain_info,
 )
-from rllib_minestudio.algorithms.env_pool.restarts import ERROR, env_failures, log_restart
-from rllib_minestudio.algorithms.options.env_pool import EnvPoolOptions
-from rllib_minestudio.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
+from rllib_minestudio.algorithms.env_pool.processes import ERROR, env_failures, log_restart
+from rllib_minestudio.algorithms.options import EnvPoolOptions
 from rllib_minestudio.errors import USER_ERRORS, describe
-from rllib_minestudio.observations import parts_of, write_observation
+from rllib_minestudio.foundation.episode_seeds import EpisodeCounts, NumberedEpisodes, begin_episode
+from rllib_minestudio.foundation.observations import parts_of, write_observation
 
 
 class InlineEnvs(EnvPool):

@@ -13,16 +13,15 @@ from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import (
     Minibatch,
+    MinibatchStream,
     SequenceBatch,
     Tensors,
     end_to_end,
     stacked_states,
 )
-from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.algorithms.learner.targets import Evaluation
-from rllib_minestudio.models.recurrent_batch import FIRST
-from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, RecurrentRLModule
-from rllib_minestudio.observations import nested
+from rllib_minestudio.foundation.observations import nested
+from rllib_minestudio.models.policy import ACTION_DIST, FIRST, RecurrentRLModule
 
 
 def forward(module: Any, obs: Tensors, first: Tensor, state: Tensors) -> dict[str, Any]:

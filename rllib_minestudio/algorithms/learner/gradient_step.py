@@ -11,14 +11,15 @@ taken, so that none of them waits for others that have gone on.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import torch
+import torch.distributed
 from torch import Tensor
 
-from rllib_minestudio.algorithms.gradients import GradientHooks, total_norm
-from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from rllib_minestudio.models.fine_tuning import WeightAverage
 
@@ -168,3 +169,136 @@ def _are_finite(tensors: Sequence[Tensor]) -> bool:
         return True
     # A norm may overflow though no value has.
     return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+# what several learners must agree on, beyond the gradients that DistributedDataParallel averages
+# Every learner trains on its share of an iteration's fragments. Means over "the whole iteration",
+# the running statistics of the values, and the decision to skip a step concern all shares: they are
+# made from sums over the learners, so that two learners do what one would do with all fragments.
+
+Item = TypeVar("Item")
+
+AllReduce = Callable[[Tensor], Tensor]
+"""Sums a tensor over all learners; `Peers.total`, or `single_learner`."""
+
+
+def single_learner(tensor: Tensor) -> Tensor:
+    """The sum over all learners when there is but one."""
+    return tensor
+
+
+class Peers:
+    """The learners that train one network together.
+
+    All of them must make the same calls in the same order. With one learner nothing is sent.
+
+    Args:
+        count: How many there are; more than one need torch's default process group (gloo, or nccl
+            on GPUs), which RLlib's `LearnerGroup` sets up.
+        device: Of the learners; nccl sums nothing elsewhere.
+    """
+
+    def __init__(self, count: int, device: torch.device | str = "cpu") -> None:
+        """Remember the number of learners."""
+        self.count = max(1, count)
+        self._device = device
+
+    @property
+    def rank(self) -> int:
+        """Which of the learners this one is, from 0."""
+        return torch.distributed.get_rank() if self.count > 1 else 0
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """The elementwise sum over all learners, on the same device."""
+        if self.count == 1:
+            return tensor
+        summed = tensor.detach().to(self._device, copy=True)
+        torch.distributed.all_reduce(summed)
+        return summed.to(tensor.device)
+
+    def gather(self, item: Item) -> list[Item]:
+        """Every learner's item, in the learners' order; items are pickled, so keep them small."""
+        if self.count == 1:
+            return [item]
+        items: list[Item | None] = [None] * self.count
+        torch.distributed.all_gather_object(items, item)
+        return items  # type: ignore[return-value]
+
+
+# -------------------------------------------- what a learner's hooks and an optimizer step exchange
+# gradients by parameter.
+
+Gradients = dict[Tensor, Tensor]
+"""Parameter -> gradient of the same shape; RLlib's `ParamDict`."""
+
+
+class GradientHooks(Protocol):
+    """What a learner does with the gradients of an optimizer step.
+
+    Attributes:
+        gradient_norm: As `postprocess_gradients` found it before clipping; None if it did not look.
+    """
+
+    gradient_norm: Tensor | None
+
+    def postprocess_gradients(self, gradients_dict: Gradients) -> Gradients:
+        """Clip, or whatever else is to be done; the tensors may be changed in place."""
+
+    def apply_gradients(self, gradients_dict: Gradients) -> None:
+        """Step the optimizer."""
+
+
+def total_norm(gradients: Sequence[Tensor]) -> Tensor:
+    """Global L2 norm, a scalar."""
+    return torch.nn.utils.get_total_norm(gradients)
+
+
+# ---------------------------------------------------------- an optimizer's moments across a restore
+# they follow their parameters, and nothing else does.
+#
+# torch numbers parameters group by group, so its saved state belongs to other parameters as soon as
+# `lr_factors` or `freeze` sort them differently; and its `load_state_dict` brings back the groups'
+# old `lr`, `weight_decay` and `eps`. Here moments are matched by name, and options stay as they
+# are.
+
+
+def restore_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> None:
+    """Replace an optimizer's moments by saved ones, and leave its groups and options alone.
+
+    The moments are copied: those that came through Ray's object store lie in shared memory, where
+    learners on one machine would all update the same ones, and part ways.
+
+    Args:
+        optimizer: Its groups name their parameters (`param_names`).
+        saved: `state_dict()` of an optimizer, with arrays in the place of tensors.
+    """
+    groups = optimizer.state_dict()["param_groups"]
+    found = _moments_by_name(saved)
+    state = {
+        number: {key: _copied(value) for key, value in found[name].items()}
+        for number, name in _names(groups).items()
+        if name in found
+    }
+    # torch puts moments where their parameters are, and leaves counts of steps on the CPU.
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _moments_by_name(saved: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Name saved moments; parameters that had none are left out."""
+    moments = saved["state"]
+    names = _names(saved["param_groups"])
+    return {name: moments[number] for number, name in names.items() if number in moments}
+
+
+def _names(groups: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Name each parameter's number in groups of `state_dict()["param_groups"]`."""
+    return {
+        number: name
+        for group in groups
+        for number, name in zip(group["params"], group["param_names"], strict=True)
+    }
+
+
+def _copied(value: Any) -> Tensor:
+    """Make a float32 tensor of an array or a number, on the CPU and in memory of its own."""
+    return torch.from_numpy(np.array(value, dtype=np.float32))

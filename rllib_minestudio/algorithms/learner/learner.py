@@ -7,7 +7,8 @@ over) -> `compute_loss_for_module` -> one `GradientStep` per `gradient_accumulat
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import copy
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,33 +18,30 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.training_data import TrainingData
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.allocator import keep_freed_memory
-from rllib_minestudio.algorithms.learner.averaging import AveragedModule
-from rllib_minestudio.algorithms.learner.batch import TrainingBatch
-from rllib_minestudio.algorithms.learner.behaviour_cloning import build_cloning
-from rllib_minestudio.algorithms.learner.distributed import Peers
-from rllib_minestudio.algorithms.learner.extra_state import ExtraState
+from rllib_minestudio.algorithms.learner.batch import MinibatchStream, TrainingBatch
 from rllib_minestudio.algorithms.learner.forward import evaluate
-from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, require_finite
+from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers, require_finite
+from rllib_minestudio.algorithms.learner.imitation import build_cloning
 from rllib_minestudio.algorithms.learner.loading import FragmentLoader, LoadedFragments
-from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
-from rllib_minestudio.algorithms.learner.objective import objective
-from rllib_minestudio.algorithms.learner.prior import build_prior, is_nowhere_else
-from rllib_minestudio.algorithms.learner.reward_scale import RewardScale
-from rllib_minestudio.algorithms.learner.schedule import (
+from rllib_minestudio.algorithms.learner.objective import (
     LossCoefficients,
     annealed,
     loss_coefficients,
+    objective,
 )
-from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
-from rllib_minestudio.algorithms.learner.targets import compute_targets
-from rllib_minestudio.algorithms.learner.training_pass import Prepared, TrainingPass
-from rllib_minestudio.algorithms.learner.value_statistics import enter_value_targets
-from rllib_minestudio.algorithms.options.learning_rate import LearningRate
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.algorithms.policy_learner import PolicyLearner
+from rllib_minestudio.algorithms.learner.policy_learner import PolicyLearner, keep_freed_memory
+from rllib_minestudio.algorithms.learner.prior import Prior, build_prior, is_nowhere_else
+from rllib_minestudio.algorithms.learner.reward_scale import RewardScale
+from rllib_minestudio.algorithms.learner.targets import compute_targets, enter_value_targets
+from rllib_minestudio.algorithms.learner.training_pass import (
+    IterationMetrics,
+    Prepared,
+    TrainingPass,
+)
+from rllib_minestudio.algorithms.options import LearningRate, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.models.recurrent_rl_module import ACTION_DIST, VALUE
+from rllib_minestudio.models.fine_tuning import WeightAverage
+from rllib_minestudio.models.policy import ACTION_DIST, VALUE, RecurrentRLModule
 
 ITERATION = "training_iteration"
 PUBLISHED_VERSION = "published_version"
@@ -316,3 +314,84 @@ class MineStudioPPOLearner(PolicyLearner):
         if self._cloning is not None:
             self._cloning.begin_anew()
         self._extra_state.restore(state)
+
+
+# --------------------------------------------- what a learner's checkpoint holds beside RLlib's own
+# the prior and the averaged weights.
+
+COMPONENT_PRIOR = "prior"
+PRIOR_VERSION = "prior_version"
+COMPONENT_WEIGHT_AVERAGE = "weight_average"
+AVERAGED_UPDATES = "averaged_updates"
+
+
+class ExtraState:
+    """Adds to a learner's state, and takes back from it.
+
+    Args:
+        prior: To be saved because no file holds its weights, or None.
+        averaged: The averaged module, or None.
+    """
+
+    def __init__(self, prior: Prior | None, averaged: AveragedModule | None) -> None:
+        """Keep both."""
+        self._prior = prior
+        self._averaged = averaged
+
+    def add_to(self, state: dict[str, Any], wanted: Callable[[str], bool]) -> None:
+        """Add the components for which `wanted` is true."""
+        if self._prior is not None and wanted(COMPONENT_PRIOR):
+            state[COMPONENT_PRIOR] = self._prior.module.get_state()
+            state[PRIOR_VERSION] = self._prior.version
+        if self._averaged is not None:
+            state[AVERAGED_UPDATES] = self._averaged.updates
+            if wanted(COMPONENT_WEIGHT_AVERAGE):
+                state[COMPONENT_WEIGHT_AVERAGE] = self._averaged.module.get_state()
+
+    def components(self) -> list[tuple[str, Any]]:
+        """Those that a checkpoint keeps in folders of their own."""
+        if self._averaged is None:
+            return []
+        return [(COMPONENT_WEIGHT_AVERAGE, self._averaged.module)]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what `add_to` added."""
+        if self._prior is not None and COMPONENT_PRIOR in state:
+            self._prior.set_state(state[COMPONENT_PRIOR], version=state[PRIOR_VERSION])
+        if self._averaged is not None and AVERAGED_UPDATES in state:
+            self._averaged.restore(state[AVERAGED_UPDATES], state.get(COMPONENT_WEIGHT_AVERAGE))
+
+
+# ---------------- a copy of the module that follows the weights smoothly, to evaluate and to export
+
+
+class AveragedModule:
+    """A module whose weights are the moving average of another's.
+
+    Args:
+        module: The one in training.
+        decay: See `WeightAverage`.
+    """
+
+    def __init__(self, module: RecurrentRLModule, decay: float) -> None:
+        """Start from the present weights."""
+        self.average = WeightAverage(module.network, decay)
+        self.module = copy.deepcopy(module)
+        # The module holds the very tensors that the average updates in place.
+        self.module.network.load_state_dict(dict(self.average.weights()), assign=True)
+
+    @property
+    def updates(self) -> int:
+        """How many optimizer steps have entered."""
+        return self.average.state_dict()["updates"]
+
+    def restore(self, updates: int, weights: dict[str, Any] | None) -> None:
+        """Go on from a checkpoint.
+
+        Args:
+            updates: As saved.
+            weights: What `module.get_state` returned, or None if the module has them already.
+        """
+        if weights is not None:
+            self.module.set_state(weights)
+        self.average.load_state_dict({"updates": updates, "average": self.average.weights()})

@@ -17,7 +17,7 @@ import ray
 from ray.exceptions import ObjectLostError
 from ray.rllib.core.learner.training_data import TrainingData
 
-from rllib_minestudio.algorithms import activity
+from rllib_minestudio.algorithms import reporting
 from rllib_minestudio.algorithms.fragment import Fragment
 from rllib_minestudio.algorithms.learner.batch import SequenceBatch, sequences_of
 from rllib_minestudio.errors import FragmentsLostError
@@ -68,7 +68,7 @@ class FragmentLoader:
             FragmentsLostError: Ray lost every one of them.
             Exception: Whatever went wrong in the thread.
         """
-        activity.detail("fetching fragments")
+        reporting.detail("fetching fragments")
         payloads = _payloads(training_data)
         return self._take_announced(payloads) or self._load(payloads)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
+from rllib_minestudio.algorithms.learner.gradient_step import AllReduce, single_learner
 
 
 class PolicyLoss(NamedTuple):

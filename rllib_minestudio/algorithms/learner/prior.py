@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rllib_minestudio.algorithms.options.ppo import INITIAL_PRIOR, PPOOptions
+from rllib_minestudio.algorithms.options import INITIAL_PRIOR, PPOOptions
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.models.action_distribution import ActionDistribution
-from rllib_minestudio.models.recurrent_rl_module import RecurrentRLModule
+from rllib_minestudio.models.distributions import ActionDistribution
+from rllib_minestudio.models.policy import RecurrentRLModule
 
 
 class Prior:

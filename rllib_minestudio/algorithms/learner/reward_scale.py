@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from rllib_minestudio.algorithms.learner.batch import SequenceBatch
-from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.gradient_step import Peers
 
 EXTREME = 100.0
 """A reward is extreme beyond this many times the scale."""

@@ -9,6 +9,7 @@ All arrays are in the host's memory. Axes: `b` sequence, `t` step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -18,10 +19,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rllib_minestudio.algorithms.learner.batch import SequenceBatch
-from rllib_minestudio.algorithms.learner.distributed import AllReduce, single_learner
 from rllib_minestudio.algorithms.learner.gae import Advantages, compute_gae
-from rllib_minestudio.algorithms.learner.losses import importance_weight, normalise_advantage
-from rllib_minestudio.algorithms.options.ppo import DECOUPLED, PPOOptions
+from rllib_minestudio.algorithms.learner.gradient_step import AllReduce, single_learner
+from rllib_minestudio.algorithms.learner.losses import (
+    importance_weight,
+    moments,
+    normalise_advantage,
+)
+from rllib_minestudio.algorithms.options import DECOUPLED, PPOOptions
+from rllib_minestudio.models.value_head import RunningStatistics
 
 NO_CORRECTION = "none"
 """Value of `off_policy_correction` by which PPO's ratio is taken to the behaviour policy itself,
@@ -172,3 +178,33 @@ def _evaluation(
             if name != "logp_bt" or options.off_policy_correction != NO_CORRECTION:
                 array[stale] = getattr(fresh, name)
     return merged
+
+
+# ------------------ the running statistics that value targets are normalised by, once per iteration
+
+
+def enter_value_targets(
+    statistics: RunningStatistics, targets: Targets, options: PPOOptions, *, total: AllReduce
+) -> None:
+    """Enter the value targets of an iteration, of all learners, before it is trained on.
+
+    MineStudio (`scaled_mse_head.py`) enters chunk after chunk, so that a chunk's normalised targets
+    depend on which chunks were trained on before it. Here all enter at once, and count as often as
+    there are chunks, whichever learner trains on them.
+
+    Args:
+        statistics: Of the value head.
+        targets: This learner's.
+        options: How many chunks they are trained on in.
+        total: Sums over the learners that share the iteration.
+    """
+    usable = targets.usable_bt
+    count, mean, variance = moments(targets.value_target_bt, usable, total=total)
+    if count:
+        own_sequences, num_steps = usable.shape
+        num_sequences = int(total(torch.tensor(own_sequences)))
+        minibatches = math.ceil(num_sequences / options.fragments_per_minibatch)
+        chunks = math.ceil(num_steps / options.context_length)
+        statistics.update(
+            mean, variance + mean.square(), times=options.num_epochs * minibatches * chunks
+        )

@@ -10,33 +10,38 @@ of all chunks before included.
 from __future__ import annotations
 
 import math
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from ray.rllib.core import ALL_MODULES, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_TRAINED, NUM_ENV_STEPS_TRAINED_LIFETIME
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from torch import Tensor
 
-from rllib_minestudio.algorithms import activity
+from rllib_minestudio.algorithms import reporting
+from rllib_minestudio.algorithms.learner import losses
 from rllib_minestudio.algorithms.learner.batch import (
+    MinibatchStream,
     SequenceBatch,
+    Tensors,
     TrainingBatch,
     end_to_end,
     stacked,
     stacked_states,
 )
-from rllib_minestudio.algorithms.learner.behaviour_cloning import BehaviourCloning
-from rllib_minestudio.algorithms.learner.distributed import Peers
 from rllib_minestudio.algorithms.learner.forward import forward
-from rllib_minestudio.algorithms.learner.gradient_step import GradientStep
-from rllib_minestudio.algorithms.learner.metrics import IterationMetrics
-from rllib_minestudio.algorithms.learner.plan import PlannedStep, plan_steps
-from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
+from rllib_minestudio.algorithms.learner.gradient_step import GradientStep, Peers
+from rllib_minestudio.algorithms.learner.imitation import BehaviourCloning
 from rllib_minestudio.algorithms.learner.targets import Targets
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
-from rllib_minestudio.episode_seeds import derived_seed
+from rllib_minestudio.algorithms.options import PPOOptions
+from rllib_minestudio.foundation.episode_seeds import derived_seed
 
 LearnFromChunk = Callable[[TrainingBatch, dict[str, Any]], Tensor]
 """(chunk, outputs of `forward_train`) -> its part of the loss, without gradient. Adds the chunk's
@@ -83,8 +88,8 @@ class TrainingPass:
         cloning: BehaviourCloning | None = None,
     ) -> None:
         """Train nothing yet."""
-        activity.publish_as_actor()
-        self._minibatches = activity.Count("minibatch", 0)
+        reporting.publish_as_actor()
+        self._minibatches = reporting.Count("minibatch", 0)
         self._cloning = cloning
         self._module = module
         self._options = options
@@ -121,7 +126,7 @@ class TrainingPass:
         generator = torch.Generator().manual_seed(derived_seed(self._seed, iteration))
         epochs = [self._plan_epoch(usable, generator) for _ in range(options.num_epochs)]
         count = sum(len(step.minibatches) for steps in epochs for step in steps)
-        self._minibatches = activity.Count("minibatch", count)
+        self._minibatches = reporting.Count("minibatch", count)
         for steps in epochs:
             planned = [(step, indices) for step in steps for indices in step.minibatches]
             minibatches = self._stream.stream(lambda key: self._minibatch(prepared, *key), planned)
@@ -264,3 +269,181 @@ def _known(version_bt: Tensor, knows: Callable[[int], bool]) -> Tensor:
     versions = version_bt.numpy()
     known = {version: knows(version) for version in np.unique(versions).tolist()}
     return torch.from_numpy(np.vectorize(known.__getitem__, otypes=[np.float32])(versions))
+
+
+# -------------------------------------------------------- which sequences make which optimizer step
+# a pure function, the same for every learner.
+#
+# An iteration is split into as few steps as `gradient_accumulation` allows, and all of them are of
+# nearly equal size, whatever does not divide or had to be left out: a last step that averaged over
+# two sequences instead of ten would give each of them five times the weight of the others.
+
+
+class PlannedStep(NamedTuple):
+    """One learner's part of one optimizer step.
+
+    Attributes:
+        minibatches: Sequences by index. Every learner has equally many minibatches; one that has
+            run out of sequences has empty ones.
+        num_sequences: Of all learners together.
+    """
+
+    minibatches: list[list[int]]
+    num_sequences: int
+
+
+def plan_steps(
+    order: Sequence[tuple[int, int]],
+    num_learners: int,
+    rank: int,
+    *,
+    per_minibatch: int,
+    accumulation: int,
+) -> list[PlannedStep]:
+    """Split the sequences that can be trained on into optimizer steps.
+
+    A step holds the sequences that it would hold if one learner had them all.
+
+    Args:
+        order: The sequences of all learners in random order, each as (learner, index there); the
+            same for every learner.
+        num_learners: How many there are.
+        rank: Which of the learners this is.
+        per_minibatch: Sequences side by side in a learner's forward pass, at most.
+        accumulation: Minibatches per step, of all learners together, at most, if each holds its
+            share of the step. Who holds more may need more minibatches; the others get empty ones.
+
+    Returns:
+        ceil(minibatches / accumulation) steps, whose sizes differ by one sequence at most. Step s
+        takes every n-th sequence, beginning with the s-th, for n steps.
+    """
+    num_steps = math.ceil(math.ceil(len(order) / per_minibatch) / accumulation)
+    steps = []
+    for s in range(num_steps):
+        members = order[s::num_steps]
+        shares: list[list[int]] = [[] for _ in range(num_learners)]
+        for learner, index in members:
+            shares[learner].append(index)
+        count = math.ceil(max(map(len, shares)) / per_minibatch)
+        own = shares[rank]
+        minibatches = [own[i * per_minibatch : (i + 1) * per_minibatch] for i in range(count)]
+        steps.append(PlannedStep(minibatches, len(members)))
+    return steps
+
+
+# --------------------------------------------------------- what the learner reports of an iteration
+# `docs/metrics.md` explains every name.
+#
+# Scalars are collected as tensors and read once, at the end, so that a GPU is waited for only then.
+# Where a number is about the whole iteration it is made from the sums of all learners.
+
+STALENESS_BUCKETS = 8
+"""Staleness from this on is counted together in the histogram."""
+
+RLLIB_NAMES = {
+    "explained_variance": "vf_explained_var",
+    "gradient_norm": "gradients_default_optimizer_global_norm",
+    "approximate_kl": "mean_kl_loss",
+}
+"""Our name -> the name of the same number in RLlib's PPO, under which it is reported as well."""
+
+
+class IterationMetrics:
+    """Collects the numbers of one iteration.
+
+    Losses are collected minibatch by minibatch, and count only if their optimizer step is taken. So
+    the NaN of a skipped step does not spoil the means of the others.
+
+    Args:
+        peers: The learners that share the iteration.
+    """
+
+    def __init__(self, peers: Peers) -> None:
+        """Start empty."""
+        self._peers = peers
+        self._pending: list[Tensors] = []
+        self._sums: dict[str, list[Tensor]] = defaultdict(list)
+        self._steps: Counter[str] = Counter()
+        self.scalars: dict[str, float] = {}
+        self.counts: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the time spent in the block to a stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - started
+
+    def add(self, parts: Tensors) -> None:
+        """Collect a chunk's parts of means over the optimizer step; scalars."""
+        self._pending.append(parts)
+
+    def finish_step(self, *, taken: bool, gradient_norm: Tensor, minibatches: int) -> None:
+        """Keep what was collected since the last step, or drop it if the step was not taken."""
+        if taken:
+            self.add({"gradient_norm": gradient_norm})
+            for parts in self._pending:
+                for name, part in parts.items():
+                    self._sums[name].append(part)
+            self._steps.update(set(chain.from_iterable(self._pending)))
+        else:
+            self.counts["skipped_minibatches"] += minibatches
+        self._pending.clear()
+
+    def add_targets(self, targets: Targets) -> None:
+        """Add mean and deviation of the values, their targets and the importance weights."""
+        usable, total = targets.usable_bt, self._peers.total
+        for name, tensor in (
+            ("value", targets.value_bt),
+            ("value_target", targets.value_target_bt),
+            ("importance_weight", targets.weight_bt),
+        ):
+            _, mean, variance = losses.moments(tensor, usable, total=total)
+            self.scalars[f"{name}_mean"] = float(mean)
+            self.scalars[f"{name}_std"] = float(variance.sqrt())
+        self.scalars["explained_variance"] = float(
+            losses.explained_variance(
+                targets.value_bt, targets.value_target_bt, usable, total=total
+            )
+        )
+
+    def add_staleness(self, staleness: Sequence[int]) -> None:
+        """How many versions of weights lie between acting and training, for each fragment."""
+        everywhere = list(chain.from_iterable(self._peers.gather(list(staleness))))
+        if not everywhere:
+            return
+        self.scalars["staleness_mean"] = sum(everywhere) / len(everywhere)
+        self.scalars["staleness_max"] = max(everywhere)
+        histogram = Counter(min(s, STALENESS_BUCKETS) for s in everywhere)
+        for bucket in range(STALENESS_BUCKETS + 1):
+            self.scalars[f"staleness_histogram/{bucket}"] = histogram[bucket] / len(everywhere)
+
+    def log_to(self, metrics: MetricsLogger, *, steps: int) -> None:
+        """Hand the iteration's numbers to RLlib; the one place where the device is waited for.
+
+        Args:
+            metrics: The learner's.
+            steps: Environment steps that were trained on, of this learner.
+        """
+        for name, scalar in self._results().items():
+            metrics.log_value((DEFAULT_MODULE_ID, name), scalar, window=1)
+        for name, count in self.counts.items():
+            metrics.log_value((DEFAULT_MODULE_ID, name), count, reduce="sum")
+        metrics.log_value((ALL_MODULES, NUM_ENV_STEPS_TRAINED), steps, reduce="sum")
+        metrics.log_value(
+            (ALL_MODULES, NUM_ENV_STEPS_TRAINED_LIFETIME), steps, reduce="lifetime_sum"
+        )
+
+    def _results(self) -> dict[str, float]:
+        """All scalars, losses as means over the optimizer steps. Waits for the device."""
+        means = {
+            name: float(torch.stack(parts).sum()) / self._steps[name]
+            for name, parts in self._sums.items()
+        }
+        seconds = {f"{stage}_seconds": value for stage, value in self.seconds.items()}
+        found = {**means, **self.scalars}
+        rllibs = {name: found[ours] for ours, name in RLLIB_NAMES.items() if ours in found}
+        return {**found, **rllibs, **seconds}

@@ -8,7 +8,12 @@ again.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import logging
+import threading
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -16,31 +21,15 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.actor import ActorHandle
+from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms.prior_latents import PriorWeights
-from rllib_minestudio.algorithms.training_loop.failures import (
-    HUNG,
-    RESTARTS,
-    part_failures,
-    restart_metrics,
-)
-from rllib_minestudio.algorithms.training_loop.learner_calls import (
-    TICK_S,
-    LearnerLostError,
-    results_of,
-)
-from rllib_minestudio.algorithms.training_loop.learner_start import (
-    NotStartedError,
-    end_group,
-    leave_at_exit,
-    start_group_like,
-)
 from rllib_minestudio.errors import FragmentsLostError, PartLostError
-from rllib_minestudio.failure_budget import FailureBudget
+from rllib_minestudio.foundation.failure_budget import DIED, FailureBudget
 
 logger = logging.getLogger(__name__)
 
@@ -276,3 +265,194 @@ def _training_data(payloads: Sequence[Any]) -> TrainingData:
     if isinstance(payloads[0], ray.ObjectRef):
         return TrainingData(episodes_refs=list(payloads))
     return TrainingData(episodes=list(payloads))
+
+
+# ----------- waiting for what remote learners answer, in time, and telling a lost one from an error
+
+DEATH_SHOWS_WITHIN_S = 5.0
+"""A learner's connections break before Ray knows that it died; until then Ray waits for it."""
+
+TICK_S = 0.02
+"""How long to wait before looking again whether an update is done."""
+
+
+class LearnerLostError(Exception):
+    """A remote learner died or hung.
+
+    Args:
+        cause: `DIED` or `HUNG`.
+    """
+
+    def __init__(self, cause: str) -> None:
+        """Keep the cause."""
+        super().__init__(cause)
+        self.cause = cause
+
+
+def results_of(
+    calls: list[ray.ObjectRef],
+    learners: Sequence[Any],
+    timeout_s: float,
+    meanwhile: Callable[[float], Any] | None = None,
+) -> list[Any]:
+    """The results of calls to learners, in time.
+
+    Args:
+        calls: One for each learner, or for some.
+        learners: All of them. If one dies, it may be another that fails, because it has lost its
+            connection to the first.
+        timeout_s: How long all calls together may take.
+        meanwhile: Called again and again while they run, with the seconds it may take.
+
+    Raises:
+        LearnerLostError: If one died or did not answer.
+        RayTaskError: If one raised an error of its own.
+    """
+    deadline = time.monotonic() + timeout_s
+    waiting = calls
+    while waiting:
+        if time.monotonic() > deadline:
+            raise LearnerLostError(HUNG)
+        timeout = 0 if meanwhile else deadline - time.monotonic()
+        ready, waiting = ray.wait(waiting, num_returns=1, timeout=timeout)
+        try:
+            ray.get(ready)
+        except RayActorError as error:
+            raise LearnerLostError(DIED) from error
+        except RayTaskError as error:
+            if _one_died(learners):
+                raise LearnerLostError(DIED) from error
+            raise
+        if meanwhile and not ready:
+            meanwhile(TICK_S)
+    return ray.get(calls)
+
+
+def _one_died(learners: Sequence[Any]) -> bool:
+    calls = [learner.__ray_call__.remote(bool) for learner in learners]
+    ready, _ = ray.wait(calls, num_returns=len(calls), timeout=DEATH_SHOWS_WITHIN_S)
+    for call in ready:
+        try:
+            ray.get(call)
+        except RayActorError:
+            return True
+    return False
+
+
+# starting learners in place of lost ones, which may be lost themselves before they have begun
+
+
+class NotStartedError(Exception):
+    """New learners did not come up.
+
+    Args:
+        cause: `DIED` or `HUNG`.
+    """
+
+    def __init__(self, cause: str) -> None:
+        """Keep the cause."""
+        super().__init__(cause)
+        self.cause = cause
+
+
+def start_group_like(old: LearnerGroup, within_s: float) -> LearnerGroup:
+    """Start another group with the config of one that was lost.
+
+    Args:
+        old: The group, ended.
+        within_s: Seconds that the new learners may take to be built.
+
+    Raises:
+        NotStartedError: They did not come up, and what there was of them is ended.
+    """
+    group = LearnerGroup.__new__(LearnerGroup)
+    others = _actors()
+    started: Future[None] = Future()
+
+    def start() -> None:
+        try:
+            group.__init__(config=old.config, module_spec=old._module_spec)
+            started.set_result(None)
+        except Exception as error:
+            started.set_exception(error)
+
+    # A daemon thread, because it may wait for a GPU that the cluster no longer has.
+    threading.Thread(target=start, daemon=True).start()
+    try:
+        started.result(within_s)
+    except FutureTimeoutError as error:
+        _end(_actors() - others)
+        raise NotStartedError(HUNG) from error
+    except Exception as error:
+        # Whatever it says: the same config did build learners before. (One that dies makes Ray
+        # raise a TypeError, by `raise None`, and the others complain of their lost connection.)
+        _end(_actors() - others)
+        raise NotStartedError(DIED) from error
+    leave_at_exit(group)
+    return group
+
+
+def leave_at_exit(group: LearnerGroup) -> None:
+    """Keep a group that is never shut down from shutting down while Python ends.
+
+    Its `__del__` would call its learners, for which Ray starts anew, and never comes to an end.
+    """
+
+    def leave(reference: weakref.ref[LearnerGroup]) -> None:
+        left = reference()
+        if left is not None:
+            left._is_shut_down = True
+
+    atexit.register(leave, weakref.ref(group))
+
+
+def end_group(group: LearnerGroup) -> None:
+    """End the learners at once, also such as hang."""
+    if not group._is_shut_down:
+        _end(set(group._workers))
+        group._backend_executor.shutdown(graceful_termination=False)
+        group._is_shut_down = True
+
+
+def _actors() -> set[ActorHandle]:
+    """All actors that this process knows.
+
+    Learners that have been created but not built are known to nobody but a local variable of Ray's
+    in a thread that waits for them.
+    """
+    return {found for found in gc.get_objects() if issubclass(type(found), ActorHandle)}
+
+
+def _end(actors: set[ActorHandle]) -> None:
+    for actor in actors:
+        ray.kill(actor)
+
+
+# ------------------------------------- how the training system's parts fail, and how often they may
+
+HUNG = "hung"
+CAUSES = (DIED, HUNG)
+
+RESTARTS = "restarts"
+"""The metrics' group."""
+
+
+def part_failures(part: str, max_per_hour: int) -> FailureBudget:
+    """Return the budget of a part's failures.
+
+    Args:
+        part: What the error calls it.
+        max_per_hour: Failures within an hour that are tolerated.
+    """
+    return FailureBudget(
+        f"The {part}",
+        PartLostError,
+        advice="Ray's logs tell what ends it; often it is memory.",
+        max_per_hour=max_per_hour,
+        option="max_restarts_per_hour",
+    )
+
+
+def restart_metrics(part: str, failures: FailureBudget) -> dict[str, int]:
+    """Return a part's failures so far by cause; zeros too, so that columns do not come and go."""
+    return {f"{part}_{cause}": failures.counts[cause] for cause in CAUSES}

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
 
-from rllib_minestudio.algorithms.rollout_report import RolloutReport, RolloutStart
-from rllib_minestudio.algorithms.training_loop.failures import HUNG, part_failures
-from rllib_minestudio.algorithms.training_loop.remote_runner import RemoteRunner, RolloutCall
-from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
+from rllib_minestudio.algorithms.fragment import RolloutReport, RolloutStart, RunnerProgress
+from rllib_minestudio.algorithms.training_loop.learners import HUNG, part_failures
 from rllib_minestudio.algorithms.training_loop.weights import WeightsSource
 from rllib_minestudio.errors import EnvRunnersLostError
-from rllib_minestudio.failure_budget import DIED
+from rllib_minestudio.foundation.episode_seeds import derived_seed
+from rllib_minestudio.foundation.failure_budget import DIED
 
 logger = logging.getLogger(__name__)
 
@@ -266,3 +267,145 @@ class RolloutRequests:
                 f"env_runner_restore_timeout_s={self._restore_timeout_s:g}: see their logs, and "
                 "whether the cluster still has the CPUs and GPUs they ask for."
             )
+
+
+# -------------------------------------------------------- a remote env runner as the driver sees it
+# the calls under way there, and whether it is lost.
+
+
+@dataclass
+class RolloutCall:
+    """References to the results of one call.
+
+    `void` if it was sent before the weights were rolled back: what it brings is of no use.
+    """
+
+    report: ray.ObjectRef
+    fragments: list[ray.ObjectRef]
+    void: bool = False
+
+
+@dataclass
+class RemoteRunner:
+    """What is known of a remote env runner.
+
+    Attributes:
+        index: As RLlib counts them, from 1.
+        actor: Its handle.
+        calls: Under way, oldest first.
+        since: When the oldest began, or when the runner was lost.
+        returning: While it is lost: a call it will answer when it is back.
+        pinged: When that call was made; those made before Ray has started it fail at once.
+        instance_id: As its last report said.
+        starts: How often Ray had started it anew when that last changed.
+        losses: How often it was seen to be lost, or ended, since then.
+    """
+
+    index: int
+    actor: Any
+    calls: deque[RolloutCall] = field(default_factory=deque)
+    since: float = 0.0
+    returning: ray.ObjectRef | None = None
+    pinged: float = 0.0
+    instance_id: str = ""
+    starts: int = 0
+    losses: int = 0
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it is not lost."""
+        return self.returning is None
+
+    def note_call(self, call: RolloutCall) -> None:
+        """Note a call that was made."""
+        if not self.calls:
+            self.since = time.monotonic()
+        self.calls.append(call)
+
+    def ping(self) -> None:
+        """Call it, so that it shows when it is back."""
+        self.returning = self.actor.ping.remote()
+        self.pinged = time.monotonic()
+
+    def end(self) -> None:
+        """End its process, for Ray to start another."""
+        ray.kill(self.actor, no_restart=False)
+
+    def take_unseen_losses(self) -> int:
+        """How often it was lost without being seen to be, since this was last asked."""
+        starts = _starts(self.actor)
+        unseen = starts - self.starts - self.losses
+        self.starts, self.losses = starts, 0
+        return unseen
+
+
+def _starts(actor: Any) -> int:
+    """How often Ray has started an actor anew.
+
+    Ray's control service counts it. (`ray.util.state` would ask the dashboard, which need not run.)
+    """
+    return int(ray._private.state.actors(actor._actor_id.hex())["NumRestarts"])
+
+
+# -------------------------------------------------------------------------- where env runners begin
+# a run that goes on plays the episodes that come next, not its first.
+#
+# Runners report how far they have come, and the newest of these reports is saved with a checkpoint.
+# What a runner had played beyond it counts as not played: nothing was trained on it.
+
+
+class RolloutStarts:
+    """Remembers how far each env runner has come.
+
+    Args:
+        seed: What the run's episodes derive from.
+        trial: Number of this run among those of a search; None if it is alone.
+    """
+
+    def __init__(self, seed: int, trial: int | None = None) -> None:
+        """Begin a run."""
+        self._seed = seed
+        self._trial = trial
+        self._is_copy = False
+        self._restores = 0
+        self._progress: dict[int, RunnerProgress] = {}
+
+    def of(self, worker_index: int) -> RolloutStart:
+        """Where an env runner begins, if it has not begun."""
+        # The copy of another trial would play on in that one's worlds, side by side with it.
+        seed = derived_seed(self._seed, self._trial or 0) if self._is_copy else self._seed
+        progress = self._progress.get(worker_index, RunnerProgress())
+        return RolloutStart(self._restores, seed, progress)
+
+    def note(self, report: RolloutReport) -> None:
+        """Remember how far a runner has come, if it is a runner of the present state."""
+        if report.restores == self._restores:
+            self._progress[report.worker_index] = report.progress
+
+    def get_state(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        progress = {
+            str(index): {"rollouts": runner.rollouts, "unplayed": list(runner.unplayed)}
+            for index, runner in self._progress.items()
+        }
+        return {"trial": self._trial, "is_copy": self._is_copy, "env_runners": progress}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint: all env runners begin there with their next rollout.
+
+        Args:
+            state: Of this run, or of another trial of the same search, which this one copies.
+        """
+        others = state["trial"] is not None and state["trial"] != self._trial
+        self._is_copy = self._trial is not None and (others or state["is_copy"])
+        self._restores += 1
+        self._progress = {
+            int(index): RunnerProgress(runner["rollouts"], tuple(runner["unplayed"]))
+            for index, runner in state["env_runners"].items()
+        }
+
+
+def trial_number(trial_id: str | None) -> int | None:
+    """The number in an identifier that Tune gives a trial, as 2 in `f1c5a_00002`; None without."""
+    _, underscore, number = (trial_id or "").rpartition("_")
+    return int(number) if underscore and number.isdecimal() else None

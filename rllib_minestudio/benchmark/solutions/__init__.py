@@ -14,7 +14,6 @@ hunting     hunt
 player      the toolmaker's body, knowing where all is
 """
 
-from rllib_minestudio.benchmark.solutions.agent import SolutionAgent
-from rllib_minestudio.benchmark.solutions.registry import FAMILIES, make_solution
+from rllib_minestudio.benchmark.solutions.registry import FAMILIES, SolutionAgent, make_solution
 
 __all__ = ["FAMILIES", "SolutionAgent", "make_solution"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
 
-from rllib_minestudio.benchmark.solutions.family import Family, check_item
-from rllib_minestudio.benchmark.solutions.player import OmniscientBody
-from rllib_minestudio.env.agents.toolmaker.body import Skill
-from rllib_minestudio.env.agents.toolmaker.hands import hold_one_of
-from rllib_minestudio.env.agents.toolmaker.mining import mine
-from rllib_minestudio.env.agents.toolmaker.sight import middle
-from rllib_minestudio.env.agents.toolmaker.stations import Stations
-from rllib_minestudio.option_fields import option
+from rllib_minestudio.benchmark.solutions.family import Family, OmniscientBody, check_item
+from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
+from rllib_minestudio.env.agents.toolmaker.gathering import Stations
+from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
+from rllib_minestudio.env.agents.toolmaker.walking import SIDES, mine, walk
+from rllib_minestudio.env.voxel.world.blocks import SCREENS
+from rllib_minestudio.foundation.options import option
 
 _CENTRED = 0.15
 """Blocks from a column's middle within which a body, 0.6 wide, is over that column alone."""
@@ -80,3 +82,139 @@ class Pillar(Family):
                 return False
         yield from stand_in_middle(player)
         return (yield from rise(player, self.item, self.height))
+
+
+# --------------------------------------------------------------------------------- a gate of blocks
+# two posts, and the beam that joins them.
+
+_AHEAD = 2
+"""Blocks from where one stands to the gate."""
+_POST = 2
+"""Blocks' height of a post below the beam."""
+_SEARCH = 6
+_NORMALS = ((0, 1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1), (0, -1, 0))
+_SIDE, _ACROSS = 0.47, (-0.3, 0.0, 0.3)
+"""Blocks from a block's middle to just below its side, and along it to where one may aim."""
+_POINTS = 100
+_TOLERANCE = 0.6
+"""Degrees; the smallest turn is as large."""
+_GATE_TRIES = 4
+
+
+def put_at(player: OmniscientBody, cell: Cell, item: str) -> Skill:
+    """Put a block into a cell that is within reach, from where one stands."""
+    for _ in range(_GATE_TRIES):
+        if player.memory.name_of(cell) == item:
+            return True
+        aim = _aim(player, cell)
+        if aim is None or not (yield from Stations(player).have_in_hotbar((item,))):
+            return False
+        yield from hold_one_of(player, (item,))
+        yield from player.look_at(aim, _TOLERANCE)
+        yield {"use": 1}
+        yield from player.react()
+    return player.memory.name_of(cell) == item
+
+
+def _aim(player: OmniscientBody, cell: Cell) -> Point | None:
+    """The point of a neighbouring block's side before which a line of sight is longest in `cell`.
+
+    Blocks that open a screen are left alone.
+    """
+    best, longest = None, 0
+    for normal in _NORMALS:
+        support = cell[0] - normal[0], cell[1] - normal[1], cell[2] - normal[2]
+        if player.memory.name_of(support) in SCREENS:
+            continue
+        for aim in _points_of_side(support, normal):
+            if player.memory.obstacles(player.eye, aim) == [support]:
+                length = _length_in(player.eye, aim, cell)
+                if length > longest:
+                    best, longest = aim, length
+    return best
+
+
+def _points_of_side(block: Cell, normal: Cell) -> Iterator[Point]:
+    """Points just below one of a block's sides, spread over it."""
+    along = ((_SIDE * step,) if step else _ACROSS for step in normal)
+    for shifts in product(*along):
+        x, y, z = (a + b for a, b in zip(middle(block), shifts, strict=True))
+        yield x, y, z
+
+
+def _length_in(start: Point, end: Point, cell: Cell) -> int:
+    """How many of the points along a line are in a cell."""
+    points = (
+        [a + step / _POINTS * (b - a) for a, b in zip(start, end, strict=True)]
+        for step in range(_POINTS)
+    )
+    return sum(all(c <= v < c + 1 for c, v in zip(cell, point, strict=True)) for point in points)
+
+
+class _Site(NamedTuple):
+    """Where a gate can stand.
+
+    Attributes:
+        stand: The cell to build it from.
+        posts: The cells of the posts, from the ground up.
+        beam: The cells of the beam, those on the posts first.
+    """
+
+    stand: Cell
+    posts: tuple[Cell, ...]
+    beam: tuple[Cell, ...]
+
+
+def _sites(player: OmniscientBody) -> Iterator[_Site]:
+    """Level places for a gate, the nearest first."""
+    x, y, z = player.cell
+    around = range(-_SEARCH, _SEARCH + 1)
+    stands = [(x + i, y + j, z + k) for i in around for j in (0, -1, 1) for k in around]
+    for stand in sorted(stands, key=lambda cell: (player.far_from(cell), abs(cell[1] - y))):
+        if not _is_level(player, stand):
+            continue
+        for dx, dz in SIDES:
+            left, centre, right = (
+                (stand[0] + _AHEAD * dx + side * dz, stand[1], stand[2] + _AHEAD * dz + side * dx)
+                for side in (-1, 0, 1)
+            )
+            if all(_is_level(player, foot) for foot in (left, centre, right)):
+                posts = tuple(_above(foot, h) for h in range(_POST) for foot in (left, right))
+                beam = tuple(_above(foot, _POST) for foot in (left, right, centre))
+                yield _Site(stand, posts, beam)
+
+
+def _above(cell: Cell, height: int) -> Cell:
+    return cell[0], cell[1] + height, cell[2]
+
+
+def _is_level(player: OmniscientBody, cell: Cell) -> bool:
+    """Whether there is ground below a cell, and room above it."""
+    memory = player.memory
+    return memory.is_solid(_above(cell, -1)) and all(
+        memory.is_air(_above(cell, height)) for height in range(_POST + 2)
+    )
+
+
+@dataclass(frozen=True)
+class Gate(Family):
+    """Builds two posts and a beam on level ground near by."""
+
+    item: str = option(None, "What it is made of; eight blocks.", check=check_item)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Raise the posts, step up by a block, and lay the beam."""
+        site = next(_sites(player), None)
+        if site is None:
+            return False
+        yield from walk(player, site.stand, lambda cell: cell == site.stand)
+        yield from stand_in_middle(player)
+        for cell in site.posts:
+            if not (yield from put_at(player, cell, self.item)):
+                return False
+        if not (yield from rise(player, self.item, 1)):
+            return False
+        for cell in site.beam:
+            if not (yield from put_at(player, cell, self.item)):
+                return False
+        return True

@@ -7,10 +7,10 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from rllib_minestudio.cli.flags import add_flags
-from rllib_minestudio.console import stderr, stdout
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.option_fields import Flag, option
-from rllib_minestudio.whole_file import write_whole
+from rllib_minestudio.foundation.console import stderr, stdout
+from rllib_minestudio.foundation.files import write_whole
+from rllib_minestudio.foundation.options import Flag, option
 
 INCOMPLETE = 1
 """Exit status when something could not be translated."""

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rllib_minestudio.cli.convert.named import require_complete, written
 from rllib_minestudio.cli.convert.stand_ins import Config
 from rllib_minestudio.cli.convert.writer import as_yaml, experiment_name, translate
-from rllib_minestudio.console import stdout
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
-from rllib_minestudio.option_checks import Problems, broken_rule
+from rllib_minestudio.experiments.file import minestudio_config, packaged_example
+from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.options import Problems, broken_rule
 
 if TYPE_CHECKING:
     from ray.tune import Result
@@ -103,7 +105,7 @@ def start_trainer(
 
 def _trained(name: str, kept: Mapping[str, str], out: Path) -> Result:
     """Train what is in the file `name` of those that are kept."""
-    from rllib_minestudio.experiments.running.resumed_run import results_on_disk
+    from rllib_minestudio.experiments.resumed_run import results_on_disk
     from rllib_minestudio.experiments.train import TrainingRequest, train_experiments
 
     with written(name, kept) as file:
@@ -167,3 +169,71 @@ def _file_of(generator: Callable[[], Any]) -> Path | None:
     except TypeError:  # an object that is called
         return None
     return Path(file).resolve() if file is not None and Path(file).is_file() else None
+
+
+# ------------------------------------------------------- a translation that is trained from at once
+# kept with the run, and complete or refused.
+
+
+@contextmanager
+def experiment_file(given: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """Find what `rllib train file` is to read, converting one of MineStudio's configs by name.
+
+    Args:
+        given: A path, or a bare name. Files go before the package's examples, and these before
+            MineStudio's configs.
+
+    Yields:
+        The file, and what the run's folder is to keep because it lies nowhere else.
+
+    Raises:
+        ExperimentFileError: The config raises.
+        InvalidOptionsError: Not all of it can be translated.
+    """
+    is_bare = given.name == str(given) and not given.exists()
+    config = minestudio_config(given.name) if is_bare and not packaged_example(given) else None
+    if config is None:
+        yield given, {}
+        return
+    from rllib_minestudio.cli.convert.stand_ins import ConfigModule
+    from rllib_minestudio.cli.convert.writer import as_yaml, translate
+
+    stdout.print(
+        f"{given} is MineStudio's config {config}, Python that is executed; it is converted, and "
+        f"the run's folder keeps {config.stem}.yaml."
+    )
+    translation = translate(ConfigModule(config))
+    require_complete(translation.left_out, str(given), f"`rllib convert {config}`")
+    kept = {f"{config.stem}.yaml": as_yaml(translation, config), config.name: config.read_text()}
+    with written(f"{config.stem}.yaml", kept) as file:
+        yield file, kept
+
+
+def require_complete(left_out: list[str], name: str, translator: str) -> None:
+    """Refuse to train what was translated in part only.
+
+    Args:
+        left_out: What was not.
+        name: What was translated.
+        translator: What writes the rest into a file, for the message.
+
+    Raises:
+        InvalidOptionsError: Anything was left out.
+    """
+    if left_out:
+        raise InvalidOptionsError(
+            [
+                *(f"{name}: not translated: {sentence}" for sentence in left_out),
+                f"{name}: nothing was trained. {translator} writes down what can be translated; "
+                "see to the rest there, and train that file.",
+            ]
+        )
+
+
+@contextmanager
+def written(name: str, texts: Mapping[str, str]) -> Iterator[Path]:
+    """Put one of several texts into a file of its name while a `with` block runs."""
+    with tempfile.TemporaryDirectory(prefix="rllib-minestudio-") as folder:
+        file = Path(folder) / name
+        file.write_text(texts[name])
+        yield file

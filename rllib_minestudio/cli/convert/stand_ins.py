@@ -16,11 +16,13 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from enum import Enum
+from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, ClassVar, cast
 
 from rllib_minestudio.errors import ExperimentFileError
+from rllib_minestudio.foundation.values import plain
 
 MINESTUDIO = "minestudio"
 _POLICIES = "minestudio.models"
@@ -329,3 +331,27 @@ class ConfigModule(Config):
             # What a program starts counts: it may have changed a copy of its online_dict.
             self._generate({**names, "online_cfg": names.get("online_dict"), **StandIn.started})
         self.missing = sorted(finder.missing & StandIn.used)
+
+
+# -------------------------------------------------- values of a config module as YAML can hold them
+
+
+class NotPlainError(ValueError):
+    """A value that YAML cannot hold; the message shows it."""
+
+
+def yaml_value(value: Any) -> Any:
+    """Return a value in lists, mappings, texts and numbers, enums as what they stand for.
+
+    Raises:
+        NotPlainError: It holds something else.
+    """
+    return plain(value, otherwise=_stands_for, key=yaml_value)
+
+
+def _stands_for(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return yaml_value(value.value)
+    if isinstance(value, PurePath):
+        return str(value)
+    raise NotPlainError(f"{value!r} cannot be written as YAML")

@@ -9,8 +9,11 @@ from typing import Any
 import yaml
 
 from rllib_minestudio.cli.convert.environment import translate_env
-from rllib_minestudio.cli.convert.online_dict import Translation, translate_options
-from rllib_minestudio.cli.convert.policies import translate_policy
+from rllib_minestudio.cli.convert.online_dict import (
+    Translation,
+    translate_options,
+    translate_policy,
+)
 from rllib_minestudio.cli.convert.stand_ins import Config
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import gymnasium as gym
 
-from rllib_minestudio.agent_names import (
+from rllib_minestudio.env.agents.agent_names import (
     HUNTER,
     PERFECT_HUNTER,
     PRACTISED_TOOLMAKER,
@@ -15,9 +16,7 @@ from rllib_minestudio.agent_names import (
     TOOLMAKER,
 )
 from rllib_minestudio.env.agents.human_limits import PRACTISED
-from rllib_minestudio.env.agents.humanlike import HumanlikeHunter
-from rllib_minestudio.env.agents.hunter import BODIES, ScriptedHunter
-from rllib_minestudio.env.agents.random_agent import RandomAgent
+from rllib_minestudio.env.agents.hunter import BODIES, HumanlikeHunter, ScriptedHunter
 from rllib_minestudio.env.agents.toolmaker import DEFAULT_GOAL, Toolmaker
 
 
@@ -60,3 +59,29 @@ def make_agent(
             `knowledge.json`.
     """
     return _MAKERS[name](prey, goal, seed)
+
+
+# -------------------------------------------- the random policy, against which learning is measured
+
+
+class RandomAgent:
+    """Draws every action uniformly from the action space."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        """Seed the agent; without a seed its actions differ from run to run."""
+        self._seed = seed
+        self._space: gym.Space[Any] | None = None
+
+    def reset(self) -> None:
+        """Do nothing: the agent has no memory."""
+
+    def take_over(self) -> None:
+        """Do nothing: what came before does not matter."""
+
+    def act(self, env: gym.Env[Any, Any]) -> Any:
+        """Return the next action for `env`."""
+        if self._space is None:
+            # A copy: seeding the environment's own space would disturb others who sample it.
+            self._space = copy.deepcopy(env.action_space)
+            self._space.seed(self._seed)
+        return self._space.sample()

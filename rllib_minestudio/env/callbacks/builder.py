@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import io
+import logging
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from rllib_minestudio.env.callbacks.base import HOOKS
-from rllib_minestudio.env.callbacks.commands import CommandsCallback
-from rllib_minestudio.env.callbacks.compose import Compose
-from rllib_minestudio.env.callbacks.cursor import CursorCallback
-from rllib_minestudio.env.callbacks.declared import declares
-from rllib_minestudio.env.callbacks.fast_reset import FastResetCallback
-from rllib_minestudio.env.callbacks.foreign import adapt
-from rllib_minestudio.env.callbacks.gate_rewards import GateRewardsCallback
-from rllib_minestudio.env.callbacks.hard_reset import HardResetCallback
-from rllib_minestudio.env.callbacks.init_inventory import InitInventoryCallback
-from rllib_minestudio.env.callbacks.inventory import InventoryCallback
-from rllib_minestudio.env.callbacks.judge_reset import JudgeResetCallback
-from rllib_minestudio.env.callbacks.mask_actions import MaskActionsCallback
-from rllib_minestudio.env.callbacks.prev_action import PrevActionCallback
-from rllib_minestudio.env.callbacks.record import RecordCallback
-from rllib_minestudio.env.callbacks.rewarded_tasks import check_rewarded_tasks
-from rllib_minestudio.env.callbacks.rewards import RewardsCallback
-from rllib_minestudio.env.callbacks.speed_test import SpeedTestCallback
-from rllib_minestudio.env.callbacks.summon_mobs import SummonMobsCallback
-from rllib_minestudio.env.callbacks.task import TaskCallback
-from rllib_minestudio.env.callbacks.task_file import TaskFileCallback
-from rllib_minestudio.env.callbacks.tech_tree import TechTreeRewardsCallback
-from rllib_minestudio.env.callbacks.voxels import VoxelsCallback
+import numpy as np
+
+from rllib_minestudio.env.callbacks.actions import MaskActionsCallback, PrevActionCallback
+from rllib_minestudio.env.callbacks.base import HOOKS, Info, Obs, Sim, StepResult
+from rllib_minestudio.env.callbacks.compose import Compose, declares
+from rllib_minestudio.env.callbacks.extra_observations import (
+    CursorCallback,
+    InventoryCallback,
+    VoxelsCallback,
+)
+from rllib_minestudio.env.callbacks.initial_state import (
+    CommandsCallback,
+    InitInventoryCallback,
+    SummonMobsCallback,
+)
+from rllib_minestudio.env.callbacks.record import RecordCallback, SpeedTestCallback
+from rllib_minestudio.env.callbacks.resets import (
+    FastResetCallback,
+    HardResetCallback,
+    JudgeResetCallback,
+)
+from rllib_minestudio.env.callbacks.rewards import (
+    GateRewardsCallback,
+    RewardsCallback,
+    TechTreeRewardsCallback,
+)
+from rllib_minestudio.env.callbacks.tasks import (
+    TaskCallback,
+    TaskFileCallback,
+    check_rewarded_tasks,
+)
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
-from rllib_minestudio.option_checks import Problems, is_list
+from rllib_minestudio.foundation.options import Problems, is_list
 
 SUFFIX = "Callback"
 
@@ -286,3 +299,127 @@ def _check_signature(
 def _has_hooks(callback: Any) -> bool:
     """Return whether `callback` takes part in the loop at all."""
     return any(callable(getattr(callback, hook, None)) for hook in HOOKS)
+
+
+# --------------------------- MineStudio's own callbacks, with what they must not do taken from them
+
+_PACKAGE = "minestudio."
+_TIME_LIMIT = "JudgeResetCallback"
+_RESET_HOOKS = ("before_reset", "after_reset")
+
+_logger = logging.getLogger(__name__)
+
+
+def adapt(callback: Any) -> Any:
+    """Wrap a callback that comes with MineStudio's package; return any other as it is."""
+    return ForeignCallback(callback) if _is_foreign(type(callback)) else callback
+
+
+class ForeignCallback:
+    """A callback of MineStudio's in our simulator.
+
+    Resets draw from the simulator's generator instead of Python's and NumPy's global ones, so
+    that seeds reproduce episodes; what they print goes to the log; and the time limit of its
+    JudgeReset is a truncation, which it reports as the end of the task.
+
+    Attributes:
+        callback: The callback itself.
+    """
+
+    def __init__(self, callback: Any) -> None:
+        """Take over the hooks that the callback really has."""
+        self.callback = callback
+        for name in HOOKS:
+            hook = getattr(callback, name)
+            if not _defines(type(callback), name):
+                continue
+            if name in _RESET_HOOKS:
+                hook = _contained(hook)
+            elif name == "after_step" and type(callback).__name__ == _TIME_LIMIT:
+                hook = _truncating(hook)
+            setattr(self, name, hook)
+
+    def __repr__(self) -> str:
+        """Show the callback."""
+        return f"ForeignCallback({self.callback!r})"
+
+
+def _is_foreign(kind: type) -> bool:
+    return kind.__module__.startswith(_PACKAGE)
+
+
+def _defines(kind: type, hook: str) -> bool:
+    """Return whether a class, or one it inherits from, but not MineStudio's base, has a hook."""
+    return any(hook in vars(each) for each in kind.__mro__ if each.__name__ != "MinecraftCallback")
+
+
+def _contained(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reset hook without effects on the rest of the process."""
+
+    def contained(sim: Sim, *arguments: Any) -> Any:
+        printed = io.StringIO()
+        with _seeded(sim.np_random), contextlib.redirect_stdout(printed):
+            result = hook(sim, *arguments)
+        if text := printed.getvalue().strip():
+            _logger.debug("%s", text)
+        return result
+
+    return contained
+
+
+def _truncating(hook: Callable[..., StepResult]) -> Callable[..., StepResult]:
+    """Return the hook of a time limit that truncates."""
+
+    def truncating(
+        sim: Sim, obs: Obs, reward: float, terminated: bool, truncated: bool, info: Info
+    ) -> StepResult:
+        with contextlib.redirect_stdout(io.StringIO()):
+            obs, reward, ended, truncated, info = hook(
+                sim, obs, reward, terminated, truncated, info
+            )
+        return obs, reward, terminated, truncated or (ended and not terminated), info
+
+    return truncating
+
+
+@contextlib.contextmanager
+def _seeded(generator: np.random.Generator) -> Iterator[None]:
+    """Seed the global generators for a while."""
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    seed = int(generator.integers(2**32))
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
+
+
+# ------------------------------------------- what the callbacks of a task promise about its returns
+
+_BOUNDED = (RewardsCallback, TechTreeRewardsCallback)
+_MAY_CHANGE_REWARDS = (Compose, GateRewardsCallback)
+
+
+def highest_return(specs: Sequence[Any]) -> float | None:
+    """Return what no episode's undiscounted return exceeds; no class of a user's is built for it.
+
+    Args:
+        specs: The environment's callbacks, as for `build_callbacks`.
+
+    Returns:
+        The limit of the last `Rewards` or `TechTreeRewards`; None if there is none, if it pays for
+        something each time, or if a callback behind it may change the reward.
+
+    Raises:
+        InvalidOptionsError: If any name is unknown or any argument wrong; lists all problems.
+    """
+    bound = None
+    for callback in check_callbacks(specs):
+        if isinstance(callback, _BOUNDED):
+            highest = callback.highest_return
+            bound = highest if math.isfinite(highest) else None
+        elif type(callback) not in CALLBACKS.values() or isinstance(callback, _MAY_CHANGE_REWARDS):
+            bound = None
+    return bound

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from numba.extending import register_jitable
 
-from rllib_minestudio import compilation_cache
-from rllib_minestudio.compilation_cache import CACHE_VARIABLE as CACHE_VARIABLE
+from rllib_minestudio.foundation import machine_code
+from rllib_minestudio.foundation.machine_code import CACHE_VARIABLE as CACHE_VARIABLE
 
 _WITHOUT_KERNELS = {"screens", "commands", "server"}
 """Folders below the engine's that have no kernels: a change there compiles nothing anew."""
@@ -32,8 +32,8 @@ def _sources() -> list[Path]:
     return [*sources, *(engine / "data").glob("*.csv")]
 
 
-CACHE_FOLDER = compilation_cache.base_folder() / compilation_cache.fingerprint(
-    [*_sources(), Path(compilation_cache.__file__)]
+CACHE_FOLDER = machine_code.base_folder() / machine_code.fingerprint(
+    [*_sources(), Path(machine_code.__file__)]
 )
 """Folder of this version's machine code on this machine."""
 
@@ -62,9 +62,7 @@ def kernel(*, fastmath: bool = False, inline: str = "never") -> Callable[[_F], _
     """
 
     def decorate(function: _F) -> _F:
-        compiled = compilation_cache.compiled(
-            function, CACHE_FOLDER, fastmath=fastmath, inline=inline
-        )
+        compiled = machine_code.compiled(function, CACHE_FOLDER, fastmath=fastmath, inline=inline)
         _kernels.append(compiled)
         return compiled
 

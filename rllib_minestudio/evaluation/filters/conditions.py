@@ -16,7 +16,7 @@ from typing import Any
 from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.episode import STATUS, YES, EvaluatedEpisode
-from rllib_minestudio.option_checks import not_a_choice
+from rllib_minestudio.foundation.options import not_a_choice
 
 # -------------------------------------------------------- what a filter is, and how filters combine
 

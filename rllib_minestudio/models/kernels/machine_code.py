@@ -25,7 +25,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from rllib_minestudio import compilation_cache
+from rllib_minestudio.foundation import machine_code
 
 _logger = logging.getLogger(__name__)
 
@@ -162,10 +162,10 @@ class MachineCode:
             functions: Each takes the address of words.
         """
         own = functions[0].__code__.co_filename
-        sources = [own, __file__, compilation_cache.__file__]
+        sources = [own, __file__, machine_code.__file__]
         sources += [str(module.__file__) for module in modules]
-        name = compilation_cache.fingerprint({Path(source) for source in sources})
-        self.folder = compilation_cache.base_folder() / f"network-{name}"
+        name = machine_code.fingerprint({Path(source) for source in sources})
+        self.folder = machine_code.base_folder() / f"network-{name}"
         self._what = what
         self._functions = functions
 
@@ -173,7 +173,7 @@ class MachineCode:
     def addresses(self) -> dict[Callable[[Any], None], int]:
         """Of each function's machine code, which is loaded or made."""
         return {
-            function: compilation_cache.address_of(function, SIGNATURE, self.folder)
+            function: machine_code.address_of(function, SIGNATURE, self.folder)
             for function in self._functions
         }
 
@@ -196,10 +196,10 @@ class MachineCode:
         tell = progress or _logger.warning
 
         def waiting(seconds: float) -> None:
-            if seconds % _REPORT_SECONDS < compilation_cache.POLL_SECONDS:
+            if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
                 tell(f"Another process is compiling the {self._what}; waiting for it ...")
 
-        with compilation_cache.only_process(self.folder, waiting):
+        with machine_code.only_process(self.folder, waiting):
             if not self.is_compiled():
                 tell(f"Compiling the {self._what}, once for this machine (10 to 20 s) ...")
                 start = time.monotonic()

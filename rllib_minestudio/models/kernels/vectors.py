@@ -21,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from rllib_minestudio.compilation_cache import MachineTarget, target
+from rllib_minestudio.foundation.machine_code import MachineTarget, target
 
 
 def fused_lanes(target: MachineTarget) -> int:

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
-from rllib_minestudio.option_checks import broken_rule, is_integer, is_number, not_a_choice
-from rllib_minestudio.option_fields import bounds_of, option, types_of
+from rllib_minestudio.foundation.options import (
+    bounds_of,
+    broken_rule,
+    is_integer,
+    is_number,
+    not_a_choice,
+    option,
+    types_of,
+)
 
 ACTION_HEADS = ("joint", "factored")
 PRECISIONS = ("float32", "tf32", "bfloat16")

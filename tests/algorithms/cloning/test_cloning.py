@@ -13,7 +13,7 @@ import torch
 from ray.rllib.core.learner.training_data import TrainingData
 
 from rllib_minestudio.algorithms import MineStudioBC
-from rllib_minestudio.algorithms.cloning.data import split, window_options
+from rllib_minestudio.algorithms.demonstration_data import split, window_options
 from rllib_minestudio.checkpoints.record import read_record
 from rllib_minestudio.demonstrations import (
     WindowOptions,
@@ -23,9 +23,9 @@ from rllib_minestudio.demonstrations import (
     windows,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
-from rllib_minestudio.evaluation.evaluation_summary import Summary
+from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.evaluation.training import FOLDER
-from rllib_minestudio.models.vpt.heads import log_prob
+from rllib_minestudio.models.vpt.network import log_prob
 from rllib_minestudio.recordings import EpisodeWriter, find_recordings
 from rllib_minestudio.recordings.video import VideoOptions
 from tests.algorithms.optimizer_steps import check_restored_with_other_options

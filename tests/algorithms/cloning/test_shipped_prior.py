@@ -11,9 +11,9 @@ from rllib_minestudio.checkpoints.lookup import PRIORS, shipped_names
 from rllib_minestudio.evaluation.evaluate import evaluate
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
-from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
+from rllib_minestudio.experiments.starting_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig
-from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint
+from rllib_minestudio.models.vpt.weights import config_from_checkpoint
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 SEED, EPISODES = 0, 20

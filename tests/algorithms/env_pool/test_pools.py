@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.algorithms.env_pool import EnvPoolOptions, InlineEnvs, ProcessEnvs
-from rllib_minestudio.algorithms.env_pool.episode import plain_info
-from rllib_minestudio.episode_seeds import EpisodeCounts
+from rllib_minestudio.algorithms.env_pool.base import plain_info
 from rllib_minestudio.errors import EnvPoolError, InvalidOptionsError
+from rllib_minestudio.foundation.episode_seeds import EpisodeCounts
 from tests.algorithms.env_pool.faulty_envs import ChattyEnv, CountingEnv, FaultyEnv, ModulesEnv
 from tests.algorithms.env_pool.playing import play
 

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from rllib_minestudio import failure_budget
-from rllib_minestudio.algorithms.env_pool.restarts import env_failures
+from rllib_minestudio.algorithms.env_pool.processes import env_failures
 from rllib_minestudio.errors import EnvPoolError
+from rllib_minestudio.foundation import failure_budget
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.cloning_loss import cloning_loss
+from rllib_minestudio.algorithms.learner.imitation import cloning_loss
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.action_distribution import ActionDistribution, JointCategorical
-from rllib_minestudio.models.vpt.heads import NULL_CAMERA
+from rllib_minestudio.models.distributions import ActionDistribution, JointCategorical
+from rllib_minestudio.models.vpt.network import NULL_CAMERA
 from rllib_minestudio.recordings import EpisodeWriter
 from tests.algorithms.toy_envs import ATTACK_STRIDE, IMAGE_SIZE
 

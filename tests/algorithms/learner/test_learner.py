@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.batch import sequences_of
+from rllib_minestudio.algorithms.learner.batch import MinibatchStream, sequences_of
 from rllib_minestudio.algorithms.learner.forward import evaluate
-from rllib_minestudio.algorithms.learner.streaming import MinibatchStream
 from rllib_minestudio.errors import NonFiniteLossError, NonFiniteWeightsError
 from tests.algorithms.toy_envs import tiny_model
 from tests.correctness.harness import Harness

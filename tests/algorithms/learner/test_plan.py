@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_minestudio.algorithms.learner.plan import plan_steps
+from rllib_minestudio.algorithms.learner.training_pass import plan_steps
 
 
 def plans(counts, per_minibatch, accumulation, seed=0):

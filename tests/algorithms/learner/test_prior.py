@@ -9,7 +9,7 @@ import torch
 from rllib_minestudio.algorithms.learner.prior import Prior
 from rllib_minestudio.algorithms.prior_latents import PriorLatents, PriorWeights
 from rllib_minestudio.models.vpt import VPTConfig
-from rllib_minestudio.models.vpt.heads import kl_divergence
+from rllib_minestudio.models.vpt.network import kl_divergence
 from rllib_minestudio.models.vpt_rl_module import VPTRLModule, spaces_of
 from tests.algorithms.toy_envs import IMAGE_SIZE, tiny_model
 

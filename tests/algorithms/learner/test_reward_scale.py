@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.algorithms.learner.batch import sequences_of
-from rllib_minestudio.algorithms.learner.distributed import Peers
+from rllib_minestudio.algorithms.learner.gradient_step import Peers
 from rllib_minestudio.algorithms.learner.reward_scale import EXTREME, RewardScale
 from rllib_minestudio.errors import NonFiniteLossError
 from tests.algorithms.learner.test_learner import Rounds

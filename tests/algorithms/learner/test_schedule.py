@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rllib_minestudio.algorithms.learner.schedule import annealed, loss_coefficients
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
+from rllib_minestudio.algorithms.learner.objective import annealed, loss_coefficients
+from rllib_minestudio.algorithms.options import PPOOptions
 
 OPTIONS = PPOOptions(kl_coeff=0.2, kl_decay=0.5, entropy_coeff=0.01, vf_warmup_iterations=2)
 

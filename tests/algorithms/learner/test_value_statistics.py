@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rllib_minestudio.algorithms.learner.distributed import single_learner
-from rllib_minestudio.algorithms.learner.targets import Targets
-from rllib_minestudio.algorithms.learner.value_statistics import enter_value_targets
-from rllib_minestudio.algorithms.options.ppo import PPOOptions
+from rllib_minestudio.algorithms.learner.gradient_step import single_learner
+from rllib_minestudio.algorithms.learner.targets import Targets, enter_value_targets
+from rllib_minestudio.algorithms.options import PPOOptions
 from rllib_minestudio.models.value_head import DECAY, RunningStatistics
 
 OPTIONS = PPOOptions(fragments_per_minibatch=4, context_length=8, num_epochs=2)

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 import ray
 
-from rllib_minestudio.algorithms.options.ppo import ReplayBufferOptions
-from rllib_minestudio.algorithms.rollout_report import RunnerProgress
+from rllib_minestudio.algorithms.fragment import RunnerProgress
+from rllib_minestudio.algorithms.options import ReplayBufferOptions
 from rllib_minestudio.algorithms.training_loop.experience import LocalExperience
-from rllib_minestudio.algorithms.training_loop.rollout_starts import RolloutStarts
+from rllib_minestudio.algorithms.training_loop.rollout_requests import RolloutStarts
 from tests.algorithms.learner.test_loading import Owner, make_fragment, wait_until_lost
 
 LIMITS = ReplayBufferOptions(max_reuse=1, max_staleness=0)

@@ -8,15 +8,17 @@ import pytest
 
 from rllib_minestudio.env.actions import ActionMapper
 from rllib_minestudio.env.agents import HumanLimits
-from rllib_minestudio.env.agents.toolmaker.body import AgentBody, SeenStack
-from rllib_minestudio.env.agents.toolmaker.crafting import most_sets
-from rllib_minestudio.env.agents.toolmaker.cursor import TrackedCursor
-from rllib_minestudio.env.agents.toolmaker.paths import digging_costs, find_path
-from rllib_minestudio.env.agents.toolmaker.plan import knowledge, make_plan
-from rllib_minestudio.env.agents.toolmaker.screens import OpenScreen
+from rllib_minestudio.env.agents.toolmaker.body import (
+    AgentBody,
+    OpenScreen,
+    SeenStack,
+    TrackedCursor,
+)
+from rllib_minestudio.env.agents.toolmaker.plan import knowledge, make_plan, most_sets
 from rllib_minestudio.env.agents.toolmaker.sight import Memory, cells_on_line
+from rllib_minestudio.env.agents.toolmaker.walking import digging_costs, find_path
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
+from rllib_minestudio.env.voxel.game.survey import VisibleBlocks
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 
 

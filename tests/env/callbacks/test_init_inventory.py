@@ -8,7 +8,7 @@ import pytest
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.callbacks import build_callbacks
-from rllib_minestudio.env.callbacks.quantities import allowed_quantities
+from rllib_minestudio.env.callbacks.initial_state import allowed_quantities
 from rllib_minestudio.errors import InvalidOptionsError
 
 SMALL = {"obs_size": [32, 32], "num_empty_frames": 1, "preferred_spawn_biome": "plains"}

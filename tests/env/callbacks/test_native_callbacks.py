@@ -10,7 +10,7 @@ import pytest
 
 from rllib_minestudio.env import MineStudioEnv, minestudio_env
 from rllib_minestudio.env.callbacks import GateRewardsCallback, build_callbacks
-from rllib_minestudio.env.callbacks.gate_rewards import gate_score
+from rllib_minestudio.env.callbacks.rewards import gate_score
 from rllib_minestudio.errors import InvalidOptionsError
 
 SMALL = {"obs_size": [32, 32], "num_empty_frames": 1, "preferred_spawn_biome": "plains"}

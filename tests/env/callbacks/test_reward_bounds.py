@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.env.callbacks.reward_bounds import highest_return
+from rllib_minestudio.env.callbacks.builder import highest_return
 
 
 def rule(reward, times, identity="kill", **others):

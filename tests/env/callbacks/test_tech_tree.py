@@ -6,8 +6,8 @@ import pytest
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents import Toolmaker
 from rllib_minestudio.env.callbacks import MinecraftCallback, TechTreeRewardsCallback
-from rllib_minestudio.env.callbacks.reward_bounds import highest_return
-from rllib_minestudio.env.callbacks.tech_tree import TECH_TREE_ITEMS
+from rllib_minestudio.env.callbacks.builder import highest_return
+from rllib_minestudio.env.callbacks.rewards import TECH_TREE_ITEMS
 from rllib_minestudio.errors import InvalidOptionsError
 
 SMALL = {"obs_size": [32, 32], "num_empty_frames": 1, "preferred_spawn_biome": "plains"}

@@ -12,12 +12,10 @@ import numpy as np
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.inventory import MAIN_SLOTS
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.player.effects import apply_effects
+from rllib_minestudio.env.voxel.player.player import apply_effects
 from rllib_minestudio.env.voxel.world import worldgen
-from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
-from rllib_minestudio.env.voxel.world.box_field import MAX_RUN
-from rllib_minestudio.env.voxel.world.layer_radius import MAX_RADIUS
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, MAX_RADIUS, MAX_RUN, WINDOW
 from rllib_minestudio.env.voxel.world.sky_light import FULL
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 

@@ -36,7 +36,7 @@ from rllib_minestudio.env.voxel.player.player import (
     WIDTH,
 )
 from rllib_minestudio.env.voxel.world import physics
-from rllib_minestudio.env.voxel.world.addressing import HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from tests.env.voxel.caches import check_caches
 from tests.env.voxel.fuzz_commands import random_command

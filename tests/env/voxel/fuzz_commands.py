@@ -6,11 +6,10 @@ from collections.abc import Callable
 from random import Random
 
 from rllib_minestudio.env.voxel.commands import COMMANDS
-from rllib_minestudio.env.voxel.commands.on_entities import _NAMED_SLOTS
-from rllib_minestudio.env.voxel.commands.on_world import _RULES
+from rllib_minestudio.env.voxel.commands.on_world import _NAMED_SLOTS, _RULES
 from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.player.effects import EFFECTS
+from rllib_minestudio.env.voxel.player.player import EFFECTS
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 

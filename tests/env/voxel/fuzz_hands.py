@@ -5,9 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from rllib_minestudio.env.voxel.screens.cursor import PIXELS_PER_DEGREE
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
-from rllib_minestudio.env.voxel.screens.screen import Screen
+from rllib_minestudio.env.voxel.screens.screen import PIXELS_PER_DEGREE, Screen
 
 _KEYS = ("forward", "back", "left", "right", "jump", "sneak", "sprint", "attack", "use", "drop")
 _TURNS = (0.0, 1.0, 15.0, 400.0, 1e6, 1e300)

@@ -23,14 +23,13 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.agents.foreign import AgentMaker, shipped
 from rllib_minestudio.evaluation.agent_runner import AgentOrder, AgentRunner
-from rllib_minestudio.evaluation.compare import compare
-from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.filters import InfoBaseFilter
 from rllib_minestudio.evaluation.pipeline import MineGenerator
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.summary import Summary, compare
 from rllib_minestudio.minestudio import VPTPolicy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.export import export_checkpoint, export_network
+from rllib_minestudio.models.vpt.weights import export_checkpoint, export_network
 from tests.models.vpt.golden.make_golden import import_vpt_policy
 
 EXPERIMENT = Path(__file__).parents[3] / "tuned_examples" / "cow.yaml"

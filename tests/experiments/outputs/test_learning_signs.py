@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rllib_minestudio.experiments.outputs.learning_signs import (
+from rllib_minestudio.experiments.progress import (
     CONFIDENCE,
     LearningSigns,
     Returns,

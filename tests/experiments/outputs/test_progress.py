@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import pytest
 from ray.tune.experiment import Trial
 
-from rllib_minestudio.console import clock, counted
-from rllib_minestudio.experiments.outputs import progress
-from rllib_minestudio.experiments.outputs.progress import (
+from rllib_minestudio.experiments import progress
+from rllib_minestudio.experiments.progress import (
     TrainingProgress,
     evaluation_line,
     fraction_done,
     progress_line,
     seconds_left,
 )
-from rllib_minestudio.experiments.outputs.result_metrics import metric
+from rllib_minestudio.experiments.result_metrics import metric
+from rllib_minestudio.foundation.console import clock, counted
 
 RESULT = {
     "training_iteration": 5,

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rllib_minestudio.experiments.outputs import run_curves, run_summary
-from rllib_minestudio.experiments.outputs.run_curves import draw_curves, read_history
-from rllib_minestudio.experiments.outputs.run_summary import _last_return, summarize
+from rllib_minestudio.experiments import summary
+from rllib_minestudio.experiments.summary import _last_return, draw_curves, read_history, summarize
 
 
 def test_history_counts_repeated_iterations_once_and_survives_a_torn_line(tmp_path):
@@ -40,7 +39,7 @@ def test_a_video_that_cannot_be_made_costs_no_number(tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no film today")
 
-    monkeypatch.setattr(run_summary, "_record_video", fail)
+    monkeypatch.setattr(summary, "_record_video", fail)
     lines = {"training_iteration": 1, "num_env_steps_sampled_lifetime": 64}
     trial = SimpleNamespace(
         path=tmp_path, error=None, metrics=lines, config={}, checkpoint=None, errors=[]
@@ -48,7 +47,7 @@ def test_a_video_that_cannot_be_made_costs_no_number(tmp_path, monkeypatch):
     config = SimpleNamespace(metrics_num_episodes_for_smoothing=20, env=None)
     plan = SimpleNamespace(name="tiny", searched=[], example=config)
     with pytest.raises(RuntimeError, match="no film today"):
-        run_summary.summarize(plan, tmp_path, [trial], [1.0, 3.0], 5.0)
+        summary.summarize(plan, tmp_path, [trial], [1.0, 3.0], 5.0)
     saved = json.loads((tmp_path / "summary.json").read_text())
     assert saved["random_policy"]["mean_return"] == 2.0
     assert saved["video"] is None
@@ -76,7 +75,7 @@ def write_history(folder, returns):
 def curves(monkeypatch):
     """The curves that would be drawn."""
     drawn = []
-    monkeypatch.setattr(run_curves, "draw", lambda title, curves, *others: drawn.extend(curves))
+    monkeypatch.setattr(summary, "draw", lambda title, curves, *others: drawn.extend(curves))
     return drawn
 
 

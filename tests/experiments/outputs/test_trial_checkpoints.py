@@ -6,18 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from rllib_minestudio.checkpoints.lookup import best_checkpoint, complete_checkpoints
 from rllib_minestudio.checkpoints.record import (
     CheckpointRecord,
     digest_of,
     read_record,
     save_record,
 )
-from rllib_minestudio.checkpoints.trial_folder import (
-    best_checkpoint,
-    complete_checkpoints,
-)
-from rllib_minestudio.experiments.outputs.trial_checkpoints import KeepCheckpoints
-from rllib_minestudio.provenance import NUMERICS, versions
+from rllib_minestudio.experiments.trial_checkpoints import KeepCheckpoints
+from rllib_minestudio.foundation.provenance import NUMERICS, versions
 
 
 def save(trial, number, iteration, mean_return):

@@ -4,7 +4,7 @@ import logging
 from types import SimpleNamespace
 
 from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
-from rllib_minestudio.experiments.outputs.videos import RecordVideos, videos_of
+from rllib_minestudio.experiments.videos import RecordVideos, videos_of
 
 
 class TrialFacts:

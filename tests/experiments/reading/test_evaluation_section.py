@@ -6,8 +6,8 @@ import pytest
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.experiments.reading.experiment_file import Experiment
-from rllib_minestudio.experiments.reading.tune_plan import make_plan
+from rllib_minestudio.experiments.file import Experiment
+from rllib_minestudio.experiments.plan import make_plan
 
 
 def plan(config=None, **evaluation):

@@ -3,8 +3,7 @@
 import pytest
 
 from rllib_minestudio.errors import ExperimentFileError, InvalidOptionsError
-from rllib_minestudio.experiments.reading.assignments import parse_assignments
-from rllib_minestudio.experiments.reading.experiment_file import SECTIONS, load_experiments
+from rllib_minestudio.experiments.file import SECTIONS, load_experiments, parse_assignments
 
 YAML = """
 cow:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from rllib_minestudio.errors import ExperimentFileError
-from rllib_minestudio.experiments.reading.experiment_file import load_experiments
-from rllib_minestudio.experiments.reading.packaged_examples import packaged_names
+from rllib_minestudio.experiments.file import load_experiments, packaged_names
 
 EXAMPLES = Path(__file__).parents[3] / "tuned_examples"
 

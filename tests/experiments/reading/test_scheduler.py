@@ -6,14 +6,14 @@ import json
 import pytest
 import yaml
 
-from rllib_minestudio.experiments.reading.experiment_file import Experiment
-from rllib_minestudio.experiments.reading.scheduler import (
+from rllib_minestudio.experiments.file import Experiment
+from rllib_minestudio.experiments.sections import (
     SCHEDULERS,
     make_scheduler,
     scheduled_end,
     scheduler_options,
 )
-from rllib_minestudio.processor_threads import machine_cpus
+from rllib_minestudio.foundation.processes import machine_cpus
 from tests.cli.tiny import TINY
 from tests.processes import run_rllib
 

@@ -2,12 +2,7 @@
 
 import pytest
 
-from rllib_minestudio.experiments.reading.search_space import (
-    parse_search_space,
-    searched_paths,
-    value_at,
-    variants,
-)
+from rllib_minestudio.experiments.plan import parse_search_space, searched_paths, value_at, variants
 
 
 def parse(value):

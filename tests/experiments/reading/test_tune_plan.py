@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.experiments.reading.experiment_file import Experiment, load_experiments
-from rllib_minestudio.experiments.reading.small_sections import CheckpointOptions
-from rllib_minestudio.experiments.reading.tune_plan import make_plan
+from rllib_minestudio.experiments.file import Experiment, load_experiments
+from rllib_minestudio.experiments.plan import make_plan
+from rllib_minestudio.experiments.sections import CheckpointOptions
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 
 TINY_MODEL = {

@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from rllib_minestudio.errors import MineStudioError
-from rllib_minestudio.experiments.running.ray_session import ray_session
+from rllib_minestudio.experiments.ray_session import ray_session
 from tests.processes import run_python
 
 PROCESSES = """
 import ray
-from rllib_minestudio.experiments.running import ray_session
+from rllib_minestudio.experiments.run import ray_session
 
 ray_session.set_environment()
 with ray_session.ray_session(1, {verbose}):
@@ -41,7 +41,7 @@ def test_a_ray_that_runs_already_is_left_alone(local_ray):
 
 
 def test_it_is_tried_again_before_it_is_an_error():
-    module = "rllib_minestudio.experiments.running.ray_session"
+    module = "rllib_minestudio.experiments.ray_session"
     program = f"from {module} import *\nwith ray_session(1, False): pass"
     where_nothing_can_be_written = {**os.environ, "RAY_TMPDIR": "/proc/nowhere"}
     result = subprocess.run(

@@ -12,25 +12,23 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from rllib_minestudio.checkpoints.trial_folder import complete_checkpoints
-from rllib_minestudio.console import stdout
+from rllib_minestudio.checkpoints.lookup import complete_checkpoints
 from rllib_minestudio.errors import CheckpointError, InvalidOptionsError
-from rllib_minestudio.experiments.reading.experiment_file import load_experiments
-from rllib_minestudio.experiments.reading.tune_plan import make_plan
-from rllib_minestudio.experiments.running.resume import (
-    config_change,
-    resumed_experiment,
-    resumed_record,
-)
-from rllib_minestudio.experiments.running.run_record import (
+from rllib_minestudio.experiments.file import load_experiments
+from rllib_minestudio.experiments.plan import make_plan
+from rllib_minestudio.experiments.resume import (
     ChangedOption,
     RunRecord,
+    config_change,
     describe,
     differences,
     read_run_record,
+    resumed_experiment,
+    resumed_record,
     write_run_record,
 )
-from rllib_minestudio.provenance import NUMERICS
+from rllib_minestudio.foundation.console import stdout
+from rllib_minestudio.foundation.provenance import NUMERICS
 from tests.cli.tiny import TINY
 from tests.processes import rllib, run_rllib
 

@@ -6,9 +6,9 @@ import yaml
 
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
-from rllib_minestudio.experiments.running.starting_policy import load_starting_policy
+from rllib_minestudio.experiments.starting_policy import load_starting_policy
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.export import export_network
+from rllib_minestudio.models.vpt.weights import export_network
 
 SIZES = {
     "img_shape": [64, 64, 3],

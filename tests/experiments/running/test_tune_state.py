@@ -8,7 +8,7 @@ import pytest
 from ray.train._internal.storage import StorageContext
 from ray.tune.experiment import Trial
 
-from rllib_minestudio.experiments.running.tune_state import (
+from rllib_minestudio.experiments.tune_state import (
     ContinueTrials,
     back_up_state,
     can_resume,

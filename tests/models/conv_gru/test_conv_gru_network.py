@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from rllib_minestudio.errors import InvalidOptionsError
-from rllib_minestudio.models.action_spaces import heads_for
+from rllib_minestudio.foundation.observations import ObservationPart
 from rllib_minestudio.models.conv_gru import ConvGRUConfig, ConvGRUNetwork
-from rllib_minestudio.models.conv_gru.encoders import FrameEncoder, NumbersEncoder
-from rllib_minestudio.models.conv_gru.network import MEMORY
-from rllib_minestudio.observations import ObservationPart
+from rllib_minestudio.models.conv_gru.network import MEMORY, FrameEncoder, NumbersEncoder
+from rllib_minestudio.models.conv_gru_rl_module import heads_for
 
 BATCH, STEPS, SIZE = 3, 7, 16
 BEGINS = ((0, 0), (1, 3), (2, 3), (2, 6), (0, 5))

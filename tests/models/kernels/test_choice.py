@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rllib_minestudio import compilation_cache
-from rllib_minestudio.compilation_cache import MachineTarget
+from rllib_minestudio.foundation import machine_code
+from rllib_minestudio.foundation.machine_code import MachineTarget
 from rllib_minestudio.models.kernels import engines, vectors
 from rllib_minestudio.models.kernels.convolutions import ENGINES, ONEDNN, TORCH, choose
 from rllib_minestudio.models.kernels.cuda import CUDA
@@ -260,27 +260,27 @@ def test_llvm_has_the_instruction_where_it_is_counted_on(target):
 
 
 def test_numbas_settings_decide_what_it_compiles_for(monkeypatch):
-    usual = compilation_cache.target()
+    usual = machine_code.target()
     with monkeypatch.context() as patch:
         patch.setattr(numba.config, "ENABLE_AVX", 0)
-        assert not compilation_cache.target().has("avx512f")
+        assert not machine_code.target().has("avx512f")
     monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
-    assert compilation_cache.target() == usual._replace(name="haswell")
+    assert machine_code.target() == usual._replace(name="haswell")
     monkeypatch.setattr(numba.config, "CPU_FEATURES", "+avx2,+fma")
-    assert compilation_cache.target() == usual._replace(name="haswell", features="+avx2,+fma")
+    assert machine_code.target() == usual._replace(name="haswell", features="+avx2,+fma")
 
 
 def test_machine_code_for_another_target_lies_in_another_folder(monkeypatch):
-    names = {compilation_cache.fingerprint([])}
+    names = {machine_code.fingerprint([])}
     for variable in ("CPU_NAME", "CPU_FEATURES"):
         monkeypatch.setattr(numba.config, variable, "other")
-        names.add(compilation_cache.fingerprint([]))
+        names.add(machine_code.fingerprint([]))
     assert len(names) == 3
 
 
 def test_what_is_detected_here_is_what_the_kernels_are_compiled_for():
     found = engines.detected(with_kernels=True)
-    assert found.lanes == vectors.fused_lanes(compilation_cache.target())
+    assert found.lanes == vectors.fused_lanes(machine_code.target())
     assert (found.lanes or 8) == vectors.LANES
     assert replace(found, lanes=0) == engines.detected(with_kernels=False)
 
@@ -312,9 +312,9 @@ def _run(*arguments, **settings):
 
 def test_kernels_that_numba_makes_for_any_processor_are_not_used(tmp_path):
     """They would take 20 times as long as torch."""
-    settings = {compilation_cache.CACHE_VARIABLE: str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    settings = {machine_code.CACHE_VARIABLE: str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     found = _run("-c", _GENERIC, **settings)
-    if compilation_cache.target().architecture in ("x86_64", "AMD64"):
+    if machine_code.target().architecture in ("x86_64", "AMD64"):
         assert found.split() == ["0", "False"]
     else:  # every ARM multiplies and adds in one instruction
         assert found.split() == [str(vectors.LANES), "True"]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from rllib_minestudio.models.vpt.network_arguments import arguments_from_config
+from rllib_minestudio.models.vpt.weights import arguments_from_config
 
 
 def hugging_face(network, folder, temperature=2.0):

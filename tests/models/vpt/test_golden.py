@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork, VPTState
-from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
+from rllib_minestudio.models.vpt.network import entropy, kl_divergence, log_prob
 from tests.models.value_statistics import take_in
 
 TOLERANCE = 5e-5

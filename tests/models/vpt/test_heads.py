@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
-from rllib_minestudio.buttons import BUTTON_GROUPS, NUM_BUTTONS
+from rllib_minestudio.foundation.buttons import BUTTON_GROUPS, NUM_BUTTONS
 from rllib_minestudio.models.vpt import VPTConfig
-from rllib_minestudio.models.vpt.heads import (
+from rllib_minestudio.models.vpt.network import (
     BUTTON_SIZES,
     entropy,
     kl_divergence,
@@ -16,7 +16,7 @@ from rllib_minestudio.models.vpt.heads import (
     make_action_heads,
     product_membership,
 )
-from rllib_minestudio.models.vpt.sampling import sample
+from rllib_minestudio.models.vpt.rollout import sample
 
 
 def _logits(buttons: list[float], camera: list[float]) -> dict[str, torch.Tensor]:

@@ -14,7 +14,7 @@ from rllib_minestudio.models.arithmetic import DTYPES, advise, arithmetic, set_a
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt import network as network_module
 from rllib_minestudio.models.vpt.config import PRECISIONS
-from rllib_minestudio.models.vpt.rollout_session import InferenceSession
+from rllib_minestudio.models.vpt.rollout import InferenceSession
 from tests.algorithms.toy_envs import AttackOnRed, tiny_model
 from tests.correctness.harness import config_of
 

@@ -17,15 +17,15 @@ import torch
 from rllib_minestudio.checkpoints import open as open_checkpoint
 from rllib_minestudio.checkpoints.lookup import is_hub_id
 from rllib_minestudio.errors import CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.foundation.pickles import load_plain
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.export import save_checkpoint
-from rllib_minestudio.models.vpt.weight_loading import (
+from rllib_minestudio.models.vpt.weights import (
     config_from_checkpoint,
     config_from_options,
     load_weights,
+    save_checkpoint,
     weights_problems,
 )
-from rllib_minestudio.safe_pickle import load_plain
 
 _spec = importlib.util.spec_from_file_location(
     "checkpoints", Path(__file__).with_name("checkpoints.py")
@@ -103,8 +103,7 @@ def test_lightning_checkpoint(joint, tmp_path):
 
 @pytest.mark.parametrize("preset", ["1x", "2x", "3x", "nano"])
 def test_sizes_of_the_presets_show_in_their_tensors(preset):
-    from rllib_minestudio.models.vpt.network_arguments import config_from_shapes
-    from rllib_minestudio.models.vpt.weight_loading import blank_network
+    from rllib_minestudio.models.vpt.weights import blank_network, config_from_shapes
 
     config = VPTConfig.from_options({"preset": preset})
     shapes = {
@@ -322,7 +321,7 @@ LOAD_BY_ID = """
 import sys
 from rllib_minestudio import checkpoints
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint
+from rllib_minestudio.models.vpt.weights import config_from_checkpoint
 try:
     print(config_from_checkpoint(checkpoints.open(sys.argv[1])).temperature)
 except CheckpointMismatchError as error:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from rllib_minestudio.env.agents.toolmaker.body import AgentBody, OpenScreen, SeenStack, Skill
 
 INVENTORY, CRAFTING_TABLE, FURNACE = "inventory", "crafting_table", "furnace"
 """Screens; the latter two are blocks as well."""
@@ -219,3 +221,119 @@ def make_plan(
     planner = _Planner(held, stations, np.random.default_rng(order))
     planner.make(goal)
     return planner.steps
+
+
+# ----------------------------------------------------------------------------------------- crafting
+# ingredients clicked into the grid one by one, the result taken out.
+
+
+def most_sets(
+    known: Knowledge, made: CraftingRecipe, slots: Sequence[SeenStack], wanted: int
+) -> int:
+    """How many sets, up to `wanted`, the stacks suffice for; a cell takes one stack's items."""
+    for sets in range(wanted, 0, -1):
+        if all(_shares(known, made, slots, name, sets) is not None for name in made.needs):
+            return sets
+    return 0
+
+
+def _shares(
+    known: Knowledge, made: CraftingRecipe, slots: Sequence[SeenStack], name: str, sets: int
+) -> list[tuple[int, list[int]]] | None:
+    """Which slots fill which cells of the grid with `sets` of an ingredient; None if too few."""
+    cells = [cell for cell, wanted in enumerate(made.grid) if wanted == name]
+    members = known.members(name)
+    shares = []
+    for slot, stack in enumerate(slots):
+        filled = min(stack.quantity // sets, len(cells)) if stack.name in members else 0
+        if filled:
+            shares.append((slot, cells[:filled]))
+            cells = cells[filled:]
+    return None if cells else shares
+
+
+def craft(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, sets: int) -> Skill:
+    """Make `sets` sets of something on the screen that is open.
+
+    Whether it worked is seen by what the inventory holds afterwards. If not, the caller closes the
+    screen, which gives back what lies in the grid and throws down what hangs on the cursor.
+    """
+    made = known.crafts[item]
+    members = known.members(item)
+    before = sum(body.counts()[name] for name in members)
+    for name in made.needs:
+        if not (yield from _lay_out(body, screen, known, made, name, sets)):
+            return False
+    if not (yield from screen.shift_click(screen.own("result"))):
+        return False
+    yield from body.react()
+    after = sum(body.counts()[name] for name in members)
+    return after - before >= made.makes * sets
+
+
+def _lay_out(
+    body: AgentBody,
+    screen: OpenScreen,
+    known: Knowledge,
+    made: CraftingRecipe,
+    name: str,
+    sets: int,
+) -> Skill:
+    """Put `sets` of one ingredient into each cell of the grid where it belongs."""
+    shares = _shares(known, made, body.slots, name, sets)
+    if shares is None:
+        return False
+    quantities = [stack.quantity for stack in body.slots]
+    for slot, cells in shares:
+        held = screen.of_inventory(slot)
+        if not (yield from screen.left_click(held)):
+            return False
+        for cell in cells:
+            if not (yield from screen.put(screen.own("craft", cell), sets, quantities[slot])):
+                return False
+        if quantities[slot] > len(cells) * sets and not (yield from screen.left_click(held)):
+            return False
+    return True
+
+
+# ----------------------------------------------------------------------------------------- smelting
+# ore and fuel put into the furnace, what came of it taken out.
+
+_SPARE_TICKS = 20
+"""Waited for after the last item should be done."""
+_LOOKS = 3
+"""How often one waits on if something is missing."""
+
+
+def smelt(body: AgentBody, screen: OpenScreen, known: Knowledge, item: str, count: int) -> Skill:
+    """Make `count` of something in the furnace that is open, and wait for it."""
+    process = known.smelts[item]
+    pieces = math.ceil(count / process.per_fuel)
+    before = body.counts()[item]
+    if not (yield from _fill(body, screen, "fuel", known.members(process.fuel), pieces)):
+        return False
+    if not (yield from _fill(body, screen, "input", (process.source,), count)):
+        return False
+    yield from body.wait(count * process.ticks + _SPARE_TICKS)
+    for _ in range(_LOOKS):
+        yield from screen.shift_click(screen.own("output"))
+        yield from body.react()
+        if body.counts()[item] - before >= count:
+            return True
+        yield from body.wait(process.ticks // 2)
+    return body.counts()[item] > before
+
+
+def _fill(
+    body: AgentBody, screen: OpenScreen, group: str, names: tuple[str, ...], count: int
+) -> Skill:
+    """Put `count` items into a slot of the furnace, from the first stack that has as many."""
+    for slot, stack in enumerate(body.slots):
+        if stack.name in names and stack.quantity >= count:
+            held = screen.of_inventory(slot)
+            if not (yield from screen.left_click(held)):
+                return False
+            if not (yield from screen.put(screen.own(group), count, stack.quantity)):
+                return False
+            return stack.quantity == count or (yield from screen.left_click(held))
+    return False

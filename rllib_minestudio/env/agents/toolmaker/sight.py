@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from rllib_minestudio.env.voxel.game.sight import VisibleBlocks
+    from rllib_minestudio.env.voxel.game.survey import VisibleBlocks
 
 Cell = tuple[int, int, int]
 """Place of a block."""

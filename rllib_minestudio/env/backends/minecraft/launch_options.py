@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rllib_minestudio.option_checks import Problems, is_integer, is_number
+from rllib_minestudio.foundation.options import Problems, is_integer, is_number
 
 DISPLAYS = ("auto", "xvfb", "virtualgl", "existing")
 LAST_PORT = 65535

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.commands import on_entities, on_world
+from rllib_minestudio.env.voxel.commands import on_world
 from rllib_minestudio.env.voxel.commands.parsing import (
     Command,
     CommandError,
@@ -11,9 +11,9 @@ from rllib_minestudio.env.voxel.commands.parsing import (
     Source,
     need,
     read_position,
+    select,
     split_words,
 )
-from rllib_minestudio.env.voxel.commands.selectors import select
 from rllib_minestudio.env.voxel.game import screens
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.errors import did_you_mean
@@ -59,15 +59,15 @@ def _execute(source: Source, arguments: list[str]) -> CommandResult:
 
 
 COMMANDS: dict[str, Command] = {
-    "give": on_entities.give,
-    "clear": on_entities.clear,
-    "replaceitem": on_entities.replaceitem,
-    "summon": on_entities.summon,
-    "effect": on_entities.effect,
-    "kill": on_entities.kill,
-    "tp": on_entities.tp,
-    "teleport": on_entities.tp,
-    "teleportbiome": on_entities.teleportbiome,
+    "give": on_world.give,
+    "clear": on_world.clear,
+    "replaceitem": on_world.replaceitem,
+    "summon": on_world.summon,
+    "effect": on_world.effect,
+    "kill": on_world.kill,
+    "tp": on_world.tp,
+    "teleport": on_world.tp,
+    "teleportbiome": on_world.teleportbiome,
     "setblock": on_world.setblock,
     "fill": on_world.fill,
     "time": on_world.time,

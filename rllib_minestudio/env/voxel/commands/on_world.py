@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from rllib_minestudio.env.voxel.commands.parsing import (
+    PLAYER,
     CommandError,
     CommandResult,
+    SelectedEntity,
     Source,
     need,
+    plain_name,
     read_block_position,
+    read_float,
     read_int,
     read_name,
+    read_position,
+    require_in_world,
+    select,
+    select_player,
+    title,
 )
-from rllib_minestudio.env.voxel.data.clock import DAY_TICKS, TICKS_PER_SECOND, TIMES
-from rllib_minestudio.env.voxel.data.vocabulary import DIFFICULTIES, WEATHERS
+from rllib_minestudio.env.voxel.data.vocabulary import (
+    DAY_TICKS,
+    DIFFICULTIES,
+    TICKS_PER_SECOND,
+    TIMES,
+    WEATHERS,
+)
+from rllib_minestudio.env.voxel.entities.records import MOB_CAPACITY, MOB_KIND_ID
+from rllib_minestudio.env.voxel.game import spawning
 from rllib_minestudio.env.voxel.game.game_state import GAME_RULES
 from rllib_minestudio.env.voxel.game.loot import drop_loot
 from rllib_minestudio.env.voxel.game.screens import spill
+from rllib_minestudio.env.voxel.items.inventory import (
+    CHEST_SLOT,
+    FEET_SLOT,
+    HEAD_SLOT,
+    HOTBAR_SLOTS,
+    LEGS_SLOT,
+    MAIN_SLOTS,
+    OFFHAND_SLOT,
+)
+from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.player import player
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from rllib_minestudio.errors import did_you_mean
 
 _LARGEST_FILL = 32768
@@ -218,3 +248,232 @@ def difficulty(source: Source, arguments: list[str]) -> CommandResult:
         return CommandResult(True, "The difficulty is Easy")
     name = read_name(arguments[0], DIFFICULTIES, "difficulty")
     return CommandResult(True, f"The difficulty has been set to {name.title()}")
+
+
+# -------------------------------------------------------------------------- commands about entities
+# give, clear, replaceitem, summon, effect, kill, tp, teleportbiome.
+
+_DEFAULT_EFFECT_SECONDS = 30
+_LONGEST_EFFECT = 1_000_000
+_TELEPORT_EFFORT = 8192
+"""What making the land around the player counts, of `LARGEST_EFFORT`."""
+_MOST_GIVEN = 6400
+_NAMED_SLOTS = {
+    "weapon.offhand": OFFHAND_SLOT,
+    "armor.head": HEAD_SLOT,
+    "armor.chest": CHEST_SLOT,
+    "armor.legs": LEGS_SLOT,
+    "armor.feet": FEET_SLOT,
+    **{f"hotbar.{slot}": slot for slot in range(HOTBAR_SLOTS)},
+    **{f"inventory.{slot}": HOTBAR_SLOTS + slot for slot in range(MAIN_SLOTS - HOTBAR_SLOTS)},
+}
+_GROWN_UP = "{Age:0}"
+"""What MineStudio summons mobs with; all mobs are grown up here."""
+_IN_HAND = ("weapon", "weapon.mainhand")
+
+
+def give(source: Source, arguments: list[str]) -> CommandResult:
+    """`/give <targets> <item> [count]`."""
+    need(arguments, 2, "/give <targets> <item> [<count>]")
+    select_player(arguments[0], source)
+    name = read_name(arguments[1], ITEM_ID, "item")
+    count = read_int(arguments[2], 1, _MOST_GIVEN) if len(arguments) > 2 else 1
+    state = source.state
+    left = state.player.inventory.add(ITEM_ID[name], count)
+    if left:
+        x, y, z = state.player.position.tolist()
+        state.scatter_item(ITEM_ID[name], left, (x, y + 1.3, z), delay=0)
+    message = f"Gave {count} [{title(name)}] to {PLAYER}"
+    return CommandResult(True, message, _lacking(name, arguments[1]))
+
+
+def clear(source: Source, arguments: list[str]) -> CommandResult:
+    """`/clear [targets] [item] [maxCount]`."""
+    if arguments:
+        select_player(arguments[0], source)
+    item = ITEM_ID[read_name(arguments[1], ITEM_ID, "item")] if len(arguments) > 1 else None
+    at_most = read_int(arguments[2], 0) if len(arguments) > 2 else None
+    state = source.state
+    removed = state.player.inventory.remove(item, at_most)
+    if state.screen is not None:
+        removed += state.screen.menu.remove(item, None if at_most is None else at_most - removed)
+    if not removed:
+        raise CommandError(f"No items were found on player {PLAYER}")
+    return CommandResult(True, f"Removed {removed} items from player {PLAYER}")
+
+
+def replaceitem(source: Source, arguments: list[str]) -> CommandResult:
+    """`/replaceitem entity <targets> <slot> <item> [count]`, of the player."""
+    need(arguments, 4, "/replaceitem entity <targets> <slot> <item> [<count>]")
+    if arguments[0] != "entity":
+        raise CommandError(f"Incorrect argument for command: '{arguments[0]}' (entity)")
+    select_player(arguments[1], source)
+    player = source.state.player
+    word = arguments[2]
+    slot = player.selected if word in _IN_HAND else _NAMED_SLOTS.get(word)
+    if slot is None:
+        raise CommandError(f"Unknown slot '{word}'.{did_you_mean(word, _NAMED_SLOTS)}")
+    if plain_name(arguments[3]) == "air":
+        player.inventory.set(slot, 0, 0)
+        return CommandResult(True, f"Replaced a slot on {PLAYER} with [Air]")
+    name = read_name(arguments[3], ITEM_ID, "item")
+    count = read_int(arguments[4], 1, 64) if len(arguments) > 4 else 1
+    item = ITEM_ID[name]
+    player.inventory.set(slot, item, min(count, ITEMS[item].max_stack))
+    message = f"Replaced a slot on {PLAYER} with [{title(name)}]"
+    return CommandResult(True, message, _lacking(name, arguments[3]))
+
+
+def _lacking(name: str, word: str) -> str:
+    """What this engine does not do of what the item called `name`, given as `word`, is for."""
+    reasons = (ITEMS[ITEM_ID[name]].lacking, "NBT data is ignored" if "{" in word else "")
+    return ", and ".join(filter(None, reasons))
+
+
+def summon(source: Source, arguments: list[str]) -> CommandResult:
+    """`/summon <entity> [x y z] [nbt]`; NBT data is ignored."""
+    need(arguments, 1, "/summon <entity> [<pos>] [<nbt>]")
+    name = read_name(arguments[0], MOB_KIND_ID, "entity")
+    position = source.position
+    if len(arguments) > 1 and not arguments[1].startswith("{"):
+        position = read_position(arguments[1:4], source)
+    state = source.state
+    if state.mobs.count >= MOB_CAPACITY:
+        raise CommandError(f"Unable to summon entity: there are {MOB_CAPACITY} already")
+    require_in_world(position, "summon")
+    if not state.world.is_loaded(position[0], position[2]):
+        raise CommandError("That position is not loaded")
+    state.spawn_mob(MOB_KIND_ID[name], *position)
+    has_data = arguments[-1].startswith("{") and arguments[-1] != _GROWN_UP
+    lacking = "NBT data is ignored" if has_data else ""
+    return CommandResult(True, f"Summoned new {title(name)}", lacking)
+
+
+def effect(source: Source, arguments: list[str]) -> CommandResult:
+    """`/effect give|clear ...`, and `/effect <targets> <effect> ...` as before Minecraft 1.13."""
+    need(arguments, 2, "/effect (give|clear) <targets> [<effect>] [<seconds>] [<amplifier>]")
+    player = source.state.player
+    if arguments[0] == "clear":
+        select_player(arguments[1], source)
+        name = _effect_name(arguments[2]) if len(arguments) > 2 else None
+        if not player.clear_effects(player, name):
+            raise CommandError("Target has no effects to remove")
+        return CommandResult(
+            True, f"Removed {title(name) if name else 'every effect'} from {PLAYER}"
+        )
+    if arguments[0] == "give":
+        arguments = arguments[1:]
+    need(arguments, 2, "/effect give <targets> <effect> [<seconds>] [<amplifier>]")
+    select_player(arguments[0], source)
+    if arguments[1] == "clear":
+        player.clear_effects(player)
+        return CommandResult(True, f"Removed every effect from {PLAYER}")
+    name = _effect_name(arguments[1])
+    seconds = _DEFAULT_EFFECT_SECONDS
+    if len(arguments) > 2:
+        seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
+    amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
+    player.give_effect(player, name, amplifier, max(seconds * TICKS_PER_SECOND, 1))
+    message = f"Applied effect {title(name)} to {PLAYER}"
+    return CommandResult(True, message, player.lacking(name))
+
+
+def _effect_name(word: str) -> str:
+    """An effect by name, or by its number as before Minecraft 1.13."""
+    if word.isdigit():
+        return player.EFFECTS[read_int(word, 1, len(player.EFFECTS)) - 1]
+    return read_name(word, player.EFFECTS, "effect")
+
+
+def kill(source: Source, arguments: list[str]) -> CommandResult:
+    """`/kill [targets]`: mobs and items vanish at once; the player comes back where it stands."""
+    found = select(arguments[0] if arguments else "@s", source)
+    state = source.state
+    _remove(source, found)
+    if any(target.is_player for target in found):
+        spawning.kill_player(state)
+    if len(found) == 1:
+        return CommandResult(True, f"Killed {title(found[0].kind)}")
+    return CommandResult(True, f"Killed {len(found)} entities")
+
+
+def _remove(source: Source, found: list[SelectedEntity]) -> None:
+    state = source.state
+    kept_mobs = np.ones(state.mobs.count, bool)
+    kept_items = np.ones(state.items.count, bool)
+    for target in found:
+        if target.kind == "item":
+            kept_items[target.row] = False
+        elif not target.is_player:
+            kept_mobs[target.row] = False
+    state.mobs.keep(kept_mobs)
+    state.items.keep(kept_items)
+
+
+def tp(source: Source, arguments: list[str]) -> CommandResult:
+    """`/tp [targets] (<x y z> [yaw pitch] | <destination>)`."""
+    need(arguments, 1, "/tp [<targets>] (<location> [<rotation>] | <destination>)")
+    found = select("@s", source)
+    if len(arguments) not in (1, 3):
+        found, arguments = select(arguments[0], source), arguments[1:]
+    if len(arguments) < 3:
+        position = select(arguments[0], source)[0].position
+    else:
+        position = read_position(arguments[:3], source)
+    require_in_world(position, "teleport")
+    for target in found:
+        _move(source, target, position, arguments[3:5])
+    x, y, z = position
+    who = title(found[0].kind) if len(found) == 1 else f"{len(found)} entities"
+    return CommandResult(True, f"Teleported {who} to {x:f}, {y:f}, {z:f}")
+
+
+def _move(
+    source: Source,
+    target: SelectedEntity,
+    position: tuple[float, float, float],
+    rotation: list[str],
+) -> None:
+    state = source.state
+    if target.kind == "item":
+        state.items.position[target.row] = position
+    elif not target.is_player:
+        state.mobs.position[target.row] = position
+        state.mobs.velocity[target.row] = 0.0
+    else:
+        if len(rotation) == 2:
+            yaw, pitch = (
+                _angle(word, now)
+                for word, now in zip(rotation, (state.player.yaw, state.player.pitch), strict=True)
+            )
+            state.player.yaw, state.player.pitch = yaw, pitch
+        source.effort.spend(_TELEPORT_EFFORT)
+        spawning.teleport(state, *position)
+
+
+def _angle(word: str, now: float) -> float:
+    if word.startswith("~"):
+        return now + (read_float(word[1:]) if len(word) > 1 else 0.0)
+    return read_float(word)
+
+
+def teleportbiome(source: Source, arguments: list[str]) -> CommandResult:
+    """`/teleportbiome <targets> <biome> [x z | x y z]`: onto the nearest such biome's ground."""
+    need(arguments, 2, "/teleportbiome <targets> <biome> [<pos>]")
+    select_player(arguments[0], source)
+    name = read_name(arguments[1], BIOMES, "biome")
+    words = arguments[2:]
+    if len(words) == 2:
+        words = [words[0], "~", words[1]]
+    x, y, z = read_position(words, source) if words else source.position
+    require_in_world((x, y, z), "teleport")
+    source.effort.spend(_TELEPORT_EFFORT)
+    state = source.state
+    found = spawning.find_biome(state, BIOMES.index(name), int(x // 1), int(z // 1))
+    if found is None:
+        raise CommandError(f"Could not find a biome of type {name} within a reasonable distance")
+    place = spawning.surface_place(state, *found)
+    spawning.teleport(state, *place)
+    return CommandResult(
+        True, f"Teleported {PLAYER} to {name} at {place[0]}, {place[1]}, {place[2]}"
+    )

@@ -1,5 +1,7 @@
 """Words of Minecraft's commands and names."""
 
+from __future__ import annotations
+
 NAMESPACE = "minecraft:"
 """Before the name of everything that comes with the game; it may be left out."""
 
@@ -8,3 +10,15 @@ DIFFICULTIES = ("peaceful", "easy", "normal", "hard")
 
 NO_ENTITY, NO_PLAYER = "No entity was found", "No player was found"
 """What a command answers whose selector selects nothing."""
+
+
+# --------------------------------------------------------------------------------- Minecraft's time
+# ticks, days, and the times of day that have a name.
+
+TICKS_PER_SECOND = 20
+
+DAY_TICKS = 24000
+"""From sunrise to sunrise."""
+
+TIMES = {"day": 1000, "noon": 6000, "night": 13000, "midnight": 18000}
+"""Times of day by the names that `/time set` takes, in ticks since sunrise."""

@@ -9,9 +9,16 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.damage import hurt_mob
-from rllib_minestudio.env.voxel.entities.events import MOB_DIED, emit
-from rllib_minestudio.env.voxel.entities.records import DEATH_TICKS, MOB_HALF, MOB_HEIGHT, MOB_KINDS
+from rllib_minestudio.env.voxel.entities.records import (
+    DEATH_TICKS,
+    HURT_TICKS,
+    ITEM_CAPACITY,
+    MOB_CAPACITY,
+    MOB_HALF,
+    MOB_HEIGHT,
+    MOB_KINDS,
+)
+from rllib_minestudio.env.voxel.items.items import ITEMS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import physics
 
@@ -258,3 +265,240 @@ def tick_mobs(
             _tick_mob(blocks, mobs, row, player, rng, events, event_count)
     _push_apart(mobs, kept, player)
     return kept
+
+
+# ------------------------------------------------------------------------------------ dropped items
+# how they fall, slide, age, and come within the player's reach.
+
+DROP_DELAY = 10
+"""Ticks before an item from a block or a mob can be picked up."""
+THROW_DELAY = 40
+"""Ticks before an item that the player threw can be picked up."""
+
+_GRAVITY = 0.04
+_DRAG = 0.98
+_GROUND_DRAG = 0.6 * 0.98
+_DROP_HALF = 0.125
+_DROP_HEIGHT = 0.25
+_LIFETIME = 6000
+_MERGE_PERIOD_MOVING, _MERGE_PERIOD_RESTING = 2, 40
+"""Ticks between two looks for others to merge with; moving means from one block to the next."""
+_MERGE_REACH = 0.5 + 2.0 * _DROP_HALF
+_LARGEST_STACK = np.array(
+    [ITEMS[item].max_stack if item in ITEMS else 0 for item in range(max(ITEMS) + 1)]
+)
+_REACH = 0.3 + 1.0 + _DROP_HALF
+"""The player's box grown by one block, and the item's half."""
+_REACH_BELOW = 0.5 + _DROP_HEIGHT
+_REACH_ABOVE = 1.8 + 0.5
+
+
+@kernel()
+def _slide(blocks: NDArray[np.uint16], item: np.void) -> None:
+    velocity = item.velocity
+    velocity[1] -= _GRAVITY
+    was_on_ground = item.on_ground != 0
+    physics.move(blocks, item, _DROP_HALF, _DROP_HEIGHT, physics.NO_STEP, velocity[0], velocity[2])
+    friction = _GROUND_DRAG if was_on_ground else _DRAG
+    velocity[0] *= friction
+    velocity[1] *= _DRAG
+    velocity[2] *= friction
+
+
+@kernel()
+def _can_merge(item: np.void) -> bool:
+    return 0 < item.quantity < _LARGEST_STACK[item["item"]] and item.age < _LIFETIME
+
+
+@kernel()
+def _merge(items: NDArray[np.void], count: int, row: int) -> None:
+    """Merges an item with equal ones beside it; the smaller stack joins the larger."""
+    item = items[row]
+    for other_row in range(count):
+        other = items[other_row]
+        if (
+            other_row == row
+            or other["item"] != item["item"]
+            or not _can_merge(item)
+            or not _can_merge(other)
+            or other.quantity + item.quantity > _LARGEST_STACK[item["item"]]
+            or abs(other.position[0] - item.position[0]) >= _MERGE_REACH
+            or abs(other.position[1] - item.position[1]) >= _DROP_HEIGHT
+            or abs(other.position[2] - item.position[2]) >= _MERGE_REACH
+        ):
+            continue
+        kept, gone = item, other
+        if other.quantity >= item.quantity:
+            kept, gone = other, item
+        kept.quantity += gone.quantity
+        kept.pickup_delay = max(kept.pickup_delay, gone.pickup_delay)
+        kept.age = min(kept.age, gone.age)
+        gone.quantity = 0  # it vanishes in the next tick
+
+
+@kernel()
+def _is_merge_due(item: np.void, x: float, y: float, z: float) -> bool:
+    """Whether an item that was at (x, y, z) a tick ago looks for others now."""
+    position = item.position
+    moved = (
+        np.floor(position[0]) != np.floor(x)
+        or np.floor(position[1]) != np.floor(y)
+        or np.floor(position[2]) != np.floor(z)
+    )
+    return item.ticks % (_MERGE_PERIOD_MOVING if moved else _MERGE_PERIOD_RESTING) == 0
+
+
+@kernel()
+def tick_items(
+    blocks: NDArray[np.uint16],
+    items: NDArray[np.void],
+    count: int,
+    players: NDArray[np.void],
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> int:
+    """Advances every dropped item by one tick; removes those too old, or lost below the world.
+
+    Args:
+        blocks: The window's block ids.
+        items: `ITEM_DTYPE` records.
+        count: How many of them are in use.
+        players: `PLAYER_DTYPE` [1].
+        events: `EVENT_DTYPE` records; receives an `ITEM_TOUCHED` for each item in reach.
+        event_count: int64 [1].
+
+    Returns:
+        How many items are left; rows in the events are theirs after the removal.
+    """
+    player = players[0]
+    kept = 0
+    for row in range(count):
+        lost = items[row].age >= _LIFETIME or items[row].position[1] < physics.VOID
+        if not lost and items[row].quantity > 0:
+            if kept != row:
+                items[kept] = items[row]
+            kept += 1
+    for row in range(kept):
+        item = items[row]
+        dx = item.position[0] - player.position[0]
+        dy = item.position[1] - player.position[1]
+        dz = item.position[2] - player.position[2]
+        if max(abs(dx), abs(dz)) > ACTIVE_RANGE or item.quantity == 0:
+            continue
+        item.age += 1
+        item.ticks += 1
+        if item.pickup_delay > 0:
+            item.pickup_delay -= 1
+        x = item.position[0]
+        y = item.position[1]
+        z = item.position[2]
+        _slide(blocks, item)
+        if _is_merge_due(item, x, y, z):
+            _merge(items, kept, row)
+            if item.quantity == 0:
+                continue
+        in_reach = max(abs(dx), abs(dz)) < _REACH and -_REACH_BELOW < dy < _REACH_ABOVE
+        if in_reach and item.pickup_delay == 0 and player.health > 0.0:
+            emit(events, event_count, ITEM_TOUCHED, row, 1.0, item.position)
+    return kept
+
+
+# --------------------------------------------- what a hit does to a body, as in Minecraft Java 1.16
+# damage, invulnerability, knockback.
+
+PANIC_TICKS = 100
+"""How long a mob remembers who hit it."""
+
+
+@kernel()
+def knock_back(body: np.void, strength: float, dx: float, dz: float) -> None:
+    """Pushes a body against the horizontal direction (dx, dz), from the attacker's side."""
+    length = np.sqrt(dx * dx + dz * dz)
+    if length < 1e-4:
+        return
+    velocity = body.velocity
+    velocity[0] = velocity[0] / 2.0 - dx / length * strength
+    velocity[2] = velocity[2] / 2.0 - dz / length * strength
+    if body.on_ground:
+        velocity[1] = min(0.4, velocity[1] / 2.0 + strength)
+
+
+@kernel()
+def shielded(body: np.void, amount: float) -> float:
+    """What is left of a hit after invulnerability: within 10 ticks, only what exceeds the last."""
+    if body.hurt_ticks > 0:
+        return max(amount - body.last_damage, 0.0)
+    return amount
+
+
+@kernel()
+def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bool]:
+    """Takes health from a mob.
+
+    Returns:
+        The health points lost, and whether it was a hit of its own (which knocks back and
+        starts the invulnerability), not the remainder of a stronger second one.
+    """
+    mob = mobs[row]
+    if mob.death_ticks > 0:
+        return 0.0, False
+    fresh = mob.hurt_ticks == 0
+    dealt = shielded(mob, amount)
+    if dealt <= 0.0:
+        return 0.0, False
+    mob.last_damage = amount
+    if fresh:
+        mob.hurt_ticks = HURT_TICKS
+    dealt = min(dealt, mob.health)
+    mob.health -= dealt
+    mob.panic_ticks = PANIC_TICKS
+    return dealt, fresh
+
+
+# ------------------------------------------------------------------------------------------- events
+# what a kernel tells Python about a tick.
+
+EVENT_CAPACITY = 2 * MOB_CAPACITY + ITEM_CAPACITY + 8
+"""Most events in one tick: every mob hurt and dead, every item touched, and the player's own."""
+
+MOB_HURT, MOB_DIED, BLOCK_BROKEN, ITEM_TOUCHED, PLAYER_HURT, MOB_SWEPT, FOOD_EATEN = range(7)
+"""Kinds of event. `subject` and `amount` mean:
+
+- `MOB_HURT`: index in `MOB_KINDS`, health points dealt by the player's own hit.
+- `MOB_DIED`: index in `MOB_KINDS`; `amount` is 1 if the player killed it, else 0.
+- `BLOCK_BROKEN`: id of the block at `position`.
+- `ITEM_TOUCHED`: row of a dropped item in the player's reach.
+- `PLAYER_HURT`: unused, health points lost.
+- `MOB_SWEPT`: as `MOB_HURT`, for a mob beside the one that was hit.
+- `FOOD_EATEN`: unused; the meal in hand is over.
+"""
+
+EVENT_DTYPE = np.dtype(
+    [
+        ("kind", np.int64),
+        ("subject", np.int64),
+        ("amount", np.float64),
+        ("position", np.float64, 3),  # where it happened; whole numbers for a block
+    ],
+    align=True,
+)
+
+
+@kernel()
+def emit(
+    events: NDArray[np.void],
+    count: NDArray[np.int64],
+    kind: int,
+    subject: int,
+    amount: float,
+    position: NDArray[np.float64],
+) -> None:
+    """Appends an event; `count` is int64 [1] and `position` float64 [3]."""
+    if count[0] < len(events):
+        event = events[count[0]]
+        event.kind = kind
+        event.subject = subject
+        event.amount = amount
+        for axis in range(3):
+            event.position[axis] = position[axis]
+        count[0] += 1

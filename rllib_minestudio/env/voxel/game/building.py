@@ -14,8 +14,8 @@ from rllib_minestudio.env.voxel.player.player import (
     WIDTH,
 )
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
-from rllib_minestudio.env.voxel.world.addressing import HEIGHT
 from rllib_minestudio.env.voxel.world.blocks import AIR
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 
 
 def _touches(position: list[float], half: float, height: float, cell: tuple[int, int, int]) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.entities.drops import DROP_DELAY
-from rllib_minestudio.env.voxel.entities.events import (
+from rllib_minestudio.env.voxel.entities.mobs import (
     BLOCK_BROKEN,
+    DROP_DELAY,
     FOOD_EATEN,
     ITEM_TOUCHED,
     MOB_DIED,
@@ -18,9 +18,16 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.game.loot import drop_loot
 from rllib_minestudio.env.voxel.game.screens import spill
-from rllib_minestudio.env.voxel.items.items import EMPTY, FOOD, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.items.tools import counts_as_use, is_right_tool, mining_wear
-from rllib_minestudio.env.voxel.player.effects import feed, give_effect
+from rllib_minestudio.env.voxel.items.items import (
+    EMPTY,
+    FOOD,
+    ITEM_ID,
+    ITEMS,
+    counts_as_use,
+    is_right_tool,
+    mining_wear,
+)
+from rllib_minestudio.env.voxel.player.player import feed, give_effect
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCKS
 
 _STATISTIC_SCALE = 10

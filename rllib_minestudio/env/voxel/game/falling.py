@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.entities.drops import DROP_DELAY
+from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
 from rllib_minestudio.env.voxel.game.building import is_vacant
 from rllib_minestudio.env.voxel.game.game_state import GameState

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.data.clock import DAY_TICKS
-from rllib_minestudio.env.voxel.entities.drops import tick_items
-from rllib_minestudio.env.voxel.entities.events import EVENT_CAPACITY, EVENT_DTYPE
-from rllib_minestudio.env.voxel.entities.mobs import tick_mobs
+from rllib_minestudio.env.voxel.data.vocabulary import DAY_TICKS
+from rllib_minestudio.env.voxel.entities.mobs import (
+    EVENT_CAPACITY,
+    EVENT_DTYPE,
+    tick_items,
+    tick_mobs,
+)
 from rllib_minestudio.env.voxel.game import screens, spawning
 from rllib_minestudio.env.voxel.game.building import drop_held_item, use_item
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.falling import Falling
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.player import controls
-from rllib_minestudio.env.voxel.player.effects import tick_effects
-from rllib_minestudio.env.voxel.player.player_tick import tick_player
+from rllib_minestudio.env.voxel.player import player
+from rllib_minestudio.env.voxel.player.locomotion import tick_player
+from rllib_minestudio.env.voxel.player.player import tick_effects
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 
@@ -63,18 +66,18 @@ class Game:
             InvalidActionError: If its camera is not finite; the game is as it was then.
         """
         state = self.state
-        pitch, yaw = controls.read_camera(action)
-        keys = controls.read_keys(action)
+        pitch, yaw = player.read_camera(action)
+        keys = player.read_keys(action)
         before, state.held_keys = state.held_keys, keys
-        slot = controls.read_hotbar(action)
+        slot = player.read_hotbar(action)
         if slot == state.held_slot:
-            slot = controls.NO_SLOT
+            slot = player.NO_SLOT
         else:
             state.held_slot = slot
         pressed = keys & ~before
         if state.player_dead:
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
-        elif state.screen is not None and not pressed & controls.OPEN_INVENTORY:
+        elif state.screen is not None and not pressed & player.OPEN_INVENTORY:
             screens.play_screen(state.screen, keys, before, slot, pitch, yaw)
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
         else:
@@ -95,16 +98,16 @@ class Game:
             Bits of the keys that are held and were pressed, as far as they act on the world.
         """
         state = self.state
-        if slot != controls.NO_SLOT:
+        if slot != player.NO_SLOT:
             state.player.selected = slot
-        if pressed & controls.OPEN_INVENTORY:
+        if pressed & player.OPEN_INVENTORY:
             if state.screen is None:
                 # The camera has turned the head by now, but all keys count as released.
                 screens.open_inventory(state)
                 return 0, 0
             screens.close(state)
             # The attack key has to be released even if it was pressed in this tick.
-            state.dead_keys &= ~pressed | controls.ATTACK
+            state.dead_keys &= ~pressed | player.ATTACK
         state.dead_keys &= keys
         return keys & ~state.dead_keys, pressed
 
@@ -113,9 +116,9 @@ class Game:
         player, mobs, items = state.player, state.mobs, state.items
         blocks, players, events = state.world.blocks, player.records, self._events
         player.update_equipment()
-        uses = bool(keys & controls.USE)
+        uses = bool(keys & player.USE)
         # Of the last tick's keys, which `tick_player` replaces.
-        sneaks = uses and bool(players["keys"][0] & controls.SNEAK)
+        sneaks = uses and bool(players["keys"][0] & player.SNEAK)
         self._event_count[0] = 0
         tick_player(
             blocks,
@@ -129,9 +132,9 @@ class Game:
             events,
             self._event_count,
         )
-        if pressed & controls.DROP:
+        if pressed & player.DROP:
             drop_held_item(state)
-        if uses and (pressed & controls.USE or not players["use_delay"][0]):
+        if uses and (pressed & player.USE or not players["use_delay"][0]):
             use_item(state, sneaks)
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rllib_minestudio.env.voxel.data import read_json
-from rllib_minestudio.env.voxel.entities.drops import DROP_DELAY
+from rllib_minestudio.env.voxel.entities.mobs import DROP_DELAY
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, Item
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SHEARS

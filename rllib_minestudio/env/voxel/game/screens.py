@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.player import controls
+from rllib_minestudio.env.voxel.player import player
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
-from rllib_minestudio.env.voxel.screens.block_entities import SCREEN_BLOCKS, Place
+from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS, Furnace, Place
 from rllib_minestudio.env.voxel.screens.screen import Screen
-from rllib_minestudio.env.voxel.screens.smelting import Furnace
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, Shape
 
 REACH = 8.0
@@ -111,14 +112,14 @@ def play_screen(
         pitch: Turn of the camera, in degrees.
         yaw: Turn of the camera, in degrees.
     """
-    if slot != controls.NO_SLOT:
+    if slot != player.NO_SLOT:
         screen.press_hotbar(slot)
     screen.move_cursor(pitch, yaw)
     pressed, released = keys & ~before, before & ~keys
     screen.use_buttons(
-        (bool(pressed & controls.ATTACK), bool(pressed & controls.USE)),
-        (bool(released & controls.ATTACK), bool(released & controls.USE)),
-        bool(keys & controls.SNEAK),
+        (bool(pressed & player.ATTACK), bool(pressed & player.USE)),
+        (bool(released & player.ATTACK), bool(released & player.USE)),
+        bool(keys & player.SNEAK),
     )
 
 
@@ -174,3 +175,32 @@ def spill(state: GameState, place: Place) -> None:
             east, up, south = (state.random_normal() * _SPILL_SPEED for _ in range(3))
             velocity = (east, up + _SPILL_LIFT, south)
             state.drop_item(stack.item, quantity, at, velocity, 0, stack.damage)
+
+
+# ------------------------------------------------------------------- what the player of a game sees
+
+
+def draw_view(
+    state: GameState, renderer: Renderer, out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """Draws the player's view.
+
+    Args:
+        state: The game.
+        renderer: Of the frame's size.
+        out: uint8 [height, width, 3] to draw into; None for a new array.
+
+    Returns:
+        The frame, uint8 [height, width, 3].
+    """
+    return renderer.draw(
+        state.world,
+        state.player,
+        state.mobs,
+        state.items,
+        state.player.inventory,
+        state.daytime,
+        out,
+        state.falling,
+        None if state.screen is None else state.screen.view(),
+    )

@@ -7,11 +7,160 @@ other item has an id from `FIRST_PLAIN_ITEM` on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.data import read_csv
-from rllib_minestudio.env.voxel.items.foods import FOODS, Food
-from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, BLOCKS, LARGEST_KIND, Shape
+from rllib_minestudio.env.voxel.world.blocks import (
+    BLOCK_ID,
+    BLOCKS,
+    LARGEST_KIND,
+    SHEARS,
+    SWORD,
+    Shape,
+)
+
+# ----------------------- how fast an item mines each block, and whether it is the right tool for it
+
+RIGHT_TOOL_TICKS = 30.0
+_WRONG_TOOL_TICKS = 100.0
+"""Ticks per point of hardness at speed 1, with the tool that a block asks for and without."""
+_SPEED_BY_MATERIAL = {
+    SWORD: {"leaves": 1.5, "plant": 1.5, "gourd": 1.5, "web": 15.0, "bamboo": float("inf")},
+    SHEARS: {"leaves": 15.0, "web": 15.0, "wool": 5.0},
+}
+"""What swords and shears mine faster than the hand; a sword cuts bamboo at once."""
+_SHEARED = frozenset(("grass", "fern", "dead_bush", "vine", "tripwire"))
+"""Blocks that count as a use of shears, besides those that they mine faster."""
+_SHEARS_HARVEST = frozenset(("cobweb", "redstone_wire", "tripwire"))
+_HASTE_PER_LEVEL = np.float32(0.2)
+_FATIGUE_FACTORS = tuple(map(np.float32, (1.0, 0.3, 0.09, 0.0027, 8.1e-4)))
+"""Factor on the speed by level of mining fatigue; higher levels are as the last."""
+
+
+def is_right_tool(item: Item | None, block: int) -> bool:
+    """Whether block id `block`, mined with `item` (None: the bare hand), drops something."""
+    wanted = BLOCKS[block]
+    if wanted.harvest_tier == 0:
+        return True
+    if item is None:
+        return False
+    if item.tool == SHEARS:
+        return wanted.name in _SHEARS_HARVEST
+    return item.tool == wanted.tool and item.tier >= wanted.harvest_tier
+
+
+def _speed(item: Item | None, block: int) -> float:
+    if item is None or item.tool is None:
+        return 1.0
+    if item.tool in _SPEED_BY_MATERIAL:
+        return _SPEED_BY_MATERIAL[item.tool].get(BLOCKS[block].material, 1.0)
+    return item.mining_speed if item.tool == BLOCKS[block].tool else 1.0
+
+
+def counts_as_use(item: Item, block: int) -> bool:
+    """Whether mining block id `block` counts as a use of `item`, a tool that it wears."""
+    return item.tool != SHEARS or _speed(item, block) > 1.0 or BLOCKS[block].name in _SHEARED
+
+
+def mining_wear(item: Item, block: int) -> int:
+    """Uses that mining block id `block` costs: none where a touch breaks it, but for shears."""
+    return item.mining_wear if BLOCKS[block].hardness or item.tool == SHEARS else 0
+
+
+@cache
+def _plain_speeds(item: Item | None) -> NDArray[np.float32]:
+    return np.array([_speed(item, block) for block in range(len(BLOCKS))], np.float32)
+
+
+def mining_speeds(item: Item | None, haste: int, fatigue: int) -> NDArray[np.float32]:
+    """Speed on each block on the ground, float32 by block id; 1 is the bare hand's.
+
+    Args:
+        item: What is in the hand.
+        haste: Level of the effect, 0 for none.
+        fatigue: Level of mining fatigue, 0 for none.
+    """
+    # One factor after the other, rounded to float32 each time: Minecraft's sums depend on it.
+    quickened = _plain_speeds(item) * (np.float32(1.0) + np.float32(haste) * _HASTE_PER_LEVEL)
+    return quickened * _FATIGUE_FACTORS[min(fatigue, len(_FATIGUE_FACTORS) - 1)]
+
+
+@cache
+def mining_ticks(item: Item | None) -> NDArray[np.float32]:
+    """Ticks per point of hardness at speed 1, float32 by block id (minecraft.wiki/w/Breaking)."""
+    ticks = np.array(
+        [
+            RIGHT_TOOL_TICKS if is_right_tool(item, block) else _WRONG_TOOL_TICKS
+            for block in range(len(BLOCKS))
+        ],
+        np.float32,
+    )
+    ticks.flags.writeable = False
+    return ticks
+
+
+# -------------------------------------------------------------- what can be eaten and what it gives
+# the facts are in `data/foods.csv`.
+
+
+class FoodEffect(NamedTuple):
+    """A status effect that eating gives.
+
+    Attributes:
+        name: Which effect.
+        amplifier: Its level minus one.
+        ticks: How long it lasts.
+        chance: How likely it is.
+    """
+
+    name: str
+    amplifier: int
+    ticks: int
+    chance: float = 1.0
+
+
+class Food(NamedTuple):
+    """One food.
+
+    Attributes:
+        nutrition: Points of the food level.
+        saturation: Points of saturation, which never exceeds the food level.
+        ticks: How long the use key is held for it.
+        when_full: Whether one can eat it with a full food level.
+        leaves: Name of the item that is left of it; empty for none.
+        effects: What else it does.
+    """
+
+    nutrition: int
+    saturation: float
+    ticks: int
+    when_full: bool = False
+    leaves: str = ""
+    effects: tuple[FoodEffect, ...] = ()
+
+
+def _effect(text: str) -> FoodEffect:
+    """Reads "poison 0 100 0.6": name, amplifier, ticks and, if it is not sure, the chance."""
+    name, amplifier, ticks, *chance = text.split()
+    return FoodEffect(name, int(amplifier), int(ticks), *map(float, chance))
+
+
+FOODS: dict[str, Food] = {
+    row["item"]: Food(
+        nutrition=int(row["nutrition"]),
+        saturation=float(row["saturation"]),
+        ticks=int(row["ticks"]),
+        when_full=row["when_full"] == "yes",
+        leaves=row["leaves"],
+        effects=tuple(_effect(text) for text in filter(None, row["effects"].split(";"))),
+    )
+    for row in read_csv("foods.csv")
+}
+"""Food by the name of its item (minecraft.wiki/w/Food)."""
 
 FIRST_PLAIN_ITEM = LARGEST_KIND + 1
 """Id of the first item that is not a block."""

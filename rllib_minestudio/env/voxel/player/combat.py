@@ -9,18 +9,19 @@ import numpy as np
 from numba import int64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.data.clock import TICKS_PER_SECOND
-from rllib_minestudio.env.voxel.entities.damage import hurt_mob, knock_back, shielded
-from rllib_minestudio.env.voxel.entities.events import (
+from rllib_minestudio.env.voxel.data.vocabulary import TICKS_PER_SECOND
+from rllib_minestudio.env.voxel.entities.mobs import (
     MOB_DIED,
     MOB_HURT,
     MOB_SWEPT,
     PLAYER_HURT,
     emit,
+    hurt_mob,
+    knock_back,
+    shielded,
 )
 from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player import hunger
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
 
@@ -109,7 +110,7 @@ def attack(
     dz = player.position[2] - mob.position[2]
     if not _strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
         return
-    player.exhaustion += hunger.PER_ATTACK
+    player.exhaustion += player.PER_ATTACK
     yaw = np.radians(player.yaw)
     if sprint_hit:
         knock_back(mob, SPRINT_KNOCKBACK, np.sin(yaw), -np.cos(yaw))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.events import FOOD_EATEN, emit
+from rllib_minestudio.env.voxel.entities.mobs import FOOD_EATEN, emit
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player.controls import USE
-from rllib_minestudio.env.voxel.player.player import MAX_FOOD, USE_DELAY
+from rllib_minestudio.env.voxel.player.player import MAX_FOOD, USE, USE_DELAY
 
 
 @kernel()

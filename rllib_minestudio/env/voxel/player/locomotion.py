@@ -7,9 +7,24 @@ from numba import float64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player import controls, hunger
-from rllib_minestudio.env.voxel.player.player import SNEAKING_HEIGHT, STANDING_HEIGHT, WIDTH
+from rllib_minestudio.env.voxel.player.combat import hurt_player, press_attack
+from rllib_minestudio.env.voxel.player.eating import begin_meal, continue_meal
+from rllib_minestudio.env.voxel.player.mining import hold_attack, release_attack, start_mining
+from rllib_minestudio.env.voxel.player.player import (
+    ATTACK,
+    SNEAK,
+    SNEAKING_HEIGHT,
+    STANDING_HEIGHT,
+    SWING_TICKS,
+    USE,
+    WIDTH,
+    tick_hunger,
+)
+from rllib_minestudio.env.voxel.player.raycast import BLOCK, find_target
 from rllib_minestudio.env.voxel.world import physics
+from rllib_minestudio.env.voxel.world.blocks import OPENS_SCREEN
+from rllib_minestudio.env.voxel.world.box_field import block_index
+from rllib_minestudio.env.voxel.world.physics import FARTHEST, VOID, VOID_DAMAGE
 
 WALK_ACCELERATION = 0.1
 SPRINT_FACTOR = 1.3
@@ -42,23 +57,23 @@ def _read_input(player: np.void, keys: int) -> tuple[float, float]:
     scale = SNEAK_FACTOR if player.sneaking else 1.0
     if player.eating_ticks > 0:
         scale *= EATING_FACTOR
-    ahead = _pressed(keys, controls.FORWARD) - _pressed(keys, controls.BACK)
-    left = _pressed(keys, controls.LEFT) - _pressed(keys, controls.RIGHT)
+    ahead = _pressed(keys, player.FORWARD) - _pressed(keys, player.BACK)
+    left = _pressed(keys, player.LEFT) - _pressed(keys, player.RIGHT)
     return ahead * scale, left * scale
 
 
 @kernel()
 def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
     """Starts and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
-    sneaked = player.keys & controls.SNEAK
+    sneaked = player.keys & player.SNEAK
     if player.sprint_window > 0:
         player.sprint_window -= 1
     if sneaked or player.eating_ticks > 0:
         player.sprint_window = 0
-    fed = player.food > hunger.SPRINT_FOOD
+    fed = player.food > player.SPRINT_FOOD
     fast_ahead = ahead >= _SPRINT_INPUT
     if fast_ahead and fed and not player.sprinting:
-        if keys & controls.SPRINT:
+        if keys & player.SPRINT:
             player.sprinting = 1
         elif player.on_ground and not sneaked and not player.fast_ahead:
             if player.sprint_window > 0:
@@ -74,7 +89,7 @@ def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
 def _jump(player: np.void, keys: int) -> None:
     if player.jump_delay > 0:
         player.jump_delay -= 1
-    if not keys & controls.JUMP:
+    if not keys & player.JUMP:
         player.jump_delay = 0
     elif player.on_ground and player.jump_delay == 0:
         player.jump_delay = physics.JUMP_DELAY
@@ -84,9 +99,9 @@ def _jump(player: np.void, keys: int) -> None:
             yaw = np.radians(player.yaw)
             player.velocity[0] -= np.sin(yaw) * SPRINT_JUMP_BOOST
             player.velocity[2] += np.cos(yaw) * SPRINT_JUMP_BOOST
-            player.exhaustion += hunger.PER_SPRINT_JUMP
+            player.exhaustion += player.PER_SPRINT_JUMP
         else:
-            player.exhaustion += hunger.PER_JUMP
+            player.exhaustion += player.PER_JUMP
 
 
 @kernel()
@@ -158,7 +173,7 @@ def _record_step(player: np.void, dx: float, dz: float) -> None:
         return
     if player.sprinting:
         player.sprinted += length
-        player.exhaustion += length * hunger.PER_SPRINTED_BLOCK
+        player.exhaustion += length * player.PER_SPRINTED_BLOCK
     elif player.sneaking:
         player.crept += length
     else:
@@ -172,7 +187,7 @@ def _update_pose(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None
     cramped = player.sneaking and not physics.is_free(
         blocks, position[0], position[1], position[2], _HALF, STANDING_HEIGHT
     )
-    player.sneaking = 1 if keys & controls.SNEAK or cramped else 0
+    player.sneaking = 1 if keys & player.SNEAK or cramped else 0
 
 
 @kernel()
@@ -196,7 +211,7 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
     dx = player.velocity[0]
     dz = player.velocity[2]
-    if keys & controls.SNEAK and _is_above_ground(blocks, player, height):
+    if keys & player.SNEAK and _is_above_ground(blocks, player, height):
         dx, dz = _stay_on_edge(blocks, player, height, dx, dz)
     before = player.position[1]
     moved_x, moved_z = physics.move(blocks, player, _HALF, height, physics.STEP_HEIGHT, dx, dz)
@@ -207,3 +222,98 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     player.sprinted_before = player.sprinting
     _update_pose(blocks, player, keys)
     return max(damage - player.jump_boost, 0.0)
+
+
+# --------------------------------------------------------------------------- one tick of the player
+# look, attack and mine, then move, in Minecraft's client order.
+
+
+@kernel()
+def _turn(player: np.void, pitch: float, yaw: float) -> None:
+    player.pitch = min(max(player.pitch + pitch, -90.0), 90.0)
+    turned = np.fmod(player.yaw + yaw, 360.0)  # exact, however far one turns
+    player.yaw = turned - 360.0 * np.floor((turned + 180.0) / 360.0)
+
+
+@kernel()
+def _count_down(player: np.void) -> None:
+    player.attack_ticks += 1
+    if player.miss_ticks > 0:
+        player.miss_ticks -= 1
+    if player.hurt_ticks > 0:
+        player.hurt_ticks -= 1
+    if player.use_delay > 0:
+        player.use_delay -= 1
+    if player.swing_ticks > 0:
+        player.swing_ticks += 1
+        if player.swing_ticks > SWING_TICKS:
+            player.swing_ticks = 0
+
+
+@kernel()
+def _opens_screen(blocks: NDArray[np.uint16], player: np.void, target: np.void) -> bool:
+    """Whether the use key opens the screen of the block under the crosshair instead of eating."""
+    if target.kind != BLOCK or player.keys & SNEAK:
+        return False
+    return bool(OPENS_SCREEN[blocks[block_index(target.x, target.y, target.z)]])
+
+
+@kernel()
+def tick_player(
+    blocks: NDArray[np.uint16],
+    players: NDArray[np.void],
+    mobs: NDArray[np.void],
+    mob_count: int,
+    targets: NDArray[np.void],
+    keys: int,
+    pitch: float,
+    yaw: float,
+    events: NDArray[np.void],
+    event_count: NDArray[np.int64],
+) -> None:
+    """Advances the player by one tick.
+
+    The crosshair is resolved after turning and before moving: the agent hits what it saw.
+
+    Args:
+        blocks: The window's block ids.
+        players: `PLAYER_DTYPE` [1].
+        mobs: `MOB_DTYPE` records.
+        mob_count: How many of them are in use.
+        targets: `TARGET_DTYPE` [1]; receives what the player looks at.
+        keys: Bits of the held keys (controls.py).
+        pitch: Turn of the head, degrees down.
+        yaw: Turn of the head, degrees to the right.
+        events: `EVENT_DTYPE` records; receives what happened.
+        event_count: int64 [1]; how many of them are in use.
+    """
+    player = players[0]
+    target = targets[0]
+    _turn(player, pitch, yaw)
+    find_target(blocks, player, mobs, mob_count, target)
+    was_eating = player.eating_ticks > 0
+    if not keys & USE:
+        player.eating_ticks = 0
+    if not was_eating:
+        if keys & ATTACK and not player.keys & ATTACK:
+            press_attack(player, mobs, mob_count, target, events, event_count)
+            if target.kind == BLOCK:
+                start_mining(blocks, player, target, events, event_count)
+        if not _opens_screen(blocks, player, target):
+            begin_meal(player, keys)
+    if not keys & ATTACK:
+        release_attack(player)
+    elif player.eating_ticks == 0:
+        hold_attack(blocks, player, target, events, event_count)
+    _count_down(player)
+    damage = move_player(blocks, player, keys)
+    player.position[0] = min(max(player.position[0], -FARTHEST), FARTHEST)
+    player.position[2] = min(max(player.position[2], -FARTHEST), FARTHEST)
+    if damage > 0.0:
+        hurt_player(player, damage, player.resistance, events, event_count)
+    if player.position[1] < VOID:
+        # The one damage that resistance does nothing about.
+        hurt_player(player, VOID_DAMAGE, 0.0, events, event_count)
+    continue_meal(player, events, event_count)
+    tick_hunger(player)
+    player.keys = keys

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.entities.events import BLOCK_BROKEN, emit
-from rllib_minestudio.env.voxel.items.tools import RIGHT_TOOL_TICKS
+from rllib_minestudio.env.voxel.entities.mobs import BLOCK_BROKEN, emit
+from rllib_minestudio.env.voxel.items.items import RIGHT_TOOL_TICKS
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player import hunger
 from rllib_minestudio.env.voxel.player.combat import swing
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
-from rllib_minestudio.env.voxel.world.addressing import block_index
 from rllib_minestudio.env.voxel.world.blocks import HARDNESS
+from rllib_minestudio.env.voxel.world.box_field import block_index
 
 _PAUSE_TICKS = 5
 """Ticks between two blocks, unless the block breaks at once."""
@@ -33,7 +32,7 @@ def _break(
     player.is_mining = 0
     player.mining_progress = 0.0
     if player.mining_ticks[block] == RIGHT_TOOL_TICKS:
-        player.exhaustion += hunger.PER_MINED_BLOCK
+        player.exhaustion += player.PER_MINED_BLOCK
     place = np.empty(3, np.float64)
     place[0] = target.x
     place[1] = target.y

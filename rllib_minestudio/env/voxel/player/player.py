@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.items.inventory import OFFHAND_SLOT, Inventory
-from rllib_minestudio.env.voxel.items.items import FIST_DAMAGE, FIST_SPEED, FOOD, ITEMS
-from rllib_minestudio.env.voxel.items.tools import mining_speeds, mining_ticks
+from rllib_minestudio.env.voxel.items.items import (
+    FIST_DAMAGE,
+    FIST_SPEED,
+    FOOD,
+    ITEMS,
+    mining_speeds,
+    mining_ticks,
+)
+from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS, SWORD
+from rllib_minestudio.errors import InvalidActionError
 
 MAX_HEALTH = 20.0
 MAX_FOOD = 20
@@ -250,3 +262,254 @@ class Player:
         state = self.records[0]
         charged = (state["attack_ticks"] + 0.5) * state["attack_speed"] / 20.0
         return float(min(charged, 1.0))
+
+
+# --------------------------------------------------------------------------------------------- keys
+# MineStudio's action dictionary as one integer of bits.
+
+FORWARD, BACK, LEFT, RIGHT, JUMP, SNEAK, SPRINT, ATTACK, USE, DROP, OPEN_INVENTORY = (
+    1 << bit for bit in range(11)
+)
+
+_KEYS = (
+    ("forward", FORWARD),
+    ("back", BACK),
+    ("left", LEFT),
+    ("right", RIGHT),
+    ("jump", JUMP),
+    ("sneak", SNEAK),
+    ("sprint", SPRINT),
+    ("attack", ATTACK),
+    ("use", USE),
+    ("drop", DROP),
+    ("inventory", OPEN_INVENTORY),
+)
+_HOTBAR = tuple((f"hotbar.{slot + 1}", slot) for slot in range(9))
+
+NO_SLOT = -1
+
+
+def read_keys(action: Mapping[str, Any]) -> int:
+    """Bits of the keys that are held in `action`; a missing key is not held."""
+    bits = 0
+    get = action.get
+    for name, bit in _KEYS:
+        if get(name, 0):
+            bits |= bit
+    return bits
+
+
+def read_hotbar(action: Mapping[str, Any]) -> int:
+    """The hotbar slot (0-8) that `action` selects, the last of several, or `NO_SLOT`."""
+    selected = NO_SLOT
+    get = action.get
+    for name, slot in _HOTBAR:
+        if get(name, 0):
+            selected = slot
+    return selected
+
+
+def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
+    """Turn of the head (pitch, yaw) in degrees; none when missing.
+
+    Raises:
+        InvalidActionError: If it is not finite: the player's position would not stay finite either.
+    """
+    camera = action.get("camera")
+    if camera is None:
+        return 0.0, 0.0
+    pitch, yaw = float(camera[0]), float(camera[1])
+    if not (math.isfinite(pitch) and math.isfinite(yaw)):
+        raise InvalidActionError(
+            f"camera must be two finite numbers (pitch, yaw) in degrees; got ({pitch}, {yaw})."
+        )
+    return pitch, yaw
+
+
+# ------------------------------------------------------------------------------------------- hunger
+# exhaustion, food and natural healing, as in Minecraft Java 1.16.
+
+SPRINT_FOOD = 6
+"""With this food level or less one cannot sprint."""
+PER_SPRINTED_BLOCK = 0.1
+PER_JUMP = 0.05
+PER_SPRINT_JUMP = 0.2
+PER_ATTACK = 0.1
+PER_MINED_BLOCK = 0.005
+"""Exhaustion that actions cause; 4 points cost one point of saturation or food.
+
+Damage that armour does not hold off, such as a fall's, causes none.
+"""
+
+_EXHAUSTED = 4.0
+_HEALING_FOOD = 18
+_FAST_HEALING_TICKS = 10
+_SLOW_HEALING_TICKS = 80
+_MOST_HEALING = 6.0
+_LEAST_HEALTH = 1.0
+"""Starvation on normal difficulty stops here."""
+
+
+@kernel()
+def tick_hunger(player: np.void) -> None:
+    """Turns exhaustion into hunger, and food into health or hunger into damage."""
+    if player.exhaustion > _EXHAUSTED:
+        player.exhaustion -= _EXHAUSTED
+        if player.saturation > 0.0:
+            player.saturation = max(player.saturation - 1.0, 0.0)
+        else:
+            player.food = max(player.food - 1, 0)
+    hurt = 0.0 < player.health < MAX_HEALTH
+    player.food_ticks += 1
+    if hurt and player.food >= MAX_FOOD and player.saturation > 0.0:
+        if player.food_ticks >= _FAST_HEALING_TICKS:
+            spent = min(player.saturation, _MOST_HEALING)
+            player.health = min(player.health + spent / _MOST_HEALING, MAX_HEALTH)
+            player.exhaustion += spent
+            player.food_ticks = 0
+    elif hurt and player.food >= _HEALING_FOOD:
+        if player.food_ticks >= _SLOW_HEALING_TICKS:
+            player.health = min(player.health + 1.0, MAX_HEALTH)
+            player.exhaustion += _MOST_HEALING
+            player.food_ticks = 0
+    elif player.food <= 0:
+        if player.food_ticks >= _SLOW_HEALING_TICKS:
+            if player.health > _LEAST_HEALTH:
+                player.health -= 1.0
+            player.food_ticks = 0
+    else:
+        player.food_ticks = 0
+
+
+# --------------------------------------------------------------------- status effects of the player
+# their names, and what they change.
+
+EFFECTS: tuple[str, ...] = (
+    "speed",
+    "slowness",
+    "haste",
+    "mining_fatigue",
+    "strength",
+    "instant_health",
+    "instant_damage",
+    "jump_boost",
+    "nausea",
+    "regeneration",
+    "resistance",
+    "fire_resistance",
+    "water_breathing",
+    "invisibility",
+    "blindness",
+    "night_vision",
+    "hunger",
+    "weakness",
+    "poison",
+    "wither",
+    "health_boost",
+    "absorption",
+    "saturation",
+    "glowing",
+    "levitation",
+    "luck",
+    "unluck",
+    "slow_falling",
+    "conduit_power",
+    "dolphins_grace",
+    "bad_omen",
+    "hero_of_the_village",
+)
+"""Effects of Minecraft 1.16 in the order of their numeric ids, which begin at 1.
+
+`ACTING` names those that change something in this engine.
+"""
+ACTING = frozenset(
+    (
+        *("speed", "slowness", "haste", "mining_fatigue", "strength", "weakness", "jump_boost"),
+        *("resistance", "regeneration", "instant_health", "saturation", "conduit_power"),
+    )
+)
+_WITHOUT_OBJECT = frozenset(
+    (
+        *("fire_resistance", "water_breathing", "dolphins_grace", "luck", "unluck", "bad_omen"),
+        *("hero_of_the_village", "invisibility"),
+    )
+)
+"""Effects on things that this engine does not have: nothing is amiss without them."""
+
+_HEALING_PERIOD = 50
+"""Ticks between two points of health from regeneration of the lowest level."""
+
+
+def lacking(name: str) -> str:
+    """What this engine does not do of the effect called `name`; empty for nothing."""
+    return "" if name in ACTING | _WITHOUT_OBJECT else f"the effect {name} changes nothing here"
+
+
+def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
+    """Gives the player an effect, in place of a present one of the same name.
+
+    Args:
+        player: Who receives it.
+        name: One of `EFFECTS`.
+        amplifier: Level minus one, 0 to 255.
+        ticks: How long it lasts.
+    """
+    if name == "instant_health":
+        player.health += 4.0 * 2.0 ** min(amplifier, 8)
+        return
+    player.effects[name] = (amplifier, ticks)
+    apply_effects(player)
+
+
+def clear_effects(player: Player, name: str | None = None) -> bool:
+    """Takes away one effect, or all of them; returns whether there was one."""
+    taken = bool(player.effects) if name is None else name in player.effects
+    if name is None:
+        player.effects.clear()
+    else:
+        player.effects.pop(name, None)
+    apply_effects(player)
+    return taken
+
+
+def tick_effects(player: Player) -> None:
+    """Advances the player's effects by one tick."""
+    ended = False
+    for name, (amplifier, ticks) in list(player.effects.items()):
+        if name == "regeneration" and ticks % max(_HEALING_PERIOD >> min(amplifier, 6), 1) == 0:
+            player.health += 1.0
+        elif name == "saturation":
+            feed(player, amplifier + 1, 2.0 * (amplifier + 1))
+        if ticks > 1:
+            player.effects[name] = (amplifier, ticks - 1)
+        else:
+            del player.effects[name]
+            ended = True
+    if ended:
+        apply_effects(player)
+
+
+def feed(player: Player, nutrition: int, saturation: float) -> None:
+    """Raises the food level, up to full, then the saturation, up to the food level."""
+    state = player.records[0]
+    state["food"] = min(int(state["food"]) + nutrition, MAX_FOOD)
+    state["saturation"] = min(float(state["saturation"]) + saturation, float(state["food"]))
+
+
+def apply_effects(player: Player) -> None:
+    """Writes what the present effects change into the player's record.
+
+    Formulas: minecraft.wiki/w/Effect (Java 1.16).
+    """
+    level = {name: amplifier + 1 for name, (amplifier, _) in player.effects.items()}
+    state = player.records[0]
+    slowed = max(1.0 - 0.15 * level.get("slowness", 0), 0.0)
+    state["speed_factor"] = (1.0 + 0.2 * level.get("speed", 0)) * slowed
+    state["jump_boost"] = level.get("jump_boost", 0)
+    state["resistance"] = min(0.2 * level.get("resistance", 0), 1.0)
+    player.damage_bonus = 3.0 * level.get("strength", 0) - 4.0 * level.get("weakness", 0)
+    haste, fatigue = level.get("haste", 0), level.get("mining_fatigue", 0)
+    player.attack_haste = (1.0 + 0.1 * haste) * max(1.0 - 0.1 * fatigue, 0.0)
+    player.mining_haste = max(haste, level.get("conduit_power", 0))
+    player.mining_fatigue = fatigue
+    player.update_equipment(force=True)

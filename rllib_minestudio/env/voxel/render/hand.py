@@ -8,16 +8,37 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import float32, int32, uint8, uint32
+from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.player.player import SWING_TICKS
-from rllib_minestudio.env.voxel.render.block_rays import Matrix, boxes_of, to_space_of, trace_boxes
-from rllib_minestudio.env.voxel.render.camera import Bytes, Floats, render_kernel
-from rllib_minestudio.env.voxel.render.hand_poses import arm_pose, item_pose
-from rllib_minestudio.env.voxel.render.sampling import Sampling
-from rllib_minestudio.env.voxel.render.sprite_rays import trace_sprite
+from rllib_minestudio.env.voxel.render.block_rays import (
+    Matrix,
+    X,
+    Y,
+    Z,
+    away_from_zero,
+    boxes_of,
+    crossing,
+    put_mean,
+    scale,
+    shift,
+    to_space_of,
+    trace_boxes,
+    turn,
+)
+from rllib_minestudio.env.voxel.render.camera import (
+    STEP_X,
+    STEP_Y,
+    Bytes,
+    Camera,
+    Floats,
+    Ints,
+    render_kernel,
+)
+from rllib_minestudio.env.voxel.render.ray_tiles import TILE
 from rllib_minestudio.env.voxel.render.texels import FACE_SHADE
 from rllib_minestudio.env.voxel.render.textures import Textures
-from rllib_minestudio.env.voxel.render.window import Rgba
+from rllib_minestudio.env.voxel.render.window import Rgba, Sampling
 
 # Rays per pixel and axis while pixels are large.
 SMALL_FRAME, SMALL_FRAME_RAYS = 300, 2
@@ -195,3 +216,209 @@ def _arm_faces(skin: Rgba) -> Rgba:
         # The cube's y runs downwards along the arm.
         faces.append(picture if height == width else picture[::-1])
     return np.ascontiguousarray(np.stack(faces))
+
+
+# --------------------- how the arm, or the item in hand, stands before the eye while the arm swings
+# The poses are those of Minecraft 1.16's first-person view: its chain of translations and rotations
+# (view space: x right, y up, z towards the viewer, in blocks) with the display settings of handheld
+# items (turn -90 about y, 25 about z, scale 0.68) and of blocks (turn 45, scale 0.4).
+
+# Minecraft holds items at (0.56, -0.52, -0.72), where the tip of a sword is out of the picture; a
+# little further away the whole blade is seen.
+ITEM_PLACE = (0.58, -0.52, -0.92)
+
+
+def item_pose(swing: float, is_flat: bool) -> Matrix:
+    """From the unit cube of an item in hand to view space.
+
+    Args:
+        swing: Progress of the arm's swing, 0..1.
+        is_flat: Whether the item is a picture and not a block.
+    """
+    strong = math.sin(math.sqrt(swing) * math.pi)
+    late = math.sin(swing * swing * math.pi)
+    arm = (
+        shift(-0.4 * strong, 0.2 * math.sin(math.sqrt(swing) * 2 * math.pi), 0.0)
+        @ shift(0.0, 0.0, -0.2 * math.sin(swing * math.pi))
+        @ shift(*ITEM_PLACE)
+        @ turn(Y, 45 - 20 * late)
+        @ turn(Z, -20 * strong)
+        @ turn(X, -80 * strong)
+        @ turn(Y, -45)
+    )
+    if is_flat:
+        display = shift(1.13 / 16, 3.2 / 16, 1.13 / 16) @ turn(Y, -90) @ turn(Z, 25) @ scale(0.68)
+    else:
+        display = turn(Y, 45) @ scale(0.4)
+    return arm @ display @ shift(-0.5, -0.5, -0.5)
+
+
+def arm_pose(swing: float) -> Matrix:
+    """From the bare arm's unit cube (y from the shoulder to the hand) to view space.
+
+    Args:
+        swing: Progress of the arm's swing, 0..1.
+    """
+    root = math.sqrt(swing)
+    strong = math.sin(root * math.pi)
+    return (
+        shift(
+            0.64 - 0.3 * strong,
+            -0.6 + 0.4 * math.sin(root * 2 * math.pi),
+            -0.72 - 0.4 * math.sin(swing * math.pi),
+        )
+        @ turn(Y, 45 + 70 * strong)
+        @ turn(Z, -20 * math.sin(swing * swing * math.pi))
+        @ shift(-1.0, 3.6, 3.5)
+        @ turn(Z, 120)
+        @ turn(X, 200)
+        @ turn(Y, -135)
+        @ shift(5.6, 0.0, 0.0)
+        # The right arm of the player's model: 4 x 12 x 4 pixels from (-8, 0, -2).
+        @ shift(-8 / 16, 0.0, -2 / 16)
+        @ np.diag([4 / 16, 12 / 16, 4 / 16, 1.0])
+    )
+
+
+# ----------------------------------------------------- a flat picture one texel thick, seen by rays
+# a tool or an apple in the hand.
+#
+# It stands in the middle of the unit cube, across z, with its rows running down y. A ray enters it
+# by the front, the back or a rim, and goes on from texel to texel until one is opaque.
+
+RIM_SHADE, FRONT_SHADE = 0.72, 0.95
+HALF_TEXEL = 0.5 / 16
+"""Half the thickness."""
+NEAREST_SPRITE = 1e-3
+"""What is closer to the eye, in blocks ahead of it, is not seen."""
+
+
+@render_kernel
+def _span(
+    x: float, y: float, z: float, dx: float, dy: float, dz: float
+) -> tuple[float, float, bool]:
+    """Where a ray enters and leaves the picture, and whether by its front or back."""
+    near, far = float32(0.5 - HALF_TEXEL), float32(0.5 + HALF_TEXEL)
+    in_z, out_z = crossing(near, far, z, float32(1) / dz)
+    in_x, out_x = crossing(float32(0), float32(1), x, float32(1) / dx)
+    in_y, out_y = crossing(float32(0), float32(1), y, float32(1) / dy)
+    in_side = max(in_x, in_y)
+    enter = max(max(in_z, in_side), float32(NEAREST_SPRITE))
+    return enter, min(out_z, min(out_x, out_y)), in_z >= in_side
+
+
+@render_kernel
+def _first_texel(
+    sprite: Rgba, x: float, y: float, dx: float, dy: float, enter: float, leave: float
+) -> tuple[int, int, bool]:
+    """Row and column of the first opaque texel that a ray meets, and whether it enters there.
+
+    It goes from texel to texel, after Amanatides and Woo (1987). The row is -1 if there is none.
+    """
+    # Rows run downwards.
+    u = (x + dx * enter) * float32(16)
+    v = (float32(1) - y - dy * enter) * float32(16)
+    column = min(max(int32(u), int32(0)), int32(15))
+    row = min(max(int32(v), int32(0)), int32(15))
+    step_u = int32(1) if dx > 0 else int32(-1)
+    step_v = int32(1) if dy < 0 else int32(-1)
+    per_u, per_v = abs(float32(1 / 16) / dx), abs(float32(1 / 16) / dy)
+    border_u = (float32(column + (step_u + 1) // 2) - u) * float32(step_u)
+    border_v = (float32(row + (step_v + 1) // 2) - v) * float32(step_v)
+    t_u, t_v = enter + border_u * per_u, enter + border_v * per_v
+    is_first = True
+    while not sprite[row, column, 3] > 127:
+        is_first = False
+        if min(t_u, t_v) >= leave:
+            return int32(-1), int32(0), False
+        if t_u < t_v:
+            t_u += per_u
+            column += step_u
+        else:
+            t_v += per_v
+            row += step_v
+        if column < 0 or column > 15 or row < 0 or row > 15:
+            return int32(-1), int32(0), False
+    return row, column, is_first
+
+
+@render_kernel
+def trace_sprite(
+    inverse: Floats, columns: Floats, rows: Floats, per_pixel: int, sprite: Rgba, picture: Rgba
+) -> None:
+    """Draw a picture, seen in perspective.
+
+    Args:
+        inverse: As of `block_rays.trace_boxes`, like the next three.
+        columns: Likewise.
+        rows: Likewise.
+        per_pixel: Likewise.
+        sprite: uint8 (16, 16, 4), not multiplied by alpha.
+        picture: uint8 (h, w, 4) to draw on, multiplied by coverage; it is overwritten.
+    """
+    share = float32(1) / float32(per_pixel * per_pixel)
+    x, y, z = inverse[0, 3], inverse[1, 3], inverse[2, 3]
+    for row in range(picture.shape[0]):
+        for column in range(picture.shape[1]):
+            red = green = blue = cover = float32(0)
+            for sub in range(per_pixel * per_pixel):
+                sub_row = sub // per_pixel
+                right = columns[column * per_pixel + sub - sub_row * per_pixel]
+                up = rows[row * per_pixel + sub_row]
+                dx = away_from_zero(inverse[0, 0] * right + inverse[0, 1] * up - inverse[0, 2])
+                dy = away_from_zero(inverse[1, 0] * right + inverse[1, 1] * up - inverse[1, 2])
+                dz = away_from_zero(inverse[2, 0] * right + inverse[2, 1] * up - inverse[2, 2])
+                enter, leave, by_front = _span(x, y, z, dx, dy, dz)
+                if enter >= leave:
+                    continue
+                line, texel, is_first = _first_texel(sprite, x, y, dx, dy, enter, leave)
+                if line >= 0:
+                    shade = float32(FRONT_SHADE if is_first and by_front else RIM_SHADE)
+                    red += shade * float32(sprite[line, texel, 0])
+                    green += shade * float32(sprite[line, texel, 1])
+                    blue += shade * float32(sprite[line, texel, 2])
+                    cover += float32(255)
+            put_mean(picture, row, column, share, red, green, blue, cover)
+
+
+# ---------------------- where the rays of the pixels that are drawn pass, as arrays for the kernels
+# Kernels number columns and rows of what is drawn; places on the screen are counted in pixels of
+# the window that these are part of (see `sampling`).
+
+
+class PixelRays(NamedTuple):
+    """The rays of the pixels drawn.
+
+    Python hands kernels the arrays one by one: numba takes 5 µs to unpack a tuple of arrays.
+
+    Attributes:
+        across: float32 (width + TILE - 1,), how far to the right each column's rays pass on the
+            plane one block ahead; the last are those beyond the frame that a tile reaches.
+        upward: float32 (height + TILE - 1,), how far up each row's rays pass.
+        columns_before: int32 (window's width + 1,), how many of the columns drawn lie to the left
+            of one of the window.
+        rows_before: int32 (window's height + 1,), how many of the rows drawn lie above one.
+    """
+
+    across: Floats
+    upward: Floats
+    columns_before: Ints
+    rows_before: Ints
+
+
+def pixel_rays(sampling: Sampling, camera: Camera) -> PixelRays:
+    """The rays of what is drawn, for a camera of the window's size."""
+    width, height = sampling.window
+    step_x, step_y = camera.vector[STEP_X], camera.vector[STEP_Y]
+    return PixelRays(
+        across=_middles(sampling.columns, width) * step_x,
+        upward=-_middles(sampling.rows, height) * step_y,
+        columns_before=np.searchsorted(sampling.columns, np.arange(width + 1)).astype(np.int32),
+        rows_before=np.searchsorted(sampling.rows, np.arange(height + 1)).astype(np.int32),
+    )
+
+
+def _middles(pixels: NDArray[np.int64], size: int) -> Floats:
+    """The middle of each pixel of a line, counted from the line's own; and some beyond its end."""
+    beyond = pixels[-1] + 1 + np.arange(TILE - 1)
+    return (np.concatenate([pixels, beyond]) + 0.5 - size / 2).astype(np.float32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rllib_minestudio.env.voxel.render.camera import Floats, Ints
-from rllib_minestudio.env.voxel.world.addressing import WINDOW
+from rllib_minestudio.env.voxel.world.box_field import WINDOW
 
 TILE = 8
 LANES = TILE * TILE

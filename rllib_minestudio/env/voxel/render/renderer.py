@@ -21,35 +21,53 @@ from rllib_minestudio.env.voxel.entities.records import (
     FallingBlocks,
     Mobs,
 )
-from rllib_minestudio.env.voxel.items.inventory import Inventory
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import FIRST_PLAIN_ITEM, ITEMS
-from rllib_minestudio.env.voxel.player.player import Player
+from rllib_minestudio.env.voxel.player.player import SWING_TICKS, Player
 from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
-from rllib_minestudio.env.voxel.render.camera import LIGHT, Camera, Floats
-from rllib_minestudio.env.voxel.render.celestial import render_celestial, star_directions
-from rllib_minestudio.env.voxel.render.entities import render_instances
-from rllib_minestudio.env.voxel.render.models import Models, build_models
-from rllib_minestudio.env.voxel.render.overlays import Overlays
-from rllib_minestudio.env.voxel.render.pixel_rays import pixel_rays
-from rllib_minestudio.env.voxel.render.placement import (
+from rllib_minestudio.env.voxel.render.boxes import render_instances
+from rllib_minestudio.env.voxel.render.camera import LIGHT, Bytes, Camera, Floats
+from rllib_minestudio.env.voxel.render.gui import (
+    Hud,
+    HudState,
+    ScreenComposer,
+    StackPictures,
+    invert,
+)
+from rllib_minestudio.env.voxel.render.hand import Hands, blend_hand, pixel_rays
+from rllib_minestudio.env.voxel.render.light import (
+    SKY_STEP_TICKS,
+    Sky,
+    apply_sky,
+    render_celestial,
+    sky_at,
+    star_directions,
+)
+from rllib_minestudio.env.voxel.render.models import (
     INSTANCE_SIZE,
+    Models,
+    build_models,
     place_falling,
     place_items,
     place_mobs,
 )
 from rllib_minestudio.env.voxel.render.ray_tiles import new_scratch
-from rllib_minestudio.env.voxel.render.sampling import sampling_of
-from rllib_minestudio.env.voxel.render.sky import SKY_STEP_TICKS, Sky, apply_sky, sky_at
-from rllib_minestudio.env.voxel.render.still import StillPicture
 from rllib_minestudio.env.voxel.render.terrain import render_terrain
 from rllib_minestudio.env.voxel.render.texels import Texture
-from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.render.view_checks import view_problems
-from rllib_minestudio.env.voxel.screens.view import ScreenView
-from rllib_minestudio.env.voxel.view_options import AVERAGE, MINESTUDIO_GAMMA
+from rllib_minestudio.env.voxel.render.textures import Textures, textures_of
+from rllib_minestudio.env.voxel.render.window import Sampling, reduction, sampling_of
+from rllib_minestudio.env.voxel.screens.menu import ScreenView
+from rllib_minestudio.env.voxel.view_options import (
+    AVERAGE,
+    HIGHEST_GAMMA,
+    LOWEST_GAMMA,
+    MINESTUDIO_GAMMA,
+    SAMPLINGS,
+)
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
+from rllib_minestudio.env.voxel.world.box_field import CHUNK
 from rllib_minestudio.env.voxel.world.sky_light import level_at
-from rllib_minestudio.env.voxel.world.world import World
+from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from rllib_minestudio.errors import InvalidOptionsError
 
 Frame = NDArray[np.uint8]
@@ -274,3 +292,162 @@ class Renderer:
         y = math.floor(self._eye.item(1))
         first = LIGHT + 3 * level_at(world.light, camera.column_x, y, camera.column_z)
         return camera.vector[first : first + 3]
+
+
+# ----------------------------------------------------------------- checks of a renderer's arguments
+
+SHORTEST_VIEW, LONGEST_VIEW = 16, LOAD_RADIUS * CHUNK
+SMALLEST_SIDE, LARGEST_SIDE = 8, 4096
+
+
+def view_problems(
+    frame_size: tuple[int, int],
+    fov_degrees: float,
+    aspect: float,
+    view_distance: float,
+    sampling: str,
+    gamma: float,
+) -> list[str]:
+    """What is wrong with a renderer's arguments, a sentence each; see `Renderer`."""
+    problems = []
+    if len(frame_size) != 2 or not all(
+        SMALLEST_SIDE <= side <= LARGEST_SIDE for side in frame_size
+    ):
+        problems.append(
+            f"frame_size must be (width, height) with both from {SMALLEST_SIDE} to {LARGEST_SIDE},"
+            f" got {frame_size!r}."
+        )
+    if not 10 <= fov_degrees <= 150:
+        problems.append(f"fov_degrees must be from 10 to 150, got {fov_degrees!r}.")
+    if not 0.2 <= aspect <= 5:
+        problems.append(f"aspect must be from 0.2 to 5, got {aspect!r}.")
+    if not SHORTEST_VIEW <= view_distance <= LONGEST_VIEW:
+        problems.append(
+            f"view_distance must be from {SHORTEST_VIEW} to {LONGEST_VIEW} blocks, as far as"
+            f" terrain is always loaded, got {view_distance!r}."
+        )
+    if sampling not in SAMPLINGS:
+        problems.append(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}.")
+    if not LOWEST_GAMMA <= gamma <= HIGHEST_GAMMA:
+        problems.append(f"gamma must be from {LOWEST_GAMMA:g} to {HIGHEST_GAMMA:g}, got {gamma!r}.")
+    return problems
+
+
+# -------------------------------------------------- the picture of a world in which nothing changes
+# behind a screen the player stands still.
+
+
+class StillPicture:
+    """Terrain and sky as they were last drawn, for as long as they would be drawn the same.
+
+    They follow from the world's blocks, from the camera and from the hour; animals, items, hand and
+    display are drawn over them in every frame.
+    """
+
+    def __init__(self, pixels: int) -> None:
+        """Begins without a picture, with the memory for one of `pixels` pixels."""
+        self._of: tuple[World, bytes] | None = None
+        # Written to at once, as the system gives out memory when it is first written to.
+        self._drawn = np.full(3 * pixels, 255, np.uint8)
+        self._depth = np.full(pixels, np.inf, np.float32)
+
+    def repeat(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> bool:
+        """Fills in the picture and its depth, if there is one.
+
+        Args:
+            world: The blocks.
+            camera: Where they are seen from, and in which light.
+            hour: Number of the present step of the sky.
+            drawn: uint8 (h * w * 3,), receives the picture.
+            depth: float32 (h * w,), receives the depth.
+
+        Returns:
+            Whether there was one; if not, `keep` it when it is drawn.
+        """
+        of = self._of
+        if of is None or of[0] is not world or of[1] != _state(world, camera, hour):
+            return False
+        drawn[:] = self._drawn
+        depth[:] = self._depth
+        return True
+
+    def keep(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> None:
+        """Keeps a picture that has just been drawn; arguments as of `repeat`."""
+        self._of = world, _state(world, camera, hour)
+        self._drawn[:] = drawn
+        self._depth[:] = depth
+
+
+def _state(world: World, camera: Camera, hour: int) -> bytes:
+    """All that the picture follows from, but for the world itself."""
+    numbers = np.array((world.changes, camera.column_x, camera.column_z, hour), np.int64)
+    return numbers.tobytes() + camera.vector.tobytes()
+
+
+# ---------------------------------------------------------------------- what is glued to the window
+# crosshair, hand, display, and an open screen over them all.
+
+
+class Overlays:
+    """Draws over what is drawn of the world."""
+
+    def __init__(self, sampling: Sampling, tan_x: float, tan_y: float, textures: Textures) -> None:
+        """Prepare for a sampling.
+
+        Args:
+            sampling: Which pixels are drawn.
+            tan_x: Half the width of the view one block ahead.
+            tan_y: Half its height.
+            textures: Pictures of items, display and screens.
+        """
+        lines = reduction(sampling.display_rows), reduction(sampling.display_columns)
+        stacks = StackPictures(textures)
+        self._hud = Hud(sampling, *lines, textures, stacks)
+        self._screen = ScreenComposer(sampling.display_columns.shape[1], *lines, textures, stacks)
+        self._hands = Hands(sampling, tan_x, tan_y, textures)
+        self._height = sampling.drawn[1]
+        self._stacks: tuple[bytes, tuple[ItemStack, ...]] = (b"", ())
+
+    def draw(
+        self,
+        drawn: Bytes,
+        player: Player,
+        inventory: Inventory,
+        light: Floats,
+        screen: ScreenView | None,
+    ) -> None:
+        """Blend everything in.
+
+        Args:
+            drawn: uint8 (h * w * 3,), the pixels drawn so far.
+            player: Whose hand and hearts to show.
+            inventory: What the display and the hand show.
+            light: float32 (3,), light on the hand's red, green and blue, 0..1.
+            screen: The open screen; None for none.
+        """
+        stacks = self._hotbar(inventory)
+        health = math.ceil(player.health)
+        self._hud.show(HudState(stacks, player.selected, health, player.food))
+        held = stacks[player.selected].item
+        # Rounded to whole ticks, so that there are few poses to keep.
+        swing = round(player.swing_progress * SWING_TICKS) / SWING_TICKS
+        hand = self._hands.of(ITEMS[held].name if held else "", swing)
+        rows = drawn.reshape(self._height, -1)
+        invert(drawn, self._hud.crosshair)
+        blend_hand(rows, *hand, light)
+        self._hud.layer.blend(rows)
+        if screen is not None:
+            self._screen.show(screen)
+            self._screen.layer.blend(rows)
+
+    def _hotbar(self, inventory: Inventory) -> tuple[ItemStack, ...]:
+        """The stacks of the hotbar: the same tuple as before for as long as they are the same."""
+        columns = [
+            column[:HOTBAR_SLOTS]
+            for column in (inventory.item, inventory.quantity, inventory.damage)
+        ]
+        state = b"".join([column.tobytes() for column in columns])
+        if state != self._stacks[0]:
+            lists = [column.tolist() for column in columns]
+            self._stacks = state, tuple(map(ItemStack._make, zip(*lists, strict=True)))
+        return self._stacks[1]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from numba import float32, uint8
+import numpy as np
+from numba import float32, int32, uint8, uint32
 
 from rllib_minestudio.env.voxel.render.camera import (
+    EYE_X,
+    EYE_Y,
+    EYE_Z,
+    FORWARD,
+    RIGHT,
+    UP,
+    VIEW,
     Bytes,
     Floats,
     Ints,
@@ -12,18 +20,7 @@ from rllib_minestudio.env.voxel.render.camera import (
     Words,
     render_kernel,
 )
-from rllib_minestudio.env.voxel.render.leaps import (
-    MOST_LEAPS,
-    enter_cells,
-    field_around_eye,
-    go_on,
-    leap,
-    leap_from_eye,
-    start_rays,
-)
-from rllib_minestudio.env.voxel.render.occlusion import REACH, occlude, open_all
-from rllib_minestudio.env.voxel.render.ray_tiles import BLUE, DEPTH, GREEN, RAY_X, RAY_Y, RED, TILE
-from rllib_minestudio.env.voxel.render.shading import (
+from rllib_minestudio.env.voxel.render.light import (
     are_covered,
     choose_texels,
     find_fronts,
@@ -34,6 +31,49 @@ from rllib_minestudio.env.voxel.render.shading import (
     shade_hits,
     show_sky,
 )
+from rllib_minestudio.env.voxel.render.ray_tiles import (
+    BESIDE,
+    BEYOND,
+    BLOCK_INDEX,
+    BLUE,
+    CELL_X,
+    CELL_Y,
+    CELL_Z,
+    CENTRE,
+    CORNER,
+    DEPTH,
+    DIR_X,
+    DIR_Y,
+    DIR_Z,
+    FACE,
+    FIELD,
+    FRONT,
+    GREEN,
+    HALF,
+    INV_X,
+    INV_Y,
+    INV_Z,
+    LANES,
+    NUDGE,
+    ONE,
+    OPENNESS,
+    ORG_X,
+    ORG_Y,
+    ORG_Z,
+    POINT_X,
+    POINT_Y,
+    POINT_Z,
+    RAY_X,
+    RAY_Y,
+    RED,
+    SKY_DEPTH,
+    SMALLEST_SLOPE,
+    T_MAX,
+    T_NOW,
+    TILE,
+    ZERO,
+)
+from rllib_minestudio.env.voxel.world.box_field import narrow_block_index, neighbour_index
 
 
 @render_kernel
@@ -150,3 +190,237 @@ def render_terrain(
                     is_even = True
                 shade_hits(camera, atlas, s, n)
             _store(tile_x, tile_y, width, height, s, n, frame, depth)
+
+
+# ----------------------------------------- Rays walk the block world from one empty box to the next
+# The *box field* (see `box_field`) tells for an air cell how far the surrounding layer is empty
+# sideways and how many such layers lie above and below, so one leap leaves a whole empty box. A
+# tile of 8 x 8 rays advances in lockstep inside one flat scratch array; index arithmetic, gathers
+# and float arithmetic are separate loops, which is what lets LLVM vectorise them. Three habits
+# matter (each cost a factor of two or more when it was missing): indices are cast to uint32 before
+# use, gathers stay out of the arithmetic loops, and the origin is nudged along the ray by `NUDGE`
+# rather than t by an epsilon, which could stall.
+#
+# Coordinates inside the kernels: the eye's column is at x = z = 128, so the 256 x 256 window around
+# it is positive and truncation is floor. There are no blocks above `ceiling` and below 0, and the
+# box field says nothing there: rays from outside begin where they enter, or end at once, and none
+# turns back. One that leaves through the floor stays at its lowest cell, which is air: it shows the
+# sky.
+
+MOST_LEAPS = 256
+"""Leaps after which a ray ends. Each crosses a border between cells at least, and a ray as long as
+the longest view, 80 blocks, crosses fewer than 80 * sqrt(3) + 3."""
+
+
+@render_kernel
+def _away_from_zero(value: float) -> float:
+    return SMALLEST_SLOPE if abs(value) < SMALLEST_SLOPE else value
+
+
+@render_kernel
+def start_rays(camera: Floats, ceiling: float, s: Floats) -> None:
+    """Directions and origins of a tile; rays from outside begin at the ceiling or at y = 0."""
+    x = camera[EYE_X] + float32(CENTRE)
+    y = camera[EYE_Y]
+    z = camera[EYE_Z] + float32(CENTRE)
+    view = camera[VIEW]
+    f0, f1, f2 = camera[FORWARD], camera[FORWARD + 1], camera[FORWARD + 2]
+    r0, r1, r2 = camera[RIGHT], camera[RIGHT + 1], camera[RIGHT + 2]
+    u0, u1, u2 = camera[UP], camera[UP + 1], camera[UP + 2]
+    outside = (y > ceiling) | (y < ZERO)
+    border = ceiling if y > ceiling else ZERO
+    for i in range(LANES):
+        sx, sy = s[RAY_X + i], s[RAY_Y + i]
+        dx = _away_from_zero(f0 + sx * r0 + sy * u0)
+        dy = _away_from_zero(f1 + sx * r1 + sy * u1)
+        dz = _away_from_zero(f2 + sx * r2 + sy * u2)
+        s[DIR_X + i] = dx
+        s[DIR_Y + i] = dy
+        s[DIR_Z + i] = dz
+        s[INV_X + i] = ONE / dx
+        inverse_y = ONE / dy
+        s[INV_Y + i] = inverse_y
+        s[INV_Z + i] = ONE / dz
+        t_max = view / np.sqrt(dx * dx + dy * dy + dz * dz)
+        t = (border - y) * inverse_y if outside else ZERO
+        t = t_max if t < ZERO else t
+        s[T_NOW + i] = min(t, t_max)
+        s[T_MAX + i] = t_max
+        s[ORG_X + i] = x + (NUDGE if dx > ZERO else -NUDGE)
+        s[ORG_Y + i] = y + (NUDGE if dy > ZERO else -NUDGE)
+        s[ORG_Z + i] = z + (NUDGE if dz > ZERO else -NUDGE)
+
+
+@render_kernel
+def enter_cells(box: Shorts, column_x: int, column_z: int, s: Floats, n: Ints) -> None:
+    """Find the cell each ray is in, and its entry of the box field."""
+    shift_x = int32(column_x - CENTRE)
+    shift_z = int32(column_z - CENTRE)
+    for i in range(LANES):
+        t = s[T_NOW + i]
+        x = int32(s[ORG_X + i] + s[DIR_X + i] * t)
+        y = int32(s[ORG_Y + i] + s[DIR_Y + i] * t)
+        z = int32(s[ORG_Z + i] + s[DIR_Z + i] * t)
+        s[CELL_X + i] = float32(x)
+        s[CELL_Y + i] = float32(y)
+        s[CELL_Z + i] = float32(z)
+        n[BLOCK_INDEX + i] = narrow_block_index(x + shift_x, y, z + shift_z)
+    for i in range(LANES):
+        n[FIELD + i] = int32(box[uint32(n[BLOCK_INDEX + i])])
+
+
+@render_kernel
+def _to_end_of_box(
+    field: int, x: float, y: float, z: float, ix: float, iy: float, iz: float
+) -> float:
+    """How far a ray goes from the eye to the end of an empty box.
+
+    Args:
+        field: Entry of the box field of a cell.
+        x: From the eye to the middle of that cell.
+        y: Likewise.
+        z: Likewise.
+        ix: One over the ray's direction.
+        iy: Likewise.
+        iz: Likewise.
+    """
+    radius = float32(field & int32(31)) - HALF
+    up = float32((field >> int32(5)) & int32(31))
+    down = float32((field >> int32(10)) & int32(31))
+    layers = (up if iy > ZERO else down) + HALF
+    tx = x * ix + abs(ix) * radius
+    ty = y * iy + abs(iy) * layers
+    tz = z * iz + abs(iz) * radius
+    return min(tx, min(ty, tz))
+
+
+@render_kernel
+def leap(camera: Floats, ceiling: float, s: Floats, n: Ints) -> bool:
+    """Move each ray to the end of its empty box; False when none moved."""
+    to_x = HALF - (camera[EYE_X] + float32(CENTRE))
+    to_y = HALF - camera[EYE_Y]
+    to_z = HALF - (camera[EYE_Z] + float32(CENTRE))
+    highest = ceiling - HALF
+    moved = int32(0)
+    for i in range(LANES):
+        field = n[FIELD + i]
+        t, t_max = s[T_NOW + i], s[T_MAX + i]
+        x, y, z = s[CELL_X + i], s[CELL_Y + i], s[CELL_Z + i]
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        t_next = min(_to_end_of_box(field, x + to_x, y + to_y, z + to_z, ix, iy, iz), t_max)
+        t_next = t if field == int32(0) else t_next
+        # The field is undefined above the highest block, and 0 there would mean solid.
+        t_next = max(t, t_max if y > highest else t_next)
+        s[T_NOW + i] = t_next
+        moved |= int32(1) if t_next > t else int32(0)
+    return moved != int32(0)
+
+
+@render_kernel
+def go_on(ceiling: float, s: Floats, n: Ints) -> bool:
+    """Whether any ray is in the air still, and not at the end of the view."""
+    highest = ceiling - HALF
+    going = int32(0)
+    for i in range(LANES):
+        in_air = (n[FIELD + i] != int32(0)) | (s[CELL_Y + i] > highest)
+        going |= int32(1) if in_air & (s[T_NOW + i] < s[T_MAX + i]) else int32(0)
+    return going != int32(0)
+
+
+@render_kernel
+def field_around_eye(
+    box: Shorts, camera: Floats, ceiling: float, column_x: int, column_z: int
+) -> int:
+    """Entry of the box field of the cell in which all rays begin; 0 if that is not just one."""
+    y = camera[EYE_Y]
+    if not ZERO < y < ceiling:
+        return int32(0)
+    for fraction in (camera[EYE_X], y - np.floor(y), camera[EYE_Z]):
+        if not float32(2) * NUDGE < fraction < ONE - float32(2) * NUDGE:
+            return int32(0)
+    return int32(box[uint32(narrow_block_index(int32(column_x), int32(y), int32(column_z)))])
+
+
+@render_kernel
+def leap_from_eye(camera: Floats, field: int, s: Floats) -> None:
+    """Move each ray, all of which begin in one cell, to the end of that cell's empty box."""
+    x, y, z = HALF - camera[EYE_X], HALF - camera[EYE_Y] % ONE, HALF - camera[EYE_Z]
+    for i in range(LANES):
+        ix, iy, iz = s[INV_X + i], s[INV_Y + i], s[INV_Z + i]
+        t_next = min(_to_end_of_box(field, x, y, z, ix, iy, iz), s[T_MAX + i])
+        s[T_NOW + i] = max(t_next, ZERO)
+
+
+# -------------------------------------- soft shade where blocks meet, Minecraft's "smooth lighting"
+# The air before a hit face has neighbours along the face. Those on the side of the hit point - one
+# beside, one beyond, one at the corner - darken it the more, the closer the point is to them:
+#
+#     +-------+-------+
+#     | beyond| corner|      o is the point hit, in the cell of air before the face;
+#     +-------+-------+      the plane of the picture is the face.
+#     |     o | beside|
+#     +-------+-------+
+
+# Share of the light that a neighbour takes right at its edge.
+STRENGTH = np.float32(0.36)
+# The effect fades out at this depth, and tiles beyond it are spared the work.
+REACH = np.float32(32.0)
+
+
+@render_kernel
+def _find_neighbours(s: Floats, n: Ints) -> None:
+    none = int32(0)
+    for i in range(LANES):
+        axis, front = n[FACE + i] >> int32(1), n[FRONT + i]
+        is_x, is_z = axis == int32(0), axis == int32(2)
+        side_x = int32(-1) if s[POINT_X + i] < HALF else int32(1)
+        side_y = int32(-1) if s[POINT_Y + i] < HALF else int32(1)
+        side_z = int32(-1) if s[POINT_Z + i] < HALF else int32(1)
+        # "Beside" lies along x, or y for a face across x; "beyond" along z, or y for one across z.
+        beside_x, beside_y = (none if is_x else side_x), (side_y if is_x else none)
+        beyond_y, beyond_z = (side_y if is_z else none), (none if is_z else side_z)
+        beside = neighbour_index(front, beside_x, beside_y, none)
+        n[BESIDE + i] = beside
+        n[BEYOND + i] = neighbour_index(front, none, beyond_y, beyond_z)
+        n[CORNER + i] = neighbour_index(beside, none, beyond_y, beyond_z)
+
+
+@render_kernel
+def open_all(s: Floats) -> float:
+    """Write that the air before each hit is open; returns the depth of the nearest hit."""
+    nearest = SKY_DEPTH
+    for i in range(LANES):
+        nearest = min(nearest, s[DEPTH + i])
+        s[OPENNESS + i] = ONE
+    return nearest
+
+
+@render_kernel
+def occlude(box: Shorts, s: Floats, n: Ints) -> None:
+    """Write how open the air before each hit is, 1 where no block is near.
+
+    Args:
+        box: The box field, 0 in a block.
+        s: Float scratch.
+        n: Integer scratch.
+    """
+    _find_neighbours(s, n)
+    for i in range(LANES):
+        n[BESIDE + i] = int32(box[uint32(n[BESIDE + i])])
+        n[BEYOND + i] = int32(box[uint32(n[BEYOND + i])])
+        n[CORNER + i] = int32(box[uint32(n[CORNER + i])])
+    for i in range(LANES):
+        axis = n[FACE + i] >> int32(1)
+        across = s[POINT_Y + i] if axis == int32(0) else s[POINT_X + i]
+        along = s[POINT_Y + i] if axis == int32(2) else s[POINT_Z + i]
+        near_beside = abs(across - HALF) * float32(2)
+        near_beyond = abs(along - HALF) * float32(2)
+        strength = STRENGTH * max(ONE - s[DEPTH + i] / REACH, ZERO)
+        beside = near_beside if n[BESIDE + i] == int32(0) else ZERO
+        beyond = near_beyond if n[BEYOND + i] == int32(0) else ZERO
+        # A corner hidden behind its sides adds nothing.
+        corner = near_beside * near_beyond if n[CORNER + i] == int32(0) else ZERO
+        corner = min(corner, ONE - max(beside, beyond))
+        s[OPENNESS + i] = (ONE - strength * beside) * (
+            (ONE - strength * beyond) * (ONE - strength * corner)
+        )

@@ -2,15 +2,62 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.screens.containers import NOTHING
-from rllib_minestudio.env.voxel.screens.ingredients import items, rows
+from rllib_minestudio.env.voxel.screens.geometry import (
+    DATA,
+    NOTHING,
+    Container,
+    is_same,
+    room_beside,
+)
+from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
+from rllib_minestudio.env.voxel.world.world import World
+
+# -------------------------------------------------------------------------- the words of the tables
+# items, tags, and alternatives of both, as sets of item ids.
+
+_TAG = "#"
+_OR = "|"
+
+
+def rows(table: str) -> list[dict[str, str]]:
+    """The rows of data/`table`, by column."""
+    with (DATA / table).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+_TAGS: dict[str, str] = read_json("item_tags.json")
+
+
+def names(word: str) -> Iterator[str]:
+    """Names of the items that a word of a table stands for.
+
+    Args:
+        word: An item's name, "#" and a tag's name, or several of these with "|" between them.
+
+    Yields:
+        Names, a tag's items in its order.
+    """
+    for part in word.split(_OR):
+        if part.startswith(_TAG):
+            for member in _TAGS[part.removeprefix(_TAG)].split():
+                yield from names(member)
+        else:
+            yield part
+
+
+def items(word: str) -> frozenset[int]:
+    """Ids of the items that a word of a table stands for."""
+    return frozenset(ITEM_ID[name] for name in names(word))
+
 
 _REPAIR_BONUS = 5
 """Percent of the durability that two worn tools have as one beyond what both have left."""
@@ -160,3 +207,244 @@ def _repair(grid: Sequence[ItemStack]) -> ItemStack:
         return NOTHING
     left = sum(durability - tool.damage for tool in tools) + durability * _REPAIR_BONUS // 100
     return ItemStack(tools[0].item, 1, max(durability - left, 0))
+
+
+# -------------------------------------------------------------------------------------- the furnace
+# what burns how long, what becomes of what, and the course of it by ticks.
+
+INPUT, FUEL, OUTPUT = range(3)
+"""Slots of a furnace."""
+_COOLING = 2
+"""Ticks of progress that are lost per tick without fire."""
+
+
+class Smelting(NamedTuple):
+    """What smelting an item gives.
+
+    Attributes:
+        result: Item id.
+        experience: Points for each.
+        ticks: How long it takes.
+    """
+
+    result: int
+    experience: float
+    ticks: int
+
+
+def _read_smelting() -> dict[int, Smelting]:
+    return {
+        item: Smelting(ITEM_ID[row["result"]], float(row["experience"]), int(row["ticks"]))
+        for row in rows("smelting.csv")
+        for item in items(row["ingredient"])
+    }
+
+
+def _read_fuel() -> dict[int, int]:
+    ticks = {item: int(row["ticks"]) for row in rows("fuel.csv") for item in items(row["fuel"])}
+    return {item: duration for item, duration in ticks.items() if duration}
+
+
+SMELTING: dict[int, Smelting] = _read_smelting()
+"""By id of the item that is smelted."""
+BURN_TICKS: dict[int, int] = _read_fuel()
+"""How long an item burns, by item id; in the table, later rows take back what earlier ones say."""
+
+_WET_SPONGE, _BUCKET, _WATER_BUCKET = (
+    ITEM_ID[name] for name in ("wet_sponge", "bucket", "water_bucket")
+)
+
+
+class Furnace(Container):
+    """A furnace's slots and fire.
+
+    Attributes:
+        burning: Ticks that the fire still burns.
+        burn_ticks: Ticks that it burns in all.
+        progress: Ticks that the item in `INPUT` has been smelted for.
+    """
+
+    def __init__(self) -> None:
+        """Makes an empty furnace without fire."""
+        super().__init__(3)
+        self.burning = self.burn_ticks = self.progress = 0
+        self._smelted: Counter[Smelting] = Counter()
+
+    def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
+        """As `Container.set`; another item in `INPUT` is smelted from the beginning."""
+        before = self.stacks[slot]
+        super().set(slot, item, quantity, damage)
+        if slot == INPUT and (quantity <= 0 or not is_same(before, self.stacks[slot])):
+            self.progress = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a tick changes nothing."""
+        without_work = self.stacks[INPUT].item == EMPTY or self.stacks[FUEL].item == EMPTY
+        return not self.burning and not self.progress and without_work
+
+    @property
+    def burn(self) -> float:
+        """Share of the fuel's burning time that is left."""
+        return self.burning / self.burn_ticks if self.burning else 0.0
+
+    @property
+    def done(self) -> float:
+        """Share of the smelting that is done."""
+        smelting = SMELTING.get(self.stacks[INPUT].item)
+        return self.progress / smelting.ticks if smelting else 0.0
+
+    def tick(self) -> None:
+        """Advances the fire and the smelting by one tick."""
+        if self.burning:
+            self.burning -= 1
+        if not self.burning and EMPTY in (self.stacks[INPUT].item, self.stacks[FUEL].item):
+            self.progress = max(self.progress - _COOLING, 0)
+            return
+        smelting = self._possible()
+        if not self.burning and smelting:
+            self._light()
+        if self.burning and smelting:
+            self.progress += 1
+            if self.progress == smelting.ticks:
+                self.progress = 0
+                self._smelt(smelting)
+        else:
+            self.progress = 0
+
+    def _possible(self) -> Smelting | None:
+        """What the input becomes, if there is room for it."""
+        smelting = SMELTING.get(self.stacks[INPUT].item)
+        output = self.stacks[OUTPUT]
+        if smelting is None or output.item == EMPTY:
+            return smelting
+        fits = output.item == smelting.result and room_beside(output) > 0
+        return smelting if fits else None
+
+    def _light(self) -> None:
+        fuel = self.stacks[FUEL]
+        self.burning = self.burn_ticks = BURN_TICKS.get(fuel.item, 0)
+        if not self.burning:
+            return
+        if fuel.quantity > 1:
+            self.stacks[FUEL] = fuel._replace(quantity=fuel.quantity - 1)
+        else:
+            left = REMAINDERS.get(fuel.item)
+            self.stacks[FUEL] = NOTHING if left is None else ItemStack(left, 1, 0)
+
+    def _smelt(self, smelting: Smelting) -> None:
+        source, output = self.stacks[INPUT], self.stacks[OUTPUT]
+        self.stacks[OUTPUT] = ItemStack(smelting.result, output.quantity + 1, 0)
+        if source.item == _WET_SPONGE and self.stacks[FUEL].item == _BUCKET:
+            self.stacks[FUEL] = ItemStack(_WATER_BUCKET, 1, 0)
+        left = source.quantity - 1
+        self.stacks[INPUT] = source._replace(quantity=left) if left else NOTHING
+        self._smelted[smelting] += 1
+
+    def take_experience(self, random: Callable[[], float]) -> int:
+        """Points for what was smelted since the last call; fractions are points by chance.
+
+        Args:
+            random: Draws a number in [0, 1).
+        """
+        points = 0
+        for smelting, count in self._smelted.items():
+            whole, fraction = divmod(smelting.experience * count, 1.0)
+            points += int(whole) + (fraction > 0.0 and random() < fraction)
+        self._smelted.clear()
+        return points
+
+
+# ------------------------------------------------------------------------ the containers of a world
+# what lies in furnaces and chests, by the block's place.
+
+Place = tuple[int, int, int]
+
+CHEST_SIZE = 27
+
+_MAKERS: dict[str, Callable[[], Container]] = {
+    "furnace": Furnace,
+    "chest": lambda: Container(CHEST_SIZE),
+}
+"""How a block's container is made, by the block's name."""
+
+SCREEN_BLOCKS: dict[int, str] = {BLOCK_ID[kind]: kind for kind in SCREENS}
+"""Kind of screen that using a block opens, by block id."""
+
+
+class BlockEntities:
+    """The containers of all furnaces and chests that were ever opened.
+
+    They stay when the land around them is left; a furnace goes on when it is loaded again.
+    """
+
+    def __init__(self) -> None:
+        """Begins with none."""
+        self._containers: dict[Place, tuple[int, Container]] = {}
+        self._furnaces: dict[Place, Furnace] = {}
+        self._changes = 0
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._containers.clear()
+        self._furnaces.clear()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._containers)
+
+    def __iter__(self) -> Iterator[Container]:
+        """All containers."""
+        return (container for _, container in self._containers.values())
+
+    def of_block(self, block: int) -> Iterator[tuple[Place, Container]]:
+        """The places and containers of all blocks with this block id."""
+        for place, (kind, container) in self._containers.items():
+            if kind == block:
+                yield place, container
+
+    def at(self, place: Place, block: int) -> Container | None:
+        """The container of the block at a place, made if it has none yet.
+
+        Args:
+            place: Where the block is.
+            block: Its block id.
+
+        Returns:
+            The container; None if the block has none.
+        """
+        kind = SCREEN_BLOCKS.get(block)
+        if kind not in _MAKERS:
+            return None
+        if place not in self._containers:
+            container = _MAKERS[kind]()
+            self._containers[place] = block, container
+            if isinstance(container, Furnace):
+                self._furnaces[place] = container
+        return self._containers[place][1]
+
+    def remove(self, place: Place) -> tuple[list[ItemStack], Furnace | None]:
+        """Takes the container of a block that is about to go.
+
+        Returns:
+            What lay in it, and the furnace, if it was one.
+        """
+        _, container = self._containers.pop(place, (0, None))
+        furnace = self._furnaces.pop(place, None)
+        stacks = container.stacks if container else []
+        return [stack for stack in stacks if stack.item != EMPTY], furnace
+
+    def forget_replaced(self, world: World) -> None:
+        """Forgets containers whose block was replaced by a command, with what lay in them."""
+        if not self._containers or world.changes == self._changes:
+            return
+        self._changes = world.changes
+        for place, (block, _) in list(self._containers.items()):
+            if world.is_loaded(place[0], place[2]) and world.block_at(*place) != block:
+                self.remove(place)
+
+    def tick(self, world: World) -> None:
+        """Advances the furnaces of the loaded land by one tick."""
+        for place, furnace in self._furnaces.items():
+            if not furnace.is_idle and world.is_loaded(place[0], place[2]):
+                furnace.tick()

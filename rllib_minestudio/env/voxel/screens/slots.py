@@ -6,10 +6,16 @@ from typing import Protocol
 
 from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.screens.containers import Container, is_same
-from rllib_minestudio.env.voxel.screens.crafting import REMAINDERS, craft
-from rllib_minestudio.env.voxel.screens.ingredients import rows
-from rllib_minestudio.env.voxel.screens.smelting import BURN_TICKS, FUEL, OUTPUT, Furnace
+from rllib_minestudio.env.voxel.screens.crafting import (
+    BURN_TICKS,
+    FUEL,
+    OUTPUT,
+    REMAINDERS,
+    Furnace,
+    craft,
+    rows,
+)
+from rllib_minestudio.env.voxel.screens.geometry import Container, is_same
 
 WORN_AT: dict[int, str] = {ITEM_ID[row["item"]]: row["place"] for row in rows("worn.csv")}
 """Where an item is worn or held by itself: "head", "chest", "legs", "feet" or "offhand"."""

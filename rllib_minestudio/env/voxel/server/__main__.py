@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from rllib_minestudio.env.voxel.server.owner import OwnerProcess
+from rllib_minestudio.env.voxel.server.launcher import OwnerProcess
 from rllib_minestudio.env.voxel.server.service import Service
 from rllib_minestudio.env.voxel.server.session import MissionServer
 

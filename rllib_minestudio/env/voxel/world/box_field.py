@@ -15,14 +15,371 @@ radius did change. `build` makes both from the blocks alone; `refresh` redoes ju
 from __future__ import annotations
 
 import numpy as np
-from numba import uint8, uint16, uint64
+from numba import int32, uint8, uint16, uint64
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.addressing import HEIGHT, block_index
-from rllib_minestudio.env.voxel.world.layer_radius import MAX_RADIUS, OPEN, SLAB, SOLID, WORD
-from rllib_minestudio.env.voxel.world.layer_radius import build as build_layer_radius
-from rllib_minestudio.env.voxel.world.layer_radius import refresh as refresh_layer_radius
+from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
+
+# --------------------------------------------------------------------------------- the layer radius
+# how far away the nearest block of a cell's own layer is.
+#
+# It is the first stage of the box field. A cell's radius depends on the blocks of its layer within
+# `REACH` columns, no others: a change can alter it in these layers and columns only.
+#
+# The loops run over *slabs* of 32 layers. What makes them fast: the number is constant, so LLVM
+# keeps a slab of a column in one register; indices are unsigned, which spares the check for
+# negative ones; and what is only copied is copied in words of eight layers. A change of one layer,
+# such as a block put or broken, is followed in that layer alone.
+
+MAX_RADIUS = 15
+"""Largest layer radius that is stored, in columns; it says that no block is nearer than that."""
+REACH = MAX_RADIUS - 1
+"""How many columns away a block can be and still count for a cell's layer radius."""
+
+SLAB, WORD = 32, 8
+"""Layers."""
+SOLID, OPEN = uint8(0), uint8(MAX_RADIUS)
+"""The layer radius of a block, and the largest."""
+
+_LAYER_STEP = uint8(1)
+_LAYER_LANES, _WORDS = np.uint64(SLAB), np.uint64(SLAB // WORD)
+_SPAN = REACH + 1  # what a change reaches, and a column that it does not
+
+Columns = NDArray[np.int32]
+"""Where columns begin in the window's arrays."""
+
+
+@kernel()
+def build_layer_radius(
+    blocks: NDArray[np.uint16],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    low: int,
+    high: int,
+) -> Columns:
+    """Makes the layer radius of the columns [x0, x1) x [z0, z1), in all layers.
+
+    Args:
+        blocks: The window's block ids, uint16 [2**23].
+        layer_radius: Overwritten in these columns, uint8 [2**23].
+        x0: First column.
+        x1: Column after the last, at most 256 - 2 * REACH away from the first.
+        z0: First column.
+        z1: Column after the last.
+        low: These columns are solid below this layer.
+        high: From this layer on nothing is solid within `REACH` columns of them.
+
+    Returns:
+        Where these columns begin.
+    """
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            column = block_index(x, 0, z)
+            layer_radius[column : column + low] = SOLID
+            layer_radius[column + low : column + HEIGHT] = OPEN
+    all_x0, all_x1, all_z0, all_z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
+    size = (all_x1 - all_x0 + 2) * (all_z1 - all_z0 + 2) * SLAB  # with a ring around
+    for slab in range(low // SLAB * SLAB, high, SLAB):
+        distances = np.full(size, OPEN, np.uint8)
+        for side in (-1, 1):
+            _spread(blocks, distances, all_x0, all_x1, all_z0, all_z1, slab, side)
+        _store(distances, layer_radius, x0, x1, z0, z1, slab, REACH)
+    return _columns_of(np.ones((x1 - x0, z1 - z0), np.bool_), x0, z0)
+
+
+@kernel()
+def refresh_layer_radius(
+    blocks: NDArray[np.uint16],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    y0: int,
+    y1: int,
+) -> tuple[Columns, NDArray[np.uint8]]:
+    """Brings the layer radius up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
+
+    Args:
+        blocks: The window's block ids, uint16 [2**23].
+        layer_radius: uint8 [2**23], exact before within `REACH` + 1 columns of the change.
+        x0: First column.
+        x1: Column after the last.
+        z0: First column.
+        z1: Column after the last.
+        y0: First layer.
+        y1: Layer after the last.
+
+    Returns:
+        Where the columns begin in which it has changed, and a number for each, at most
+        `MAX_RADIUS`: columns of the same number are likely to be alike in all layers.
+    """
+    if y1 - y0 == 1:
+        return _refresh_layer(blocks, layer_radius, x0, x1, z0, z1, y0)
+    x0, x1, z0, z1 = x0 - REACH, x1 + REACH, z0 - REACH, z1 + REACH
+    size = (x1 - x0 + 2) * (z1 - z0 + 2) * SLAB  # with a ring around
+    changed = np.zeros((x1 - x0, z1 - z0), np.bool_)
+    for slab in range(y0 // SLAB * SLAB, y1, SLAB):
+        distances = np.full(size, OPEN, np.uint8)
+        _surround(distances, layer_radius, x0, x1, z0, z1, slab)
+        for side in (-1, 1):
+            _spread(blocks, distances, x0, x1, z0, z1, slab, side)
+        changed |= _store(distances, layer_radius, x0, x1, z0, z1, slab, 0)
+    columns = _columns_of(changed, x0, z0)
+    alike = np.empty(len(columns), np.uint8)
+    for number in range(len(columns)):
+        alike[number] = layer_radius[columns[number] + y0]
+    return columns, alike
+
+
+@kernel()
+def _columns_of(chosen: NDArray[np.bool_], x0: int, z0: int) -> Columns:
+    """Where the chosen columns begin, which are counted from (x0, z0)."""
+    columns = np.empty(chosen.size, np.int32)
+    count = 0
+    for x in range(chosen.shape[0]):
+        for z in range(chosen.shape[1]):
+            if chosen[x, z]:
+                columns[count] = block_index(x0 + x, 0, z0 + z)
+                count += 1
+    return columns[:count]
+
+
+@kernel()
+def _surround(
+    distances: NDArray[np.uint8],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    slab: int,
+) -> None:
+    """Fills the ring around the columns [x0, x1) x [z0, z1) with the layer radius that is there."""
+    words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
+    row = z1 - z0 + 2
+    for x in range(x0 - 1, x1 + 1):
+        inside = x0 <= x < x1
+        for z in range(z0 - 1, z1 + 1, z1 - z0 + 1 if inside else 1):
+            here = ((x - x0 + 1) * row + z - z0 + 1) * SLAB
+            _copy_slab(kept, block_index(x, slab, z), words, here)
+
+
+@kernel()
+def _spread(
+    blocks: NDArray[np.uint16],
+    distances: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    slab: int,
+    side: int,
+) -> None:
+    """One pass over the columns [x0, x1) x [z0, z1): 0 in blocks, elsewhere what neighbours allow.
+
+    With a pass for each side it is the chamfer transform of Rosenfeld and Pfaltz (1966), which is
+    exact for the Chebyshev distance. A pass lowers a column's distances (uint8, flat, `MAX_RADIUS`
+    at first) to one more than the smallest of four neighbours that it has visited, or that are in
+    the ring: three at x + side, and the one at z + side. That one is in `beside`, for LLVM to see
+    that the loop reads nothing that it writes.
+    """
+    words = distances.view(np.uint64)
+    beside = np.empty(SLAB, np.uint8)
+    row, beside_words = (z1 - z0 + 2) * SLAB, beside.view(np.uint64)
+    # An array, as LLVM's check for overlaps takes loops that go down the memory to be unsafe.
+    visited = np.arange(z0, z1)[::-side]
+    for step_x in range(x1 - x0):
+        x = x0 + step_x if side < 0 else x1 - 1 - step_x
+        at = (x - x0 + 1) * row
+        _copy_slab(words, at + (0 if side < 0 else row - SLAB), beside_words, 0)
+        for z in visited:
+            to = at + (z - z0 + 1) * SLAB
+            here, straight = uint64(to), uint64(to + side * row)
+            column = uint64(block_index(x, slab, z))
+            for i in range(_LAYER_LANES):
+                near = min(distances[straight - _LAYER_LANES + i], distances[straight + i])
+                near = min(near, min(distances[straight + _LAYER_LANES + i], beside[i]))
+                near = min(uint8(near + _LAYER_STEP), distances[here + i])
+                beside[i] = near if blocks[column + i] == SOLID else SOLID
+            _copy_slab(beside_words, 0, words, to)
+
+
+@kernel(inline="always")
+def _copy_slab(source: NDArray[np.uint64], at: int, target: NDArray[np.uint64], to: int) -> None:
+    """Copies a slab of a column between arrays of words; the indices count layers."""
+    first, first_to = uint64(at // WORD), uint64(to // WORD)
+    for i in range(_WORDS):
+        target[first_to + i] = source[first + i]
+
+
+@kernel()
+def _store(
+    distances: NDArray[np.uint8],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    slab: int,
+    margin: int,
+) -> NDArray[np.bool_]:
+    """Writes the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
+
+    Returns:
+        Which columns have changed, bool [x1 - x0, z1 - z0].
+    """
+    changed = np.empty((x1 - x0, z1 - z0), np.bool_)
+    words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
+    row = z1 - z0 + 2 * margin + 2
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            here = uint64(((x - x0 + margin + 1) * row + z - z0 + margin + 1) * SLAB // WORD)
+            column = uint64(block_index(x, slab, z) // WORD)
+            difference = uint64(0)
+            for i in range(_WORDS):
+                difference |= words[here + i] ^ kept[column + i]
+                kept[column + i] = words[here + i]
+            changed[x - x0, z - z0] = difference != uint64(0)
+    return changed
+
+
+@kernel()
+def _refresh_layer(
+    blocks: NDArray[np.uint16],
+    layer_radius: NDArray[np.uint8],
+    x0: int,
+    x1: int,
+    z0: int,
+    z1: int,
+    y: int,
+) -> tuple[Columns, NDArray[np.uint8]]:
+    """Brings the layer radius up to date after blocks of [x0, x1) x [z0, z1) of a layer changed.
+
+    What is nearer to another block than to the changed ones was exact before, and is the same as a
+    block that far away would be to the rest. So only the changed blocks have to be looked at.
+
+    Returns:
+        Where the columns begin whose layer radius has changed, and what it is now: around a block
+        in the open, columns of the same radius are alike in all layers.
+    """
+    row, rows = z1 - z0 + 2 * _SPAN, x1 - x0 + 2 * _SPAN
+    before = np.empty(rows * row, np.uint8)
+    distances = np.empty(rows * row, np.uint8)
+    opened = False
+    for x in range(x0, x1):
+        for z in range(z0, z1):
+            opened |= blocks[block_index(x, y, z)] == SOLID
+    for i in range(rows):
+        x = x0 - _SPAN + i
+        away_x = max(x0 - x, x - x1 + 1, 0)
+        for j in range(row):
+            z = z0 - _SPAN + j
+            away = max(away_x, z0 - z, z - z1 + 1)
+            index = block_index(x, y, z)
+            radius = layer_radius[index]
+            before[i * row + j] = radius
+            if opened:
+                if away == 0:
+                    radius = OPEN if blocks[index] == SOLID else SOLID
+                elif away < _SPAN and radius >= away:
+                    radius = OPEN
+            else:
+                radius = min(radius, uint8(away))
+            distances[i * row + j] = radius
+    if opened:
+        for side in (-1, 1):
+            _spread_in_layer(distances, rows, row, side)
+    columns, radii = np.empty(rows * row, np.int32), np.empty(rows * row, np.uint8)
+    count = 0
+    for i in range(1, rows - 1):
+        for j in range(1, row - 1):
+            radius = distances[i * row + j]
+            if radius != before[i * row + j]:
+                column = block_index(x0 - _SPAN + i, 0, z0 - _SPAN + j)
+                layer_radius[column + y] = radius
+                columns[count], radii[count] = column, radius
+                count += 1
+    return columns[:count], radii[:count]
+
+
+@kernel()
+def _spread_in_layer(distances: NDArray[np.uint8], rows: int, row: int, side: int) -> None:
+    """`_spread` in a single layer, whose blocks are 0 already; its margin is one column wide."""
+    for step_x in range(1, rows - 1):
+        i = step_x if side < 0 else rows - 1 - step_x
+        beside = distances[i * row + (0 if side < 0 else row - 1)]
+        for step_z in range(1, row - 1):
+            here = i * row + (step_z if side < 0 else row - 1 - step_z)
+            straight = here + side * row
+            near = min(distances[straight - 1], distances[straight])
+            near = min(near, distances[straight + 1])
+            beside = min(uint8(min(near, beside) + _LAYER_STEP), distances[here])
+            distances[here] = beside
+
+
+# ----------------------------------- where a block and a column lie in the flat arrays of a `World`
+# x and z wrap around at the borders of the window, so that every column of the world has a place in
+# it: bits 15 to 22 of a block's index are x, bits 7 to 14 z, bits 0 to 6 y. The layers of a column
+# lie side by side; a column's index has 8 bits of x above 8 of z.
+
+WINDOW = 256
+"""Columns along each side of the window."""
+HEIGHT = 128
+"""Layers; blocks exist for 0 <= y < HEIGHT."""
+CHUNK = 16
+"""Columns along each side of a chunk."""
+
+_LAST_COLUMN = WINDOW - 1
+_LAST_LAYER = HEIGHT - 1
+
+
+@shared_with_kernels
+def block_index(x: int, y: int, z: int) -> int:
+    """Index of block (x, y, z), whose y is within the height."""
+    return ((x & _LAST_COLUMN) << 15 | (z & _LAST_COLUMN) << 7) + y
+
+
+@shared_with_kernels
+def column_index(x: int, z: int) -> int:
+    """Index of column (x, z)."""
+    return (x & _LAST_COLUMN) << 8 | z & _LAST_COLUMN
+
+
+@shared_with_kernels
+def place_in_window(index: int) -> tuple[int, int, int]:
+    """The x, y and z that `block_index` made an index of, x and z within the window."""
+    return index >> 15, index & _LAST_LAYER, index >> 7 & _LAST_COLUMN
+
+
+@shared_with_kernels
+def narrow_block_index(x: int, y: int, z: int) -> int:
+    """As `block_index`, from int32 to int32 for loops that are to be vectorised; y wraps, too."""
+    return (
+        int32((x & int32(_LAST_COLUMN)) << int32(15))
+        | int32((z & int32(_LAST_COLUMN)) << int32(7))
+        | int32(y & int32(_LAST_LAYER))
+    )
+
+
+@kernel(fastmath=True)  # LLVM inlines it only into functions that are compiled alike
+def neighbour_index(index: int, x: int, y: int, z: int) -> int:
+    """Index, int32, of the block that is (x, y, z) steps away from another."""
+    return (
+        ((index + int32(x << int32(15))) & int32(_LAST_COLUMN << 15))
+        | ((index + int32(z << int32(7))) & int32(_LAST_COLUMN << 7))
+        | ((index + y) & int32(_LAST_LAYER))
+    )
+
+
+@shared_with_kernels
+def column_of_block(index: int) -> int:
+    """Index, int32, of the column that a block is in."""
+    return index >> int32(7)
+
 
 MAX_RUN = 15
 """Longest run of layers that is stored, each way."""

@@ -9,14 +9,14 @@ from numba import int64, uint8, uint32
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.addressing import (
+from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
+from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
     WINDOW,
     block_index,
     column_index,
 )
-from rllib_minestudio.env.voxel.world.blocks import AIR, FALLS
 
 _BITS = 8
 _Id = TypeVar("_Id", np.uint8, np.uint16)

@@ -34,8 +34,8 @@ from collections.abc import Collection, Iterator, Set
 
 import numpy as np
 
-from rllib_minestudio.env.voxel.world import box_field, layer_radius, sky_light, worldgen
-from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, WINDOW
+from rllib_minestudio.env.voxel.world import box_field, sky_light, worldgen
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, WINDOW
 from rllib_minestudio.env.voxel.world.edits import EditMemory
 
 Chunk = tuple[int, int]
@@ -141,7 +141,7 @@ class Land:
             lowest, highest = self._layers[chunk]
             self._layers[chunk] = min(lowest, ys[0]), max(highest, ys[1])
             low, high = min(low, lowest), max(high, highest)
-        near = _chunks_of(xs, zs, layer_radius.REACH + 1)
+        near = _chunks_of(xs, zs, box_field.REACH + 1)
         if not self._ready.issuperset(near):
             self.make_ready(self.lacking(set(near)))
         box_field.refresh(self.blocks, self.layer_radius, self.box, *xs, *zs, *ys)

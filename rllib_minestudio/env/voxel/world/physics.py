@@ -11,7 +11,7 @@ from numba import int64, uint32, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.addressing import HEIGHT, narrow_block_index
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT, narrow_block_index
 
 GRAVITY = 0.08
 """Downward acceleration of the player and of mobs, blocks per tick squared."""

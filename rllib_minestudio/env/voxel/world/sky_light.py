@@ -17,7 +17,8 @@ from numba import int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.addressing import (
+from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
+from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
     WINDOW,
@@ -25,7 +26,6 @@ from rllib_minestudio.env.voxel.world.addressing import (
     column_index,
     place_in_window,
 )
-from rllib_minestudio.env.voxel.world.blocks import LETS_LIGHT_PASS
 
 FULL = 15
 """Light under the open sky."""

@@ -12,12 +12,7 @@ again looks as it was left.
 
 from __future__ import annotations
 
-from rllib_minestudio.env.voxel.world.addressing import (
-    CHUNK,
-    HEIGHT,
-    block_index,
-    column_index,
-)
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 from rllib_minestudio.env.voxel.world.edits import fill_columns
 from rllib_minestudio.env.voxel.world.land import Chunk, Land, Span, square
 

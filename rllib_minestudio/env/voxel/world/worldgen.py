@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.world import blocks as b
-from rllib_minestudio.env.voxel.world.addressing import CHUNK, HEIGHT, block_index, column_index
+from rllib_minestudio.env.voxel.world.box_field import CHUNK, HEIGHT, block_index, column_index
 
 BIOMES: tuple[str, ...] = ("plains", "forest", "desert")
 """Names of all biomes; kernels know them by index."""

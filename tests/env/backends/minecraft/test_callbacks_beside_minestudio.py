@@ -18,8 +18,8 @@ import yaml
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env import callbacks as ours
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
-from rllib_minestudio.env.callbacks.gate_rewards import gate_score
-from rllib_minestudio.env.callbacks.quantities import allowed_quantities
+from rllib_minestudio.env.callbacks.initial_state import allowed_quantities
+from rllib_minestudio.env.callbacks.rewards import gate_score
 
 pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-minecraft.txt")
 av = pytest.importorskip("av")

@@ -7,10 +7,10 @@ pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-
 from rllib_minestudio.algorithms import MineStudioPPOConfig
 from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.evaluation.env_runner import EvaluationEnvRunner
-from rllib_minestudio.evaluation.evaluation_summary import Summary
 from rllib_minestudio.evaluation.filters import parse_filter
 from rllib_minestudio.evaluation.policy_loading import evaluation_config
 from rllib_minestudio.evaluation.request import EpisodeSpec, PlaySettings
+from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.recordings import Recording
 from tests.algorithms.toy_envs import tiny_model
 

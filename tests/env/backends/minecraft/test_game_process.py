@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("minestudio", reason="pip install --no-deps -r requirements-minecraft.txt")
 
-from rllib_minestudio.env.backends.minecraft import node_locks
+from rllib_minestudio.env.backends.minecraft import process
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans, command
 from rllib_minestudio.errors import EngineError
@@ -37,7 +37,7 @@ def wait_until(condition, seconds=60.0):
 
 
 def runs():
-    return list((node_locks.node_directory() / "runs").iterdir())
+    return list((process.node_directory() / "runs").iterdir())
 
 
 def is_group(leader):
@@ -67,7 +67,7 @@ def test_nothing_is_left_after_kill(engine):
     assert not game.is_alive and not is_group(game.pid)
     assert runs() == []
     assert len(os.listdir("/proc/self/fd")) == handles
-    assert list(node_locks.abandoned()) == []
+    assert list(process.abandoned()) == []
 
 
 def test_children_that_ignore_sigterm_are_killed_too(engine):
@@ -110,7 +110,7 @@ def test_games_of_the_living_are_no_orphans(engine):
 
 
 def test_a_number_that_belongs_to_another_process_by_now_is_left_alone(engine):
-    lock = node_locks.claim_port(options(engine).first_port, 0)
+    lock = process.claim_port(options(engine).first_port, 0)
     lock.write({"group": os.getpid(), "started": 1.0, "run_dir": "/etc"})
     lock.release()
     assert collect_orphans() == 1

@@ -8,8 +8,7 @@ from minestudio.inference.filter.info_base_filter import InfoBaseFilter
 from minestudio.inference.recorder.base_recorder import EpisodeRecorder as MineStudioRecorder
 
 from rllib_minestudio import MineStudioEnv
-from rllib_minestudio.env.recorder import EpisodeRecorder
-from rllib_minestudio.env.recorder_options import RecorderOptions
+from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
 
 
 def test_minestudios_inference_tools_read_our_episodes(tmp_path):

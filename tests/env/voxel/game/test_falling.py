@@ -4,8 +4,8 @@ import pytest
 
 from rllib_minestudio.env.voxel.entities.records import FALLING_CAPACITY
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.world.addressing import block_index
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, SAND, STONE
+from rllib_minestudio.env.voxel.world.box_field import block_index
 from rllib_minestudio.env.voxel.world.world import World
 from tests.env.voxel.arena import FLOOR, arena, state, ticks
 from tests.env.voxel.caches import check_world

@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.game.surroundings import CLIMATES, sun_brightness
+from rllib_minestudio.env.voxel.game.survey import CLIMATES, sun_brightness
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from tests.env.voxel.arena import arena
 

@@ -13,15 +13,15 @@ import pytest
 
 from rllib_minestudio.env.voxel.data import read_json
 from rllib_minestudio.env.voxel.game.loot import TABLES
-from rllib_minestudio.env.voxel.items.foods import FOODS
 from rllib_minestudio.env.voxel.items.items import (
     EMPTY,
     FIRST_PLAIN_ITEM,
+    FOODS,
     ITEM_ID,
     ITEMS,
     is_block_item,
 )
-from rllib_minestudio.env.voxel.player.effects import EFFECTS
+from rllib_minestudio.env.voxel.player.player import EFFECTS
 from rllib_minestudio.env.voxel.world.blocks import (
     BLOCK_ID,
     BLOCKS,

@@ -9,7 +9,7 @@ from rllib_minestudio.env.voxel.entities.records import MOB_KIND_ID, DroppedItem
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.screens.view import ScreenView
+from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.env.voxel.world.world import World
 

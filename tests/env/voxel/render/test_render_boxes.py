@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.render import boxes
+from rllib_minestudio.env.voxel.render.hand import PixelRays
 from rllib_minestudio.env.voxel.render.models import BOX_SIZE
-from rllib_minestudio.env.voxel.render.pixel_rays import PixelRays
 from rllib_minestudio.env.voxel.render.texels import TEXTURE_WORDS
 
 FACES = 6

@@ -11,7 +11,7 @@ from rllib_minestudio.env.voxel.entities.records import DroppedItems, Mobs
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.camera import FORWARD, RIGHT, STEP_X, STEP_Y, UP
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.world.addressing import HEIGHT
+from rllib_minestudio.env.voxel.world.box_field import HEIGHT
 from rllib_minestudio.env.voxel.world.world import World
 
 SIZE = 48

@@ -16,13 +16,13 @@ from PIL import Image
 
 from rllib_minestudio.env import EnvOptions
 from rllib_minestudio.env.voxel.player.player import STANDING_EYES
+from rllib_minestudio.env.voxel.render.gui import bare_window, panel, veil
 from rllib_minestudio.env.voxel.render.mob_textures import mob_face
 from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
-from rllib_minestudio.env.voxel.render.screen_panels import bare_window, panel, veil
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
 from rllib_minestudio.env.voxel.render.textures import (
     OUR_PACK,
+    TEXTURES,
     Textures,
     resized,
     textures_of,

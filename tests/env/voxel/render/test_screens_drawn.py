@@ -9,18 +9,17 @@ import pytest
 
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.render.renderer import Renderer
-from rllib_minestudio.env.voxel.render.sampling import averaging
-from rllib_minestudio.env.voxel.render.screen import ScreenComposer
-from rllib_minestudio.env.voxel.render.stack_pictures import (
+from rllib_minestudio.env.voxel.render.gui import (
     BAR_LENGTH,
+    ScreenComposer,
     StackPictures,
     text_picture,
 )
+from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.render.textures import textures_of
-from rllib_minestudio.env.voxel.render.window import reduction
+from rllib_minestudio.env.voxel.render.window import averaging, reduction
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
-from rllib_minestudio.env.voxel.screens.view import ScreenView
+from rllib_minestudio.env.voxel.screens.menu import ScreenView
 from tests.env.voxel.render.render_stage import Stage
 
 NOTHING = ItemStack(0, 0, 0)

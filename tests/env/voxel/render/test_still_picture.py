@@ -7,7 +7,7 @@ import pytest
 
 from rllib_minestudio.env.voxel.commands import execute
 from rllib_minestudio.env.voxel.game.game import Game
-from rllib_minestudio.env.voxel.game.view import draw_view
+from rllib_minestudio.env.voxel.game.screens import draw_view
 from rllib_minestudio.env.voxel.render import renderer as rendering
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.view_options import AVERAGE, SAMPLES

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.screens.cursor import PIXELS_PER_DEGREE
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
+from rllib_minestudio.env.voxel.screens.screen import PIXELS_PER_DEGREE
 from tests.env.voxel.arena import state
 from tests.env.voxel.screens.table import text
 

@@ -6,11 +6,9 @@ from collections import Counter
 
 from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import EMPTY, ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.screens.containers import NOTHING, Container
-from rllib_minestudio.env.voxel.screens.cursor import PIXELS_PER_DEGREE
-from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
-from rllib_minestudio.env.voxel.screens.screen import Screen
-from rllib_minestudio.env.voxel.screens.smelting import Furnace
+from rllib_minestudio.env.voxel.screens.crafting import Furnace
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, NOTHING, Container
+from rllib_minestudio.env.voxel.screens.screen import PIXELS_PER_DEGREE, Screen
 
 LEFT, RIGHT = 0, 1
 _CENTRE = 8

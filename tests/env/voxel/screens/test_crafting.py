@@ -3,8 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.screens.crafting import REMAINDERS, SHAPED, SHAPELESS
-from rllib_minestudio.env.voxel.screens.ingredients import names, rows
+from rllib_minestudio.env.voxel.screens.crafting import REMAINDERS, SHAPED, SHAPELESS, names, rows
 from rllib_minestudio.env.voxel.screens.slots import WORN_AT
 from tests.env.voxel.screens.table import Table, stack, text
 

@@ -3,8 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.screens.ingredients import rows
-from rllib_minestudio.env.voxel.screens.smelting import BURN_TICKS, SMELTING
+from rllib_minestudio.env.voxel.screens.crafting import BURN_TICKS, SMELTING, rows
 from tests.env.voxel.screens.table import Table
 
 

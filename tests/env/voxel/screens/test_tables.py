@@ -3,10 +3,9 @@
 import pytest
 
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
-from rllib_minestudio.env.voxel.screens.cursor import ScreenCursor
+from rllib_minestudio.env.voxel.screens.crafting import items, names
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
-from rllib_minestudio.env.voxel.screens.ingredients import items, names
-from rllib_minestudio.env.voxel.screens.screen import Screen
+from rllib_minestudio.env.voxel.screens.screen import Screen, ScreenCursor
 from tests.env.voxel.screens.table import Player, Table
 
 

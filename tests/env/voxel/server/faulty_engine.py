@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 from rllib_minestudio.env.voxel.server.__main__ import log, run
-from rllib_minestudio.env.voxel.server.owner import OwnerProcess
+from rllib_minestudio.env.voxel.server.launcher import OwnerProcess
 from rllib_minestudio.env.voxel.server.service import Service
 from rllib_minestudio.env.voxel.server.session import MissionServer
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rllib_minestudio.env.voxel.server.mission import Mission, read_mission, read_seed
-from rllib_minestudio.env.voxel.server.step_text import StepRequest, read_step
-from rllib_minestudio.env.voxel.server.wire import ProtocolError
+from rllib_minestudio.env.voxel.server.session import Mission, read_mission, read_seed
+from rllib_minestudio.env.voxel.server.step_text import ProtocolError, StepRequest, read_step
 from tests.env.voxel.server.raw_client import RawClient, mission, serving
 
 LINES = """forward 1|hotbar.1 0

@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.world.addressing import (
+from rllib_minestudio.env.voxel.world.box_field import (
     HEIGHT,
     WINDOW,
     block_index,

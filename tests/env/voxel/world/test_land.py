@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from rllib_minestudio.env.voxel.world import box_field
-from rllib_minestudio.env.voxel.world.addressing import (
+from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
+from rllib_minestudio.env.voxel.world.box_field import (
     CHUNK,
     HEIGHT,
     WINDOW,
     block_index,
     column_index,
 )
-from rllib_minestudio.env.voxel.world.blocks import AIR, STONE
 from rllib_minestudio.env.voxel.world.land import Chunk, Land, square
 from rllib_minestudio.env.voxel.world.world import LOAD_RADIUS, World
 from tests.env.voxel.caches import check_world

@@ -18,12 +18,11 @@ from make_golden import import_vpt_policy, run_chunk
 from rllib_minestudio import checkpoints
 from rllib_minestudio.models.kernels.convolutions import TORCH
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
-from rllib_minestudio.models.vpt.export import export_network
-from rllib_minestudio.models.vpt.heads import entropy, kl_divergence, log_prob
 from rllib_minestudio.models.vpt.impala import DownStack
-from rllib_minestudio.models.vpt.recurrent_state import VPTState
-from rllib_minestudio.models.vpt.rollout_session import InferenceSession
-from rllib_minestudio.models.vpt.weight_loading import config_from_checkpoint, load_weights
+from rllib_minestudio.models.vpt.memory import VPTState
+from rllib_minestudio.models.vpt.network import entropy, kl_divergence, log_prob
+from rllib_minestudio.models.vpt.rollout import InferenceSession
+from rllib_minestudio.models.vpt.weights import config_from_checkpoint, export_network, load_weights
 
 SIZES = {
     "narrow": {"img_shape": [16, 24, 3], "hidsize": 32, "attention_heads": 4, "impala_width": 0.25},

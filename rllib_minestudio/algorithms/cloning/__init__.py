@@ -1,1 +1,0 @@
-"""The data and the learner of MineStudioBC: recordings -> Ray Data -> windows -> weights."""

@@ -1,0 +1,261 @@
+"""Recorded episodes as an offline dataset: RLlib's `OfflineData`, read by Ray Data.
+
+Reading is streamed: a task decodes one episode at a time into windows, so that neither the
+dataset nor an episode has to fit in memory. Every epoch has an order of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import ray.data
+from numpy.typing import NDArray
+from ray.data._internal.execution.execution_callback import ExecutionCallback
+from ray.rllib.offline.offline_data import OfflineData
+
+from rllib_minestudio.algorithms import policy_windows
+from rllib_minestudio.algorithms.options import CloningOptions
+from rllib_minestudio.algorithms.policy_config import recorded_parts_problems
+from rllib_minestudio.demonstrations import (
+    Window,
+    WindowOptions,
+    find_episodes,
+    open_episode,
+    shuffled,
+    side_by_side,
+    stack,
+    whole_episodes,
+    windows,
+)
+from rllib_minestudio.errors import RecordingError
+
+Batch = dict[str, NDArray]
+"""The fields of `demonstrations.Window`, each with a leading axis of windows."""
+
+_PLACE = "<episode, last>"
+"""Column with the number of a window's episode, and whether it is the last one there."""
+_READ_AHEAD = 2
+"""Windows that Ray Data fetches from the object store before they are asked for."""
+_SCHEDULING_PAUSE_S = 0.02
+"""Seconds between two rounds of Ray Data's scheduler, in which a learner needs no new window."""
+
+
+class DemonstrationData(OfflineData):
+    """Windows of recorded episodes, in training and validation parts.
+
+    Attributes:
+        num_training: Episodes to learn from.
+        num_validation: Episodes held out.
+    """
+
+    def __init__(self, config: CloningOptions) -> None:
+        """Find the recordings; they are read later, when batches are asked for.
+
+        Args:
+            config: A validated `MineStudioBCConfig`.
+
+        Raises:
+            RecordingError: There are no recordings, or too few to hold some out, or one lacks what
+                the policy reads.
+        """
+        training, validation = split(config.input_, config.validation_fraction, config.seed or 0)
+        self.num_training, self.num_validation = len(training), len(validation)
+        options = window_options(config)
+        for problem in recorded_parts_problems(config, [*training, *validation]):
+            raise RecordingError(f"input_: {problem}")
+        # RLlib reads `input_` with a method of ray.data; ours are the folders of the recordings.
+        listed = config.copy(copy_frozen=False)
+        listed.input_, listed.input_read_method = training, "from_items"
+        listed.input_read_method_kwargs = {"override_num_blocks": len(training)}
+        listed.materialize_data = False
+        _quieten()
+        super().__init__(listed)
+        self._options, self._readers = options, config.num_readers
+        self._validation = validation
+        self._seed = config.seed or 0
+        self._random = np.random.default_rng((self._seed, 0))
+        self._among = config.shuffle_among
+        self._carries = config.carry_memory
+        self._batches: Iterator[Batch] | None = None
+
+    def begin_anew(self, iteration: int) -> None:
+        """Shuffle in another order from now on, that of a run which goes on at an iteration."""
+        self._batches = None
+        self._random = np.random.default_rng((self._seed, iteration))
+
+    def sample(self, num_samples: int, **_: Any) -> Iterator[Batch]:
+        """Return batches of `num_samples` windows, without end; the same iterator each time."""
+        if self._batches is None:
+            self._batches = self._batches_of(num_samples)
+        return self._batches
+
+    def validation(self, num_samples: int) -> Iterator[Batch]:
+        """Yield all held-out windows once, in batches of at most `num_samples`."""
+        if not self._validation:
+            return
+        items = ray.data.from_items(self._validation, override_num_blocks=len(self._validation))
+        held_out = _read(items, self._options, self._readers)
+        if self._carries:
+            rows = held_out.iter_batches(batch_size=1, prefetch_batches=0)
+            yield from _in_lanes(rows, num_samples)
+        else:
+            for batch in held_out.iter_batches(batch_size=num_samples, prefetch_batches=0):
+                yield _without_place(batch)
+
+    def _batches_of(self, size: int) -> Iterator[Batch]:
+        if self._carries:
+            yield from _in_lanes(chain.from_iterable(self._epochs()), size, self._random)
+        batch: list[Batch] = []  # goes on from epoch to epoch: one may hold less than a batch
+        for epoch in self._epochs():
+            for window in shuffled(epoch, self._among, self._random):
+                batch.append(_without_place(window))
+                if len(batch) == size:
+                    yield _joined(batch)
+                    batch = []
+
+    def _epochs(self) -> Iterator[Iterator[Batch]]:
+        """All windows one by one, and again, without end."""
+        while True:
+            # One block holds one recording's folder.
+            order = self.data.randomize_block_order(seed=int(self._random.integers(2**31)))
+            epoch = _read(order, self._options, self._readers)
+            yield _at_least_one(epoch.iter_batches(batch_size=1, prefetch_batches=_READ_AHEAD))
+
+
+def _at_least_one(rows: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield all rows.
+
+    Raises:
+        RecordingError: There is none, of which an endless stream could be made.
+    """
+    empty = True
+    for row in rows:
+        empty = False
+        yield row
+    if empty:
+        raise RecordingError(
+            "input_: no recording has a step to learn from: all their actions are null, and "
+            "max_null_run=0 leaves those out."
+        )
+
+
+def _in_lanes(
+    rows: Iterable[Batch], lanes: int, random: np.random.Generator | None = None
+) -> Iterator[Batch]:
+    """Batches in which each window continues the one before; see `side_by_side`."""
+    placed = ((*row[_PLACE][0].tolist(), _without_place(row)) for row in rows)
+    episodes: Iterator[list[Batch]] = whole_episodes(placed)
+    for batch in side_by_side(episodes, lanes, random):
+        present = [window for window in batch if window is not None]
+        # An ended lane's: nothing in it is to be imitated.
+        nothing = {name: np.zeros_like(array) for name, array in present[0].items()}
+        yield _joined([nothing if window is None else window for window in batch])
+
+
+def _joined(rows: list[Batch]) -> Batch:
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+
+
+def _without_place(row: Batch) -> Batch:
+    return {name: array for name, array in row.items() if name != _PLACE}
+
+
+def split(folder: str | list[str], fraction: float, seed: int) -> tuple[list[str], list[str]]:
+    """Divide the recordings below some folders into those to learn from and those held out.
+
+    Args:
+        folder: One or several.
+        fraction: Share to hold out; above 0, at least one episode.
+        seed: Decides which.
+
+    Raises:
+        RecordingError: Nothing is left to learn from.
+    """
+    folders = [folder] if isinstance(folder, str) else folder
+    found = [str(path.resolve()) for folder in folders for path in find_episodes(folder)]
+    held_out = max(1, round(fraction * len(found))) if fraction else 0
+    if len(found) <= held_out:
+        raise RecordingError(
+            f"{', '.join(map(repr, folders))}: {len(found)} recordings, of which {held_out} are to "
+            f"be held out (validation_fraction={fraction}); that leaves none to learn from. "
+            "Record some with `rllib record`."
+        )
+    order = np.random.default_rng(seed).permutation(len(found))
+    return [found[i] for i in order[held_out:]], [found[i] for i in sorted(order[:held_out])]
+
+
+def window_options(config: CloningOptions) -> WindowOptions:
+    """How a `CloningOptions` wants episodes cut."""
+    spaces = {
+        "observation_space": config.observation_space,
+        "action_space": config.action_space,
+    }
+    policy = config.policy_class.blank(config.model_config, spaces)
+    assert policy is not None  # as the spaces are known
+    burn_in = policy.memory_length if config.burn_in is None else config.burn_in
+    if config.carry_memory:
+        burn_in = 0
+    return policy_windows.window_options(
+        policy.observation_parts, config.window_length, burn_in, config.max_null_run
+    )
+
+
+def _read(items: Any, options: WindowOptions, readers: int) -> Any:
+    """Turn a dataset of folders into one of windows.
+
+    The tasks ask for no CPU: a trial of Tune has reserved the machine's already, and tasks that
+    wait for one would wait for ever. `readers` bounds them instead.
+    """
+
+    def decode(folders: dict[str, Any]) -> Iterator[Batch]:
+        for folder in folders["item"]:
+            episode = open_episode(folder)
+            number = _number(folder)
+            for window, last in _telling_the_last(windows(episode, options)):
+                yield {**stack([window]), _PLACE: np.array([[number, last]])}
+
+    return items.map_batches(
+        decode, batch_size=1, num_cpus=0, compute=ray.data.TaskPoolStrategy(readers)
+    )
+
+
+def _telling_the_last(cut: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
+    """Yield each window, and whether none follows."""
+    waiting: Window | None = None
+    for window in cut:
+        if waiting is not None:
+            yield waiting, False
+        waiting = window
+    if waiting is not None:
+        yield waiting, True
+
+
+def _number(folder: str) -> int:
+    """A number for an episode: 56 bits of a hash, which no two of them share in practice."""
+    return int.from_bytes(hashlib.blake2b(str(folder).encode(), digest_size=7).digest(), "big")
+
+
+def _quieten() -> None:
+    """Keep Ray Data from drawing progress bars over the command's own, and from being busy."""
+    context = ray.data.DataContext.get_current()
+    if _Unhurried not in context.custom_execution_callback_classes:
+        context.custom_execution_callback_classes.append(_Unhurried)
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+
+
+class _Unhurried(ExecutionCallback):
+    """Keeps Ray Data's scheduler from running without a pause.
+
+    While windows lie ready that nobody has asked for yet, its loop asks for news again at once
+    (Ray 2.60): a thread that takes the interpreter from the learner.
+    """
+
+    def on_execution_step(self, executor: Any) -> None:
+        """Wait a moment."""
+        time.sleep(_SCHEDULING_PAUSE_S)

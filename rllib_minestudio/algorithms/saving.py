@@ -1,0 +1,209 @@
+"""The policy inside a checkpoint as files that hold data only, beside RLlib's pickles.
+
+    policy/network.json         the network's options
+    policy/model.safetensors    its weights
+    policy/playing.yaml         the algorithm, its environment and what else playing depends on
+    policy_average/...          the same with averaged weights, where `ema_decay` keeps them
+
+RLlib's own files are pickles and run what their writer wanted when they are read. Training goes on
+from those; evaluating and playing read these. `playing.yaml` is left out where an option is an
+object that no text can hold.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import DEPRECATED_VALUE, AlgorithmConfig
+
+from rllib_minestudio import checkpoints
+from rllib_minestudio.algorithms.learner.learner import COMPONENT_WEIGHT_AVERAGE
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import (
+    MODULE_FOLDERS,
+    MODULE_STATE,
+    PLAYING_ENDS,
+    PLAYING_FILE,
+    POLICY_FOLDER,
+)
+from rllib_minestudio.checkpoints.lookup import POLICY_AVERAGE
+from rllib_minestudio.checkpoints.record import (
+    RECORD_FILE,
+    CheckpointRecord,
+    check_digests,
+    digest_of,
+    save_record,
+)
+from rllib_minestudio.foundation.files import save_whole, whole_file, write_whole
+from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
+from rllib_minestudio.foundation.values import recordable
+from rllib_minestudio.models.policies import name_of_policy
+from rllib_minestudio.models.policy_weights import copy_policy
+from rllib_minestudio.models.vpt.weights import copy_plain
+from rllib_minestudio.models.vpt_rl_module import VPTRLModule
+
+_AVERAGE = f"learner_group/learner/{COMPONENT_WEIGHT_AVERAGE}"
+
+_logger = logging.getLogger(__name__)
+
+_OPTIONS = (
+    "env_config",
+    "num_envs_per_env_runner",
+    "seed",
+    "env_pool",
+    "prior",
+    "prior_update_interval",
+)
+"""Options that playing depends on, as far as an algorithm has them, besides `env`."""
+
+
+def write_policy(checkpoint: Path, config: AlgorithmConfig) -> None:
+    """Copy the policy of a checkpoint that RLlib has just written, and its average if there is one.
+
+    Left out where nothing could load it: where its class, or an option of it, has no name.
+    """
+    places = [checkpoint / part for part in MODULE_FOLDERS]
+    for found, folder in ((places, POLICY_FOLDER), ([checkpoint / _AVERAGE], POLICY_AVERAGE)):
+        modules = [place for place in found if (place / MODULE_STATE).is_file()]
+        if modules:
+            _write_policy(modules[0], checkpoint / folder, config)
+
+
+def _write_policy(module: Path, folder: Path, config: AlgorithmConfig) -> None:
+    policy, checkpoint = config.policy_class, checkpoints.open(module)
+    if issubclass(policy, VPTRLModule):
+        copy_plain(checkpoint, folder)
+    else:
+        # As the module keeps them: in full, and without the weights that training began with.
+        name, model = name_of_policy(policy), dict(checkpoint.options or {})
+        if name is None or not _is_plain(model):
+            _logger.warning(
+                "%s is left out, and with it evaluation: %s or an option in model=%s cannot be "
+                "named in a file. Put the class into a module of its own, and give plain options.",
+                folder,
+                policy.__qualname__,
+                model,
+            )
+            return
+        copy_policy(checkpoint, folder, name, recordable(model))
+    options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
+    # Where the prior came from, if it is the network that training started with.
+    options["weights"] = config.model_config.get("weights")
+    # Tune trains a subclass of its own making, which has no name to be found by.
+    algorithm = next(filter(None, map(_name_of, inspect.getmro(config.algo_class))))
+    env = _name_of(config.env)
+    if env is not None and _is_plain(options):
+        facts = {"algorithm": algorithm, "env": env, **recordable(options), PLAYING_ENDS: True}
+        write_whole(folder / PLAYING_FILE, yaml.safe_dump(facts, sort_keys=False))
+
+
+def copy_playing(checkpoint: Checkpoint, folder: Path) -> bool:
+    """Copy `playing.yaml` beside a copy of the policy; return whether there is one.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = checkpoint.playing_file
+    if file is not None:
+        with whole_file(folder / PLAYING_FILE) as partial:
+            shutil.copyfile(file, partial)
+    return file is not None
+
+
+def _name_of(found: Any) -> str | None:
+    """Return a name by which a class can be found again; None if there is none."""
+    if found is None or isinstance(found, str):
+        return found
+    module, name = getattr(found, "__module__", ""), getattr(found, "__qualname__", "")
+    try:
+        known = getattr(importlib.import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+    return f"{module}.{name}" if known is found and module != "__main__" else None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value comes back from YAML as it was, but for tuples."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str | int) and _is_plain(part) for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+# -------------------- how an algorithm's checkpoint is written whole or not at all, with its record
+
+
+def resolved_options(config: AlgorithmConfig) -> dict[str, Any]:
+    """Every option of a config by the name a YAML file gives it, as plain data."""
+    options = {
+        name: value
+        for name, value in config.to_dict().items()
+        if not name.startswith("_") and value is not DEPRECATED_VALUE
+    }
+    # `model` holds the defaults of RLlib's old API stack there.
+    options["model"] = config.model_config
+    return dict(sorted(recordable(options).items()))
+
+
+def write_record(folder: Path, config: AlgorithmConfig, result: dict[str, Any]) -> None:
+    """Describe the finished checkpoint in `folder`; the last file to be written into it."""
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != RECORD_FILE]
+    record = CheckpointRecord(
+        saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        result=recordable({name: value for name, value in result.items() if name != "config"}),
+        versions=versions(),
+        code=code_identity(Path(__file__).parent),
+        numerics=NUMERICS,
+        config=resolved_options(config),
+        files={path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+        digests={path.relative_to(folder).as_posix(): digest_of(path) for path in files},
+    )
+    save_record(folder, record)
+
+
+def check_if_local(path: Any, filesystem: Any = None) -> None:
+    """Check a whole checkpoint of ours before an algorithm restores it, if it lies on this machine.
+
+    Raises:
+        CheckpointError: It is damaged.
+    """
+    path = getattr(path, "path", path)  # Tune gives its own `Checkpoint`
+    if filesystem is None and "://" not in str(path) and Path(path, RECORD_FILE).is_file():
+        check_digests(path)
+
+
+def save_with_record(algorithm: Algorithm, path: Any = None, **kwargs: Any) -> str:
+    """Save an algorithm's checkpoint with its record, whole or not at all.
+
+    Args:
+        algorithm: What to save, in RLlib's own way.
+        path: A new folder, or a checkpoint to replace; None makes a temporary folder.
+        kwargs: RLlib's `state`, `filesystem` (then `path` lies there, without a record) and
+            `use_msgpack`.
+
+    Returns:
+        The folder.
+    """
+    if kwargs.get("filesystem") is not None or "://" in str(path):
+        return str(Algorithm.save_to_path(algorithm, path, **kwargs))
+    folder = Path(path or tempfile.mkdtemp(prefix="checkpoint_")).resolve()
+
+    def save(partial: Path) -> None:
+        Algorithm.save_to_path(algorithm, str(partial), **kwargs)
+        result = {"training_iteration": algorithm.iteration, **(algorithm._last_result or {})}
+        write_policy(partial, algorithm.config)
+        write_record(partial, algorithm.config, result)
+
+    save_whole(folder, save)
+    return str(folder)

@@ -1,0 +1,441 @@
+"""The results of a benchmark as one HTML page that needs no other file and no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from rich.table import Table
+from rich.text import Text
+
+from rllib_minestudio.benchmark.results import (
+    FAILED,
+    MARKED,
+    PLAYED,
+    TESTS,
+    BenchmarkComparison,
+    BenchmarkResults,
+    Interval,
+    ItemResult,
+    MeanDifference,
+    TaskResult,
+    Total,
+)
+from rllib_minestudio.benchmark.task import BenchmarkTask, Suite
+from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.evaluation.report import MAX_EMBEDDED_BYTES, VideoSources
+from rllib_minestudio.evaluation.summary import CONFIDENCE, spread
+from rllib_minestudio.foundation.console import counted, rounded
+from rllib_minestudio.foundation.files import write_whole
+
+
+class Category(NamedTuple):
+    """The tasks of one category.
+
+    Attributes:
+        name: Its name.
+        tasks: By name, those that were played or have failed before the marked ones.
+        total: Of those that were played; None if none was.
+    """
+
+    name: str
+    tasks: list[TaskResult]
+    total: Total | None
+
+
+class ItemTable(NamedTuple):
+    """How often each item was obtained, for tasks that count items.
+
+    Attributes:
+        tasks: The columns.
+        rows: Per item its name and, per task, how often it was obtained; None where the task does
+            not count it.
+    """
+
+    tasks: list[TaskResult]
+    rows: list[tuple[str, list[ItemResult | None]]]
+
+
+def write_page(
+    results: BenchmarkResults, file: Path, max_embedded: int = MAX_EMBEDDED_BYTES
+) -> None:
+    """Write the page; it appears as a whole.
+
+    Args:
+        results: What it shows. Their videos are looked for below the folder of `file`.
+        file: Where to; its folder is created.
+        max_embedded: Bytes of video that become part of it; the smallest first, so that as many
+            tasks as possible have theirs.
+    """
+    template = files("rllib_minestudio.benchmark.report").joinpath("page.html").read_text()
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": _percent, "breakable": _breakable, "counted": counted}
+    text = environment.from_string(template).render(
+        results=results,
+        name=str(results.player.get("name", "player")),
+        counts={status: len(results.with_status(status)) for status in (PLAYED, MARKED, FAILED)},
+        failed=results.with_status(FAILED),
+        facts=list(_facts(results)),
+        lacking=Counter(task.reason for task in results.with_status(MARKED)).most_common(),
+        confidence=CONFIDENCE,
+        categories=_categories(results),
+        items=_item_table(results.with_status(PLAYED)),
+        videos=_videos(results, file.parent, max_embedded),
+        mean_return=lambda task: _mean([e.undiscounted_return for e in task.episodes]),
+        mean_length=lambda task: _mean([e.length for e in task.episodes]),
+        identity=json.dumps(
+            {
+                "player": dict(results.player),
+                "request": dict(results.request),
+                "versions": dict(results.versions),
+            },
+            indent=2,
+            default=str,
+        ),
+    )
+    write_whole(file, text)
+
+
+def _facts(results: BenchmarkResults) -> Iterator[tuple[str, str]]:
+    """Yield what has to be equal for the numbers to be the same, label and value."""
+    request, player = results.request, results.player
+    yield "suite", results.suite
+    yield "episodes per task", str(request.get("episodes", "as many as are listed"))
+    yield "seed", str(results.seed)
+    if request.get("steps") is not None:
+        yield "steps per episode", f"at most {request['steps']:,}"
+    if request.get("tasks") is not None:
+        yield "only tasks like", str(request["tasks"])
+    options = {**(player.get("env_config") or {}), **(request.get("env_config") or {})}
+    engine = options.get("engine", VOXEL)
+    rules = request.get("rules")
+    is_told = engine == VOXEL and rules is not None  # they are the embedded engine's
+    yield "engine", f"{engine}, rules {rules}" if is_told else str(engine)
+    if request.get("overrides"):
+        yield "set", " ".join(map(str, request["overrides"]))
+    if player.get("deterministic") is not None:
+        yield "actions", "most probable" if player["deterministic"] else "sampled"
+    if player.get("weights"):
+        yield "weights", str(player["weights"])
+    for name, version in results.versions.items():
+        if version:
+            yield name, str(version)
+    yield "took", _duration(results.seconds)
+    if results.created:
+        yield "created", results.created
+
+
+def _categories(results: BenchmarkResults) -> list[Category]:
+    found = []
+    for name in sorted({task.category for task in results.tasks}):
+        tasks = [task for task in results.tasks if task.category == name]
+        tasks.sort(key=lambda task: (task.status == MARKED, _in_order(task.name)))
+        found.append(Category(name, tasks, results.categories.get(name)))
+    return found
+
+
+def _item_table(played: Sequence[TaskResult]) -> ItemTable | None:
+    tasks = sorted((task for task in played if task.items), key=lambda task: task.time_limit)
+    if not tasks:
+        return None
+    told = [{found.item: found for found in task.items} for task in tasks]
+    names = dict.fromkeys(name for items in told for name in items)
+    return ItemTable(tasks, [(name, [items.get(name) for items in told]) for name in names])
+
+
+def _videos(
+    results: BenchmarkResults, folder: Path, max_embedded: int
+) -> dict[str, list[tuple[str, str]]]:
+    """Return each task's videos, by name: what they show and their source."""
+    found = [
+        (folder / file, task.name, outcome)
+        for task in results.tasks
+        for outcome, file in task.videos.items()
+        if (folder / file).is_file()
+    ]
+    sources = VideoSources(folder, max_embedded)
+    by_size = sorted(found, key=lambda video: (video[0].stat().st_size, video[1:]))
+    source = {(name, outcome): sources.source(file) for file, name, outcome in by_size}
+    videos: dict[str, list[tuple[str, str]]] = {task.name: [] for task in results.tasks}
+    for _, name, outcome in found:
+        videos[name].append((outcome, source[name, outcome]))
+    return videos
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """A key to sort names by in which numbers are numbers: 3000 before 12000."""
+    parts = re.split(r"(\d+)", name)  # digits at the odd places
+    return [(int(part) if i % 2 else 0, part) for i, part in enumerate(parts)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return spread(values)["mean"]
+
+
+def _percent(share: float) -> str:
+    """A share as text, with a decimal where it would otherwise seem to be 0 or 1."""
+    percent = 100.0 * share
+    return (
+        f"{percent:.0f}" if percent in (0.0, 100.0) or 1.0 <= percent <= 99.0 else f"{percent:.1f}"
+    )
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken into lines where its words end."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+# ----------------------------------- results and comparisons of benchmarks as tables for a terminal
+
+_INTERVAL = f"{CONFIDENCE:.0%} interval"
+_NARROWEST_NAME = 12
+"""Columns for the names of tasks, however narrow the terminal."""
+
+
+def results_table(results: BenchmarkResults) -> Table:
+    """One row per played or failed task, then the categories, then all; marked ones are counted."""
+    table = Table(
+        title=Text(f"{results.suite}   {results.player['name']}   seed {results.seed}"),
+        title_justify="left",
+        caption=Text(_counts(results)),
+        caption_justify="left",
+    )
+    table.add_column("task", overflow="fold")
+    for name in ("solved", "rate", _INTERVAL, "progress", _INTERVAL):
+        table.add_column(name, justify="right", no_wrap=True)
+    for task in results.tasks:
+        if task.status == PLAYED:
+            table.add_row(*map(Text, _task_cells(task)))
+        elif task.status == FAILED:
+            table.add_row(Text(task.name), Text("failed", style="red"))
+    if results.total is not None:
+        table.add_section()
+        totals = results.categories if len(results.categories) > 1 else {}
+        for name, total in {**totals, "all": results.total}.items():
+            table.add_row(*map(Text, _total_cells(name, total)))
+    return table
+
+
+def items_table(task: TaskResult) -> Table:
+    """How often each item was obtained, for a task that counts items."""
+    table = Table(title=Text(f"{task.name}: items"), title_justify="left")
+    table.add_column("item")
+    for name in ("episodes with it", "rate", _INTERVAL, "per episode"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for found in task.items:
+        rate = found.rate
+        cells = (str(rate.num_yes), f"{rate.yes_rate:.1%}", _share(rate.interval))
+        table.add_row(*map(Text, (found.item, *cells, f"{found.mean_count:.2f}")))
+    return table
+
+
+def comparison_table(comparison: BenchmarkComparison) -> Table:
+    """One row per task that both played, and one for all."""
+    title = f"first: {comparison.first}   second: {comparison.second}   differences: second - first"
+    caption = TESTS
+    if comparison.unpaired:
+        caption = f"not in both: {', '.join(comparison.unpaired)}\n{caption}"
+    table = Table(
+        title=Text(title),
+        title_justify="left",
+        caption=Text(caption),
+        caption_justify="left",
+        pad_edge=False,
+    )
+    table.add_column("task", overflow="fold", min_width=_NARROWEST_NAME)
+    names = ("first", "second", "rate", _INTERVAL, "p", "progress", _INTERVAL)
+    for name in names:  # intervals may break, so that names are left room in 80 columns
+        table.add_column(name, justify="right", no_wrap=name != _INTERVAL)
+    for task in comparison.tasks:
+        cells = (f"{task.first_rate:.0%}", f"{task.second_rate:.0%}")
+        p = "<.001" if task.p < 0.001 else f"{task.p:.3f}"
+        row = (task.name, *cells, *_difference(task.rate), p, *_progress(task.progress))
+        table.add_row(*map(Text, row))
+    table.add_section()
+    count = len(comparison.tasks)
+    means = [
+        f"{sum(getattr(task, name) for task in comparison.tasks) / count:.0%}"
+        for name in ("first_rate", "second_rate")
+    ]
+    total = (*_difference(comparison.rate), "", *_progress(comparison.progress))
+    table.add_row(*map(Text, (f"all {counted(count, 'task')}", *means, *total)))
+    return table
+
+
+def _counts(results: BenchmarkResults) -> str:
+    """Say how many tasks were played, are marked and have failed."""
+    words = {PLAYED: "played", MARKED: "marked, not counted", FAILED: "failed, not counted"}
+    found = {status: len(results.with_status(status)) for status in words}
+    return "; ".join(
+        f"{counted(count, 'task')} {words[status]}" for status, count in found.items() if count
+    )
+
+
+def _task_cells(task: TaskResult) -> tuple[str, ...]:
+    rate = task.rate
+    return (
+        task.name,
+        f"{rate.num_yes}/{rate.num_episodes}",
+        f"{rate.yes_rate:.1%}",
+        _share(rate.interval),
+        f"{task.progress:.2f}",
+        _range(task.progress_interval),
+    )
+
+
+def _total_cells(name: str, total: Total) -> tuple[str, ...]:
+    return (
+        f"{name}, {counted(total.tasks, 'task')}",
+        "",
+        f"{total.yes_rate:.1%}",
+        _share(total.yes_rate_interval),
+        f"{total.progress:.2f}",
+        _range(total.progress_interval),
+    )
+
+
+def _share(interval: Interval) -> str:
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
+
+
+def _range(interval: Interval) -> str:
+    return f"{interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def _difference(found: MeanDifference) -> tuple[str, str]:
+    low, high = (rounded(end, "{:+.0%}") for end in found.interval)
+    return rounded(found.mean, "{:+.0%}"), f"{low} to {high}"
+
+
+def _progress(found: MeanDifference) -> tuple[str, str]:
+    low, high = (rounded(end, "{:+.2f}") for end in found.interval)
+    return rounded(found.mean, "{:+.2f}"), f"{low} to {high}"
+
+
+# ------------------------------------------- what suites and tasks there are, as tables and as JSON
+
+Listing = tuple[Suite, Sequence[BenchmarkTask]]
+"""A suite, and those of its tasks that are listed."""
+
+ALL = "all"
+"""Name of the row of totals."""
+
+
+def suites_table(suites: Sequence[Suite], engine: str) -> Table:
+    """One row per suite: how many tasks it has, and how many of them the engine has."""
+    table = _table("suite", "title", tasks="right", playable="right", solved="right")
+    for suite in suites:
+        table.add_row(*map(Text, (suite.name, suite.title, *_totals(suite.tasks, engine))))
+    return table
+
+
+def tasks_table(listing: Listing, engine: str) -> Table:
+    """One row per task: what decides it, and whether the engine has what it needs."""
+    suite, tasks = listing
+    table = _table("task", "category", steps="right", success="left", playable="left")
+    table.add_column("solution")
+    table.title, table.title_justify = Text(f"{suite.name}: {suite.title}"), "left"
+    for task in tasks:
+        cells = (task.name, task.category, str(task.time_limit), _condition(task))
+        table.add_row(*map(Text, (*cells, _playable(task, engine), "yes" if task.solution else "")))
+    return table
+
+
+def categories_table(tasks: Sequence[BenchmarkTask], engine: str) -> Table:
+    """One row per category, and one for all: how many tasks there are, and can be played."""
+    table = _table("category", tasks="right", playable="right", solved="right")
+    for category in sorted({task.category for task in tasks}):
+        chosen = [task for task in tasks if task.category == category]
+        table.add_row(*map(Text, (category, *_totals(chosen, engine))))
+    table.add_section()
+    table.add_row(*map(Text, (ALL, *_totals(tasks, engine))))
+    return table
+
+
+def reasons(tasks: Sequence[BenchmarkTask], engine: str) -> list[str]:
+    """Say why tasks cannot be played, the most frequent reason first, and of how many it is one."""
+    counted = Counter(reason for task in tasks for reason in task.marks(engine))
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{count:4}  {reason}" for reason, count in ordered]
+
+
+def listing_json(listings: Sequence[Listing], engine: str) -> list[dict[str, Any]]:
+    """Return suites and their tasks as plain data."""
+    return [
+        {
+            "suite": suite.name,
+            "title": suite.title,
+            "text": suite.text,
+            "tasks": [_task_json(task, engine) for task in tasks],
+        }
+        for suite, tasks in listings
+    ]
+
+
+def _task_json(task: BenchmarkTask, engine: str) -> dict[str, Any]:
+    progress = task.progress
+    return {
+        "name": task.name,
+        "text": task.text,
+        "category": task.category,
+        "time_limit": task.time_limit,
+        "success": task.success,
+        "judged": task.judged,
+        "progress": None if progress is None else {"of": progress.of, "goal": progress.goal},
+        "because": task.because,
+        "by_chance": task.by_chance,
+        "needs": list(task.needs),
+        "marks": task.marks(engine),
+        "solution": None if task.solution is None else dict(task.solution),
+        "origin": task.origin,
+    }
+
+
+def _table(*columns: str, **justified: Any) -> Table:
+    table = Table()
+    for name in columns:
+        table.add_column(name)
+    for name, justify in justified.items():
+        table.add_column(name, justify=justify)
+    return table
+
+
+def _totals(tasks: Sequence[BenchmarkTask], engine: str) -> tuple[str, str, str]:
+    """Return how many tasks there are, can be played, and have a scripted solution."""
+    playable = sum(not task.marks(engine) for task in tasks)
+    return str(len(tasks)), str(playable), str(sum(task.solution is not None for task in tasks))
+
+
+def _condition(task: BenchmarkTask) -> str:
+    if task.success is None:
+        return "-"
+    return task.success if task.judged == "any_time" else f"{task.success} (in the end)"
+
+
+def _playable(task: BenchmarkTask, engine: str) -> str:
+    """Return `yes`, or in few words what is missing."""
+    if not task.marks(engine):
+        return "yes"
+    if task.undecidable is not None:
+        return "no: undecidable"
+    return f"no: {', '.join(task.needs)}" if engine == VOXEL else "no: not told"
+
+
+# ---------------------------------------------------------------- the page of a benchmark's results

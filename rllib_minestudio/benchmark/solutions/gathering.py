@@ -1,0 +1,350 @@
+"""Solutions that go somewhere: far away, to a biome, back again, or down into the rock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rllib_minestudio.benchmark.solutions.building import rise, stand_in_middle
+from rllib_minestudio.benchmark.solutions.family import (
+    ANY_ITEMS,
+    SOME_BLOCKS,
+    SOME_PREY,
+    Family,
+    OmniscientBody,
+    check_box,
+    check_item,
+)
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.agents.hunter import BODIES, EYE_HEIGHT, ScriptedHunter
+from rllib_minestudio.env.agents.toolmaker.body import Skill, hold_one_of
+from rllib_minestudio.env.agents.toolmaker.gathering import can_mine_from, collect
+from rllib_minestudio.env.agents.toolmaker.sight import Cell, Point, middle
+from rllib_minestudio.env.agents.toolmaker.walking import find_path, mine, walk
+from rllib_minestudio.env.voxel.world.worldgen import BIOMES
+from rllib_minestudio.foundation.options import option
+
+_NEAR_ENOUGH = 2.0
+_FACING_DEGREES = 30.0
+_STILL, _PATIENCE = 0.05, 25
+"""Blocks per tick below which one is stuck, and ticks after which one looks for a way round."""
+_DETOUR = 10
+"""Blocks ahead to which a way round leads."""
+_HEADINGS = 8
+_FARTHEST_BIOME = 480
+_AT_END = 0.5
+"""Blocks from a path's end at which one is there."""
+_DEEPEST_DROP = 6
+"""Blocks that one lets oneself fall, which costs three of the twenty points of health."""
+_HALF_WIDTH = 0.35
+"""Blocks to both sides that one needs free: half the body's width, and some more."""
+
+
+def run_to(player: OmniscientBody, goal: tuple[float, float]) -> Skill:
+    """Run straight to (x, z), up steps as well; round, or through, what is in the way."""
+    stuck, before = 0, player.position
+    while (left := _gap(player, goal)) > _NEAR_ENOUGH:
+        if stuck >= _PATIENCE:
+            share = min(_DETOUR / left, 1.0)
+            if not (yield from _walk_round(player, goal, share)):
+                return False
+            stuck = 0
+        moved = math.dist(before[::2], player.position[::2])
+        stuck = stuck + 1 if moved < _STILL else 0
+        before = player.position
+        yield _run_towards(player, goal, stuck > 0)
+    return True
+
+
+def run_by_path(player: OmniscientBody, near: Cell, reached: Callable[[Cell], bool]) -> Skill:
+    """Run round what is in the way, digging nothing, to a cell that `reached` accepts.
+
+    Args:
+        player: The player.
+        near: A cell beside the goal.
+        reached: Whether a cell is a goal.
+    """
+    path = find_path(
+        player.memory, player.cell, near, reached, lambda _: math.inf, set(), _DEEPEST_DROP
+    )
+    if not path:
+        return False
+    at, stuck, before = 0, 0, player.position
+    while _gap(player, middle(path[-1])[::2]) > _AT_END:
+        if stuck >= _PATIENCE:
+            return False
+        free = (i for i in range(at, len(path)) if _runs_straight(player, path[i]))
+        at = max(free, default=at)
+        stuck = stuck + 1 if math.dist(before, player.position) < _STILL else 0
+        before = player.position
+        yield _run_towards(player, middle(path[at])[::2], stuck > 0)
+    return reached(player.cell)
+
+
+def _runs_straight(player: OmniscientBody, cell: Cell) -> bool:
+    """Whether nothing is in the way of a body on the straight line to a cell, on its level."""
+    x, _, z = player.position
+    to_x, _, to_z = middle(cell)
+    length = math.hypot(to_x - x, to_z - z) or 1.0
+    aside = (to_z - z) / length * _HALF_WIDTH, (x - to_x) / length * _HALF_WIDTH
+    return not any(
+        player.memory.obstacles(
+            (x + side * aside[0], height, z + side * aside[1]),
+            (to_x + side * aside[0], height, to_z + side * aside[1]),
+        )
+        for side in (-1, 1)
+        for height in (cell[1] + 0.5, cell[1] + 1.5)
+    )
+
+
+def _run_towards(player: OmniscientBody, goal: tuple[float, float], jump: bool) -> EnvAction:
+    """Turn to (x, z), and run as soon as one looks there."""
+    level, yaw = player.error_to((goal[0], player.eye[1], goal[1]))
+    forward = abs(yaw) < _FACING_DEGREES
+    return {
+        "camera": (level, yaw),
+        "forward": int(forward),
+        "sprint": int(forward),
+        "jump": int(forward and jump),
+    }
+
+
+def _gap(player: OmniscientBody, goal: tuple[float, float]) -> float:
+    return math.dist(player.position[::2], goal)
+
+
+def _walk_round(player: OmniscientBody, goal: tuple[float, float], share: float) -> Skill:
+    """Walk a share of the way to (x, z) by a path."""
+    x, y, z = player.cell
+    near = round(x + (goal[0] - x) * share), y, round(z + (goal[1] - z) * share)
+
+    def reached(cell: Cell) -> bool:
+        return math.dist(cell[::2], near[::2]) <= _NEAR_ENOUGH
+
+    return (yield from walk(player, near, reached))
+
+
+@dataclass(frozen=True)
+class Walk(Family):
+    """Runs away from where the episode began; in another direction where the way is barred."""
+
+    distance: int = option(None, "Blocks on the map.", least=1)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Run to a place that far away."""
+        x, _, z = player.position
+        for heading in range(_HEADINGS):
+            angle = 2.0 * math.pi * heading / _HEADINGS
+            far = self.distance + _NEAR_ENOUGH + 1.0
+            goal = x + far * math.cos(angle), z + far * math.sin(angle)
+            if (yield from run_to(player, goal)):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Back(Family):
+    """Runs back to where the episode began."""
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Run there."""
+        x, _, z = player.relative((0, 0, 0))
+        return (yield from run_to(player, (x + 0.5, z + 0.5)))
+
+
+@dataclass(frozen=True)
+class FindBiome(Family):
+    """Runs to the nearest land of a biome."""
+
+    biome: str = option(None, "Which biome.", choices=BIOMES)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Run straight to it."""
+        goal = player.survey.nearest_biome(self.biome, _FARTHEST_BIOME)
+        if goal is None:
+            return False
+        return (yield from run_to(player, (goal[0] + 0.5, goal[1] + 0.5)))
+
+
+@dataclass(frozen=True)
+class Tunnel(Family):
+    """Digs stairs down into the rock."""
+
+    down: int = option(None, "Blocks to go down.", least=1)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Walk to a place below and ahead, through whatever is in the way."""
+        x, y, z = player.cell
+        near = x + self.down, y - self.down, z
+        return (yield from walk(player, near, lambda cell: cell[1] <= near[1]))
+
+
+# ---------------------------------------------------------------------- solutions that break blocks
+# mining, clearing a box, digging down and filling up again.
+
+_MOST_BLOCKS = 500
+"""Broken before a solution is begun anew: something that it does has no effect."""
+_FALL_TICKS = 20
+"""Enough to fall by one block."""
+
+
+def mine_from_here(player: OmniscientBody, cell: Cell) -> Skill:
+    """Mine a block from where one stands if it is in reach, or else walk up to it first."""
+    if not player.sees(cell):
+        yield from walk(player, cell, can_mine_from(player, cell))
+    return (yield from mine(player, cell))
+
+
+@dataclass(frozen=True)
+class Mine(Family):
+    """Breaks the nearest blocks of some kinds, and picks up what drops if that is wanted."""
+
+    blocks: tuple[str, ...] = option(None, "Names of blocks.", check=SOME_BLOCKS)
+    count: int = option(1, "How many blocks, or how many of the items that drop.", least=1)
+    collect: tuple[str, ...] = option(
+        (), "Items to pick up; none: it is enough to break blocks.", check=ANY_ITEMS
+    )
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Break blocks until there are enough of them, or of what they drop."""
+        held, broken = player.count_of(self.collect), 0
+        in_vain: set[Cell] = set()
+        for _ in range(_MOST_BLOCKS):
+            gained = player.count_of(self.collect) - held if self.collect else broken
+            if gained >= self.count:
+                return True
+            if self.collect and gained + self._lying(player) >= self.count:
+                yield from collect(player, self.collect, player.cell)
+                continue
+            found = [cell for cell in player.memory.find(self.blocks) if cell not in in_vain]
+            if not found:
+                return False
+            cell = min(found, key=lambda cell: math.dist(player.eye, middle(cell)))
+            if (yield from mine_from_here(player, cell)):
+                broken += 1
+                yield from player.wait(1)  # what drops shows in the next tick
+            else:
+                in_vain.add(cell)
+        return False
+
+    def _lying(self, player: OmniscientBody) -> int:
+        return sum(drop.name in self.collect for drop in player.drops)
+
+
+@dataclass(frozen=True)
+class Clear(Family):
+    """Breaks all blocks of a box, the nearest first."""
+
+    box: tuple[int, ...] = option(
+        None, "x0, x1, y0, y1, z0, z1 from where the player began.", check=check_box
+    )
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Break one after the other, until the box is empty."""
+        x0, x1, y0, y1, z0, z1 = self.box
+        cells = [
+            player.relative((x, y, z))
+            for x in range(x0, x1 + 1)
+            for y in range(y0, y1 + 1)
+            for z in range(z0, z1 + 1)
+        ]
+        while left := [cell for cell in cells if player.memory.is_solid(cell)]:
+            cell = min(left, key=lambda cell: math.dist(player.eye, middle(cell)))
+            if not (yield from mine_from_here(player, cell)):
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class DigAndFill(Family):
+    """Digs straight down, and fills part of the hole again from within."""
+
+    depth: int = option(3, "Blocks to dig down.", least=1)
+    fill: str = option(None, "What to fill the hole with.", check=check_item)
+    filled: int = option(1, "Blocks to fill.", least=0)
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Dig the block below the feet time and again, and then jump and put blocks there."""
+        yield from stand_in_middle(player)
+        x, y, z = player.cell
+        for layer in range(y - 1, y - self.depth - 1, -1):
+            if not (yield from mine(player, (x, layer, z))):
+                return False
+            for _ in range(_FALL_TICKS):
+                if player.position[1] < layer + 0.01:
+                    break
+                yield {}
+        return (yield from rise(player, self.fill, self.filled))
+
+
+# ---------------------------------------------------------------------- solutions that hunt animals
+
+_WEAPONS = tuple(
+    f"{material}_{kind}"
+    for material in ("diamond", "iron", "stone", "wooden")
+    for kind in ("sword", "axe", "pickaxe", "shovel")
+)
+"""The best first."""
+_SIGHT = 48.0
+_DYING_TICKS = 25
+"""From the last hit until what the animal drops lies on the ground."""
+_COLLECTIONS = 4
+_BESIDE = 2.5
+"""Blocks on the map from which the rest of the way to an animal is run straight."""
+
+
+@dataclass(frozen=True)
+class Hunt(Family):
+    """Kills animals as `ScriptedHunter` does, and picks up what they drop."""
+
+    prey: tuple[str, ...] = option(None, "Names of animals.", check=SOME_PREY)
+    kills: int = option(1, "How many to kill.", least=1)
+    collect: tuple[str, ...] = option((), "Items to pick up then.", check=ANY_ITEMS)
+    around_walls: bool = option(False, "Whether to run up by a path, not straight.")
+
+    def play(self, player: OmniscientBody) -> Skill:
+        """Hunt one after the other."""
+        yield from hold_one_of(player, _WEAPONS)
+        for _ in range(self.kills):
+            yield from self._kill_one(player)
+            yield from player.wait(_DYING_TICKS)
+            for _ in range(_COLLECTIONS):
+                if any(drop.name in self.collect for drop in player.drops):
+                    yield from collect(player, self.collect, player.cell)
+        return True
+
+    def _kill_one(self, player: OmniscientBody) -> Skill:
+        if self.around_walls:
+            yield from self._run_up(player)
+        hunter, before = ScriptedHunter(self.prey), self._killed(player)
+        while self._killed(player) == before:
+            yield hunter.keys(player.info["player_pos"], player.engine.mobs_near(_SIGHT))
+        return True
+
+    def _run_up(self, player: OmniscientBody) -> Skill:
+        """Run to where nothing stands between the player and the nearest animal."""
+        goal = self._nearest(player)
+        if goal is None:
+            return False
+
+        def reached(cell: Cell) -> bool:
+            eye = cell[0] + 0.5, cell[1] + EYE_HEIGHT, cell[2] + 0.5
+            near = math.dist(eye[::2], goal[::2]) <= _BESIDE
+            return near and not player.memory.obstacles(eye, goal)
+
+        near = math.floor(goal[0]), math.floor(goal[1]), math.floor(goal[2])
+        return (yield from run_by_path(player, near, reached))
+
+    def _nearest(self, player: OmniscientBody) -> Point | None:
+        """The middle of the nearest animal."""
+        middles = [
+            (mob["x"], mob["y"] + BODIES[mob["name"]].height / 2, mob["z"])
+            for mob in player.engine.mobs_near(_SIGHT)
+            if mob["name"] in self.prey
+        ]
+        return min(middles, key=lambda middle: math.dist(player.eye, middle), default=None)
+
+    def _killed(self, player: OmniscientBody) -> int:
+        killed = player.info["kill_entity"]
+        return sum(killed.get(name, 0) for name in self.prey)

@@ -1,1 +1,0 @@
-"""Looks at what works on this machine by using it: the checks, and the processes they run in."""

@@ -1,0 +1,203 @@
+"""Inventory: how many of some items the player carries, as a part of the observation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import gymnasium as gym
+import numpy as np
+
+from rllib_minestudio.env.actions import EnvAction
+from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
+from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
+from rllib_minestudio.env.voxel.engine import voxels_box
+from rllib_minestudio.errors import did_you_mean
+from rllib_minestudio.foundation.options import Problems, is_integer, is_list
+
+INVENTORY = "inventory"
+"""Key of the observation."""
+
+MOST = 64
+"""Where counts end; more is told as this many."""
+
+
+class InventoryCallback(MinecraftCallback):
+    """Adds how many of some items the player carries to the observation, under `inventory`.
+
+    It is one number per item, in their order, (n,) float32: the count divided by 64, at most 1.
+    What hangs on the cursor of an open screen or lies in its grid is not counted, nor what is worn.
+    MineRL's tasks such as `ObtainDiamond` tell their agents the same (Guss et al. 2019, "MineRL").
+    In a small frame, the numbers in the slots cannot be read.
+    """
+
+    def __init__(self, items: Sequence[str]) -> None:
+        """Check and keep the argument.
+
+        Args:
+            items: Names of items. Example: `[oak_log, oak_planks, stick]`.
+
+        Raises:
+            InvalidOptionsError: If it is no list of different items of Minecraft 1.16.
+        """
+        problems = Problems()
+        if isinstance(items, str) or not isinstance(items, Sequence) or not items:
+            problems.add("items", items, "must be a list of items")
+        else:
+            for name in items:
+                if not isinstance(name, str) or name not in STACK_SIZES:
+                    hint = did_you_mean(str(name), STACK_SIZES)
+                    problems.messages.append(f"items: Minecraft 1.16 has no item {name!r}.{hint}")
+            if len(set(map(str, items))) < len(items):
+                problems.add("items", list(items), "must name every item once")
+        problems.raise_if_any()
+        self.items = tuple(items)
+
+    def observation_spaces(self) -> Mapping[str, gym.Space]:
+        """Return the space of the counts."""
+        return {INVENTORY: gym.spaces.Box(0.0, 1.0, (len(self.items),), np.float32)}
+
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+        """Tell what the episode begins with."""
+        return {**obs, INVENTORY: self._shares(info)}, info
+
+    def after_step(
+        self,
+        sim: Sim,
+        obs: Obs,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: Info,
+    ) -> StepResult:
+        """Tell what there is after the step."""
+        return {**obs, INVENTORY: self._shares(info)}, reward, terminated, truncated, info
+
+    def _shares(self, info: Info) -> np.ndarray:
+        counts = dict.fromkeys(self.items, 0)
+        for stack in info["inventory"].values():
+            if stack["type"] in counts:
+                counts[stack["type"]] += stack["quantity"]
+        return np.minimum(np.array(list(counts.values()), np.float32) / MOST, 1.0)
+
+    def __repr__(self) -> str:
+        """Show the argument."""
+        return f"InventoryCallback({list(self.items)!r})"
+
+
+# ------------------------------------------------------------------------------------------- cursor
+# where the hand has moved the cursor of an open screen, as a part of the observation.
+
+CURSOR = "cursor"
+"""Key of the observation."""
+
+_DEGREES_TO_EDGE = np.array([180 * 360 / 2400, 320 * 360 / 2400])
+"""Turn of the camera, (pitch, yaw), from the middle of the 640 x 360 window to its edges: MineRL's
+cursor moves by 2400/360 pixels per degree."""
+
+
+class CursorCallback(MinecraftCallback):
+    """Adds the place of a screen's cursor to the observation, under `cursor`.
+
+    It is (open, right, down), (3,) float32: 1 while a screen is open, and the way from the middle
+    of the window, where -1 and 1 are its edges. All are zero while no screen is open.
+
+    The place is what a player's hand knows, not what the game tells: every screen opens with the
+    cursor in the middle, and from there on the camera's part of each action moves it. Callbacks
+    that change actions come first, such as `MaskActions`.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a screen."""
+        self._open = False
+        self._place = np.zeros(2)
+        self._turn = np.zeros(2)
+
+    def observation_spaces(self) -> Mapping[str, gym.Space]:
+        """Return the space of the place."""
+        low = np.array([0, -1, -1], np.float32)
+        return {CURSOR: gym.spaces.Box(low, np.ones(3, np.float32))}
+
+    def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
+        """Begin in the middle."""
+        self._open = False
+        return {**obs, CURSOR: self._followed(info)}, info
+
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
+        """Remember how the mouse moves."""
+        self._turn = np.asarray(action.get("camera", (0.0, 0.0)), np.float64).reshape(2)
+        return action
+
+    def after_step(
+        self,
+        sim: Sim,
+        obs: Obs,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: Info,
+    ) -> StepResult:
+        """Tell the place."""
+        return {**obs, CURSOR: self._followed(info)}, reward, terminated, truncated, info
+
+    def _followed(self, info: Info) -> np.ndarray:
+        """Return the place after the step that led to `info`."""
+        was_open, self._open = self._open, bool(info["isGuiOpen"])
+        if not self._open:
+            return np.zeros(3, np.float32)
+        if was_open:
+            self._place = np.clip(self._place + self._turn / _DEGREES_TO_EDGE, -1, 1)
+        else:
+            self._place = np.zeros(2)
+        down, right = self._place
+        return np.array([1, right, down], np.float32)
+
+
+# ------------------------------------------------------------------------------------------- voxels
+# the blocks around the player, for callbacks that look at them.
+
+VOXELS = "voxels"
+"""Key of the request in an action, and of the answer in the info."""
+
+DEFAULT_BOX = (-7, 7, -7, 7, -7, 7)
+"""MineStudio's: x0, x1, y0, y1, z0, z1 relative to the player."""
+
+
+class VoxelsCallback(MinecraftCallback):
+    """Asks the game for the blocks in a box around the player.
+
+    They are in the info of every step, under `voxels`: a list of `{"type": "obsidian", "x": 12,
+    "y": 64, "z": -3}`, in world coordinates. Only callbacks see them: the environment passes on
+    neither voxels nor frames in its infos. A reset tells none.
+    """
+
+    def __init__(self, voxels_ins: Sequence[int] = DEFAULT_BOX) -> None:
+        """Check and keep the box.
+
+        Args:
+            voxels_ins: x0, x1, y0, y1, z0, z1 relative to the player's feet, in blocks, both ends
+                included.
+
+        Raises:
+            InvalidOptionsError: If it is no such box, too large, or all zeros, which the game
+                takes for no request.
+        """
+        problems = Problems()
+        if not is_list(voxels_ins) or not all(map(is_integer, voxels_ins)):
+            problems.add("voxels_ins", voxels_ins, "must be six integers, x0, x1, y0, y1, z0, z1")
+        else:
+            try:
+                if voxels_box(voxels_ins) is None:
+                    rule = "must not be all zeros, with which the game tells no blocks"
+                    problems.add("voxels_ins", voxels_ins, rule)
+            except ValueError as error:
+                problems.messages.append(f"voxels_ins: {error}.")
+        problems.raise_if_any()
+        self.voxels_ins = list(voxels_ins)
+
+    def before_step(self, sim: Sim, action: EnvAction) -> EnvAction:
+        """Return the action with the request."""
+        return {**action, VOXELS: list(self.voxels_ins)}
+
+    def __repr__(self) -> str:
+        """Show the box."""
+        return f"VoxelsCallback({self.voxels_ins!r})"

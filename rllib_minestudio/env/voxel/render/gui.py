@@ -1,0 +1,651 @@
+"""An open screen over the frame: the dark veil, the panel with its stacks, and the cursor.
+
+What goes with the cursor (the lit slot, the stack carried, the cursor itself) is drawn over
+everything that lies still, and what it covers is kept. From one step to the next, and when the same
+screen is opened again, only the slots that changed and what the cursor covers are drawn again.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
+from itertools import compress
+from operator import ne
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numba import uint8, uint32
+from numpy.typing import NDArray
+
+from rllib_minestudio.env.voxel.items.inventory import HOTBAR_SLOTS, ItemStack
+from rllib_minestudio.env.voxel.items.items import ITEMS
+from rllib_minestudio.env.voxel.render.camera import Bytes, Words, render_kernel
+from rllib_minestudio.env.voxel.render.textures import Textures
+from rllib_minestudio.env.voxel.render.window import (
+    WINDOW_HEIGHT,
+    WINDOW_WIDTH,
+    Layer,
+    Rect,
+    Reduction,
+    Rgba,
+    Sampling,
+    Sprites,
+    part,
+    paste,
+)
+from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS, NOTHING, SLOT_SIZE
+from rllib_minestudio.env.voxel.screens.menu import ScreenView
+
+CURSOR_SIZE = 16
+FURNACE = "furnace"
+LIT = np.full((SLOT_SIZE, SLOT_SIZE, 4), (255, 255, 255, 0x80), np.uint8)
+"""What lies over the slot under the cursor."""
+# Of the furnace's sheet (x, y, width, height), and where it belongs on the panel.
+FLAME, FLAME_AT = (176, 0, 14, 14), (56, 36)
+ARROW, ARROW_AT = (176, 14, 24, 16), (79, 34)
+FLAME_STEPS, ARROW_STEPS = 13, 24
+INVENTORY = "inventory"
+NOWHERE = -1, -1
+"""Where no cursor can be."""
+MANY = 4
+"""Changed slots of a group beyond which it is drawn as a whole."""
+# What may reach beyond a slot's picture: the shadow of its count.
+_STACK = SLOT_SIZE + 2
+
+
+class _Group(NamedTuple):
+    """Slots that lie side by side.
+
+    Attributes:
+        slots: Their numbers.
+        area: What they and their stacks cover; no two groups meet.
+        bare: Their stacks when the panel alone is seen; None if a slot shows a picture when empty.
+    """
+
+    slots: range
+    area: Rect
+    bare: tuple[ItemStack, ...] | None
+
+
+class ScreenComposer:
+    """Composes screens for one frame size.
+
+    Attributes:
+        layer: The screen as it is now, in the window's size.
+    """
+
+    def __init__(
+        self,
+        window: int,
+        rows: Reduction,
+        columns: Reduction,
+        textures: Textures,
+        stacks: StackPictures,
+    ) -> None:
+        """Prepare all panels, and an empty inventory, so that no first opening takes long.
+
+        Args:
+            window: Width of the window; screens lie in its middle.
+            rows: Of the window's height to the frame's.
+            columns: Of its width to the frame's.
+            textures: Pictures of the screens.
+            stacks: Pictures of stacks.
+        """
+        self._stacks = stacks
+        self._offset = (window - WINDOW_WIDTH) // 2
+        self.layer = Layer(Rect(0, 0, window, WINDOW_HEIGHT), rows, columns)
+        self._bare = {kind: bare_window(textures, kind, window) for kind in LAYOUTS}
+        self._slots = {kind: self._slots_of(kind) for kind in LAYOUTS}
+        self._empty = {
+            (kind, slot): empty_slot(textures, kind, slot)
+            for kind, layout in LAYOUTS.items()
+            for slot in range(len(layout.slots))
+        }
+        self._groups = {kind: self._groups_of(kind) for kind in LAYOUTS}
+        self._cursor = textures.picture("gui/cursor")[:CURSOR_SIZE, :CURSOR_SIZE].copy()
+        furnace = textures.picture("gui/container/furnace")
+        self._flame, self._arrow = _cut(furnace, *FLAME), _cut(furnace, *ARROW)
+        nothing = (NOTHING,) * len(self._slots[INVENTORY])
+        self._shown = ScreenView(INVENTORY, nothing, NOWHERE, NOTHING)
+        self._covered: list[tuple[Rect, Rgba]] = []
+        self.layer.canvas[...] = self._bare[INVENTORY]
+        self._draw_slots(self._shown, range(len(nothing)))
+        self.layer.refresh(Rect(0, 0, window, WINDOW_HEIGHT))
+
+    def show(self, view: ScreenView) -> None:
+        """Bring the layer up to date."""
+        shown = self._shown
+        if view == shown:
+            return
+        self._shown = view
+        touched = self._uncover()
+        if shown.kind != view.kind:
+            touched += self._draw_panel(view, shown)
+        else:
+            touched += self._draw_changes(view, shown)
+        touched += self._draw_moving(view)
+        for rect in _merged(touched):
+            self.layer.refresh(rect)
+
+    def _area(self, kind: str) -> Rect:
+        """Where a panel is in the window."""
+        layout = LAYOUTS[kind]
+        return Rect(layout.left + self._offset, layout.top, layout.width, layout.height)
+
+    def _draw_panel(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
+        """Draw a panel with all its stacks in place of the one before; returns where."""
+        whole = self._area(view.kind).union(self._area(shown.kind))
+        self._bare_again(view.kind, whole)
+        self._draw_slots(view, range(len(view.stacks)))
+        if view.kind == FURNACE:
+            self._draw_fire(view)
+        return [whole]
+
+    def _draw_changes(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
+        """Draw again what lies still but has changed; returns where."""
+        touched: list[Rect] = []
+        if view.stacks != shown.stacks:  # far faster than to look at each, and seldom so
+            touched = self._draw_changed_slots(view, shown)
+        fire = view.burn, view.progress
+        if view.kind == FURNACE and fire != (shown.burn, shown.progress):
+            touched += self._draw_fire(view)
+        return touched
+
+    def _draw_changed_slots(self, view: ScreenView, shown: ScreenView) -> list[Rect]:
+        """Draw the slots that have changed, and whole groups where many have; returns where."""
+        touched: list[Rect] = []
+        slots: list[int] = []
+        for group in self._groups[view.kind]:
+            begin, end = group.slots.start, group.slots.stop
+            stacks, former = view.stacks[begin:end], shown.stacks[begin:end]
+            if stacks == former:
+                continue
+            differ = list(map(ne, stacks, former))
+            if sum(differ) > MANY:
+                changed, rects = list(group.slots), [group.area]
+            else:
+                changed = list(compress(group.slots, differ))
+                rects = [self._slots[view.kind][slot] for slot in changed]
+            if former != group.bare:
+                for rect in rects:
+                    self._bare_again(view.kind, rect)
+            touched += rects
+            slots += changed
+        self._draw_slots(view, slots)
+        return touched
+
+    def _slots_of(self, kind: str) -> list[Rect]:
+        """What slots and their stacks cover."""
+        places = LAYOUTS[kind].slots
+        return [Rect(place.x + self._offset, place.y, _STACK, _STACK) for place in places]
+
+    def _groups_of(self, kind: str) -> list[_Group]:
+        """The groups of a screen's slots."""
+        layout, groups = LAYOUTS[kind], []
+        for name in dict.fromkeys(place.group for place in layout.slots):
+            slots = layout.group(name)
+            area = reduce(Rect.union, self._slots[kind][slots.start : slots.stop])
+            has_pictures = any(self._empty[kind, slot] is not None for slot in slots)
+            groups.append(_Group(slots, area, None if has_pictures else (NOTHING,) * len(slots)))
+        return groups
+
+    def _bare_again(self, kind: str, rect: Rect) -> None:
+        """Show a part of the bare panel."""
+        part(self.layer.canvas, rect)[...] = part(self._bare[kind], rect)
+
+    def _draw_slots(self, view: ScreenView, slots: Iterable[int]) -> None:
+        """Draw what is in some slots, over bare ones."""
+        canvas = self.layer.canvas
+        places, offset = LAYOUTS[view.kind].slots, self._offset
+        stacks = []
+        for slot in slots:
+            stack, place = view.stacks[slot], places[slot]
+            if stack.item:
+                stacks.append((place.x + offset, place.y, stack))
+            elif (empty := self._empty[view.kind, slot]) is not None:
+                paste(canvas, place.x + offset, place.y, empty)
+        self._stacks.draw(canvas, stacks)
+
+    def _draw_fire(self, view: ScreenView) -> list[Rect]:
+        """Draw a furnace's flame, which sinks, and arrow, which grows; returns where."""
+        canvas, layout = self.layer.canvas, LAYOUTS[view.kind]
+        left, top = layout.left + self._offset, layout.top
+        flame = Rect(left + FLAME_AT[0], top + FLAME_AT[1], FLAME[2], FLAME[3])
+        arrow = Rect(left + ARROW_AT[0], top + ARROW_AT[1], ARROW[2], ARROW[3])
+        for rect in (flame, arrow):
+            self._bare_again(view.kind, rect)
+        if view.burn > 0:
+            burnt = FLAME_STEPS - 1 - int(view.burn * FLAME_STEPS)
+            burnt = max(burnt, 0)
+            paste(canvas, flame.x, flame.y + burnt, self._flame[burnt:])
+        done = min(int(view.progress * ARROW_STEPS), ARROW_STEPS)
+        paste(canvas, arrow.x, arrow.y, self._arrow[:, :done].copy())
+        return [flame, arrow]
+
+    def _draw_moving(self, view: ScreenView) -> list[Rect]:
+        """Draw what goes with the cursor, and keep what it covers; returns where."""
+        canvas, offset = self.layer.canvas, self._offset
+        layout, (x, y) = LAYOUTS[view.kind], view.cursor
+        lit = layout.slot_at(x, y)
+        if lit is not None:
+            place = layout.slots[lit]
+            self._cover(Rect(place.x + offset, place.y, SLOT_SIZE, SLOT_SIZE))
+            paste(canvas, place.x + offset, place.y, LIT)
+        x += offset
+        if view.carried.item:
+            left, top = x - SLOT_SIZE // 2, y - SLOT_SIZE // 2
+            self._cover(Rect(left, top, _STACK, _STACK))
+            self._stacks.draw(canvas, [(left, top, view.carried)])
+        self._cover(Rect(x, y, CURSOR_SIZE, CURSOR_SIZE))
+        paste(canvas, x, y, self._cursor)
+        return [rect for rect, _ in self._covered]
+
+    def _cover(self, rect: Rect) -> None:
+        """Keep what is in a rectangle, which is about to be drawn over."""
+        self._covered.append((rect, part(self.layer.canvas, rect).copy()))
+
+    def _uncover(self) -> list[Rect]:
+        """Take away what went with the cursor; returns where it was."""
+        rects = [rect for rect, _ in self._covered]
+        while self._covered:
+            rect, below = self._covered.pop()
+            part(self.layer.canvas, rect)[...] = below
+        return rects
+
+
+def _cut(sheet: Rgba, x: int, y: int, width: int, height: int) -> Rgba:
+    return np.ascontiguousarray(sheet[y : y + height, x : x + width])
+
+
+def _merged(rects: list[Rect]) -> list[Rect]:
+    """Few rectangles that cover the given ones: those that touch become one."""
+    merged: list[Rect] = []
+    for rect in rects:
+        for index, other in enumerate(merged):
+            apart_x = rect.x > other.x + other.width or other.x > rect.x + rect.width
+            apart_y = rect.y > other.y + other.height or other.y > rect.y + rect.height
+            if not apart_x and not apart_y:
+                merged[index] = other.union(rect)
+                break
+        else:
+            merged.append(rect)
+    return merged
+
+
+# ------------------------------------------------------ the panels of the screens, with empty slots
+# what does not change while one is open.
+
+DIM_RGB, DIM_TOP, DIM_BOTTOM = 16, 0xC0, 0xD0
+"""The dark veil over the game behind a screen: its grey, and its opacity above and below."""
+TITLES: dict[str, tuple[tuple[str, int, int], ...]] = {
+    "inventory": (("Crafting", 97, 8),),
+    "crafting_table": (("Crafting", 29, 6), ("Inventory", 8, 72)),
+    "furnace": (("Furnace", 68, 6), ("Inventory", 8, 72)),
+    "chest": (("Chest", 8, 6), ("Inventory", 8, 74)),
+}
+"""Texts by kind of screen, with their places on the panel."""
+_CHEST_ROWS_HEIGHT, _CHEST_REST = 71, (126, 97)
+"""A chest's panel is the upper part of a sheet for six rows, then its part from a row on."""
+
+RECIPE_BUTTON = {"inventory": (104, 61), "crafting_table": (5, 34), "furnace": (20, 34)}
+"""Places of the recipe book's button, 20 x 18 pixels."""
+
+# Minecraft shows the player 30 pixels to a block, with the feet here.
+_FEET, _PLAYER_SCALE = (51, 75), 30 * 1.8 / 32
+# Front faces in a player's skin (x, y, width, height), and the place of each on the figure.
+_FIGURE = (
+    ((8, 8, 8, 8), (4, 0)),
+    ((20, 20, 8, 12), (4, 8)),
+    ((44, 20, 4, 12), (0, 8)),
+    ((36, 52, 4, 12), (12, 8)),
+    ((4, 20, 4, 12), (4, 20)),
+    ((20, 52, 4, 12), (8, 20)),
+)
+_EMPTY_SLOTS = ("helmet", "chestplate", "leggings", "boots")
+
+
+@lru_cache(maxsize=16)
+def bare_window(textures: Textures, kind: str, width: int) -> Rgba:
+    """A window with nothing but the veil and a screen's panel over it.
+
+    Args:
+        textures: With the sheets of `gui/container`.
+        kind: One of `LAYOUTS`.
+        width: Of the window, which shows the panel, or part of it, in its middle.
+
+    Returns:
+        uint8 (360, width, 4), multiplied by coverage; nobody may change it.
+    """
+    window, layout = veil(width, WINDOW_HEIGHT), LAYOUTS[kind]
+    left = layout.left + (width - WINDOW_WIDTH) // 2
+    first, stop = max(left, 0), min(left + layout.width, width)
+    shown = panel(textures, kind)[:, first - left : stop - left]
+    below = window[layout.top : layout.top + layout.height, first:stop]
+    # A panel of a resource pack may be see-through.
+    uncovered = np.uint16(255) - shown[..., 3:]
+    below[...] = shown + (below * uncovered + np.uint16(127)) // np.uint16(255)
+    return window
+
+
+def veil(width: int, height: int) -> Rgba:
+    """The veil over a whole window, uint8 (height, width, 4), multiplied by coverage."""
+    alpha = DIM_TOP + (DIM_BOTTOM - DIM_TOP) * (np.arange(height) + 0.5) / height
+    rows = np.rint(np.stack([DIM_RGB * alpha / 255] * 3 + [alpha], -1)).astype(np.uint8)
+    return np.repeat(rows[:, None], width, axis=1)
+
+
+@lru_cache(maxsize=16)
+def panel(textures: Textures, kind: str) -> Rgba:
+    """A screen's panel, uint8 (height, width, 4), multiplied by coverage; nobody may change it.
+
+    Args:
+        textures: With the sheets of `gui/container`.
+        kind: One of `LAYOUTS`.
+    """
+    layout = LAYOUTS[kind]
+    canvas = np.zeros((layout.height, layout.width, 4), np.uint8)
+    if kind == "chest":
+        sheet = textures.picture("gui/container/generic_54")
+        start, length = _CHEST_REST
+        paste(canvas, 0, 0, sheet[:_CHEST_ROWS_HEIGHT, : layout.width].copy())
+        rest = sheet[start : start + length, : layout.width].copy()
+        paste(canvas, 0, _CHEST_ROWS_HEIGHT, rest)
+    else:
+        sheet = textures.picture(f"gui/container/{kind}")
+        paste(canvas, 0, 0, sheet[: layout.height, : layout.width].copy())
+    for text, x, y in TITLES[kind]:
+        paste(canvas, x, y, text_picture(textures, text, DARK_GREY, shadow=False))
+    if kind in RECIPE_BUTTON:
+        button = textures.picture("gui/recipe_button")[:18, :20].copy()
+        paste(canvas, *RECIPE_BUTTON[kind], button)
+    if kind == "inventory":
+        _draw_player(canvas, textures.picture("entity/steve"))
+    return canvas
+
+
+def empty_slot(textures: Textures, kind: str, slot: int) -> Rgba | None:
+    """The picture that an empty slot for armour or a shield shows, uint8 (16, 16, 4)."""
+    place = LAYOUTS[kind].slots[slot]
+    if place.group == "armour":
+        part = _EMPTY_SLOTS[slot - LAYOUTS[kind].group("armour").start]
+    elif place.group == "offhand":
+        part = "shield"
+    else:
+        return None
+    return textures.picture(f"item/empty_armor_slot_{part}")
+
+
+def _draw_player(canvas: Rgba, skin: Rgba) -> None:
+    """Draw the player from the front; Minecraft's looks at the cursor, this one straight ahead."""
+    figure = np.zeros((32, 16, 4), np.uint8)
+    for (x, y, width, height), (left, top) in _FIGURE:
+        figure[top : top + height, left : left + width] = skin[y : y + height, x : x + width]
+    rows = (np.arange(round(32 * _PLAYER_SCALE)) / _PLAYER_SCALE).astype(int)
+    columns = (np.arange(round(16 * _PLAYER_SCALE)) / _PLAYER_SCALE).astype(int)
+    shown = np.ascontiguousarray(figure[rows[:, None], columns])
+    paste(canvas, _FEET[0] - len(columns) // 2, _FEET[1] - len(rows), shown)
+
+
+# ------------------------------------------------------------------------- a stack as slots show it
+# the item's icon, its count, and how worn it is.
+
+GLYPH = 8
+"""Pixels of a side of a letter's cell; the font has 16 cells in a row, by code."""
+SPACE = 4
+"""Pixels from one letter to the next where there is none."""
+WHITE, DARK_GREY = (255, 255, 255), (64, 64, 64)
+SHADOW = 0.25
+LARGEST_STACK = 64
+BAR_LENGTH = 13
+"""Pixels of the bar that shows the wear."""
+
+_Key = TypeVar("_Key")
+_Sprite = TypeVar("_Sprite")
+
+
+@lru_cache(maxsize=256)
+def text_picture(textures: Textures, text: str, colour: tuple[int, int, int], shadow: bool) -> Rgba:
+    """A line of text.
+
+    Args:
+        textures: With the font.
+        text: Letters below code 128.
+        colour: RGB.
+        shadow: Whether it throws a shadow, one pixel down and to the right.
+
+    Returns:
+        uint8 (9, w, 4) with the text's upper left corner in its own; nobody may change it.
+    """
+    mask = np.zeros((GLYPH + 1, GLYPH * len(text) + 1), bool)
+    at = 0
+    for letter in text:
+        cell, advance = _glyph(textures, letter)
+        mask[:GLYPH, at : at + GLYPH] |= cell
+        at += advance
+    picture = np.zeros((*mask.shape, 4), np.uint8)
+    if shadow:
+        picture[1:, 1:][mask[:-1, :-1]] = (*(int(part * SHADOW) for part in colour), 255)
+    picture[mask] = (*colour, 255)
+    return np.ascontiguousarray(picture[:, : at if shadow else at - 1])
+
+
+@lru_cache(maxsize=256)
+def _glyph(textures: Textures, letter: str) -> tuple[NDArray[np.bool_], int]:
+    """The pixels (8, 8) of a letter, and how far on the next one is."""
+    row, column = divmod(ord(letter), 16)
+    font = textures.picture("font/ascii")
+    cell = font[row * GLYPH :, column * GLYPH :][:GLYPH, :GLYPH, 3] > 127
+    inked = np.flatnonzero(cell.any(0))
+    return cell, int(inked[-1]) + 2 if len(inked) else SPACE
+
+
+class _Made(dict[_Key, _Sprite]):
+    """Sprites by what they show, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[_Key], _Sprite]) -> None:
+        self._make = make
+
+    def __missing__(self, shown: _Key) -> _Sprite:
+        made = self[shown] = self._make(shown)
+        return made
+
+
+class StackPictures:
+    """Pictures of stacks, each made once."""
+
+    def __init__(self, textures: Textures) -> None:
+        """Make the counts; icons are made when they are first shown."""
+        self._textures = textures
+        self._sprites = Sprites()
+        self._icons, self._counts = _Made(self._make_icon), _Made(self._make_count)
+        self._bars = _Made(self._make_bar)
+        for count in range(2, LARGEST_STACK + 1):
+            self._counts[count]
+
+    def draw(self, canvas: Rgba, placed: Iterable[tuple[int, int, ItemStack]]) -> None:
+        """Draw stacks; nothing for empty ones.
+
+        Args:
+            canvas: See `window`.
+            placed: Of each the left column and the upper row of the 16 x 16 pixels of its slot, and
+                what is in it.
+        """
+        icons, counts = self._icons, self._counts
+        sprites: list[int] = []  # x, y and number of one after the other
+        for x, y, (item, quantity, damage) in placed:
+            if not item or quantity <= 0:
+                continue
+            sprites += x, y, icons[item]
+            if quantity > 1:
+                count, width = counts[quantity]
+                sprites += x + 18 - width, y + 9, count
+            if damage > 0 and (whole := ITEMS[item].durability):
+                left = max(whole - damage, 0) / whole
+                sprites += x + 2, y + 13, self._bars[left]
+        self._sprites.paste(canvas, sprites)
+
+    def _make_icon(self, item: int) -> int:
+        return self._sprites.add(self._textures.icon(ITEMS[item].name))
+
+    def _make_count(self, count: int) -> tuple[int, int]:
+        """The count's sprite and its width; it may be more than a stack that is picked up."""
+        picture = text_picture(self._textures, str(count), WHITE, shadow=True)
+        return self._sprites.add(picture), picture.shape[1]
+
+    def _make_bar(self, left: float) -> int:
+        """The bar of a tool of which the share `left` is left: green, yellow, red.
+
+        Java rounds the length's halves up, and the colour down.
+        """
+        bar = np.zeros((2, BAR_LENGTH, 4), np.uint8)
+        bar[..., 3] = 255
+        colour = colorsys.hsv_to_rgb(left / 3, 1.0, 1.0)
+        bar[0, : int(BAR_LENGTH * left + 0.5), :3] = [int(255 * part) for part in colour]
+        return self._sprites.add(bar)
+
+
+# ----------------------------------------------------------------------------- the heads-up display
+# hotbar, hearts and hunger, of which only what changes is drawn again.
+#
+# Everything is laid out as Minecraft does in its window at GUI scale 1. Only the crosshair is not
+# averaged, but drawn in a frame's own pixels: it would vanish.
+
+SLOT_STEP = 20
+BAR_WIDTH, BAR_HEIGHT = 182, 22
+# Upper edges, counted from the bottom of the window.
+STATUS_UP, EXPERIENCE_UP = 39, 29
+STATUS_STEP, STATUS_COUNT, STATUS_SIZE = 8, 10, 9
+# Everything lies in a strip this high at the bottom, and a little wider than the bar.
+STRIP_HEIGHT, STRIP_MARGIN = 40, 2
+CROSSHAIR_REACH = 4
+
+_LEFT, _TOP = STRIP_MARGIN, STRIP_HEIGHT - BAR_HEIGHT
+_STATUS_TOP = STRIP_HEIGHT - STATUS_UP
+_STATUS_WIDTH = STATUS_STEP * (STATUS_COUNT - 1) + STATUS_SIZE
+HOTBAR = Rect(_LEFT - 1, _TOP - 1, BAR_WIDTH + 2, BAR_HEIGHT + 1)
+HEARTS = Rect(_LEFT, _STATUS_TOP, _STATUS_WIDTH, STATUS_SIZE)
+FOOD = Rect(_LEFT + BAR_WIDTH - _STATUS_WIDTH, _STATUS_TOP, _STATUS_WIDTH, STATUS_SIZE)
+
+
+class HudState(NamedTuple):
+    """What the display shows; equal states give equal displays.
+
+    Attributes:
+        stacks: What is in each slot of the hotbar.
+        selected: Hotbar slot in hand.
+        health: 0..20, rounded up to whole points.
+        food: 0..20.
+    """
+
+    stacks: tuple[ItemStack, ...]
+    selected: int
+    health: int
+    food: int
+
+
+class Hud:
+    """Composes the display for one frame size.
+
+    Attributes:
+        layer: The display as it is now.
+        crosshair: uint32 (n,), pixel numbers of the crosshair.
+    """
+
+    def __init__(
+        self,
+        sampling: Sampling,
+        rows: Reduction,
+        columns: Reduction,
+        textures: Textures,
+        stacks: StackPictures,
+    ) -> None:
+        """Prepare an empty display.
+
+        Args:
+            sampling: What is drawn. A window narrower than the display shows its middle.
+            rows: Of the window's height to what is drawn.
+            columns: Of its width to what is drawn.
+            textures: Pictures of the display.
+            stacks: Pictures of stacks.
+        """
+        self._stacks = stacks
+        widgets, icons = textures.picture("gui/widgets"), textures.picture("gui/icons")
+        self._bar = _cut(widgets, 0, 0, BAR_WIDTH, BAR_HEIGHT)
+        self._selection = _cut(widgets, 0, 22, 24, 23)
+        # By points: the container, and over it a half or whole icon.
+        self._hearts = [_cut(icons, x, 0, STATUS_SIZE, STATUS_SIZE) for x in (16, 61, 52)]
+        self._food = [_cut(icons, x, 27, STATUS_SIZE, STATUS_SIZE) for x in (16, 61, 52)]
+        window = sampling.display_columns.shape[1]
+        left = (window - BAR_WIDTH) // 2 - STRIP_MARGIN
+        width = BAR_WIDTH + 2 * STRIP_MARGIN
+        area = Rect(left, WINDOW_HEIGHT - STRIP_HEIGHT, width, STRIP_HEIGHT)
+        self.layer = Layer(area, rows, columns)
+        experience = _cut(icons, 0, 64, BAR_WIDTH, 5)
+        paste(self.layer.canvas, _LEFT, STRIP_HEIGHT - EXPERIENCE_UP, experience)
+        self.layer.refresh(Rect(0, 0, width, STRIP_HEIGHT))
+        self._shown: HudState | None = None
+        cross = _crosshair(*sampling.window, window)[np.ix_(sampling.rows, sampling.columns)]
+        self.crosshair = np.flatnonzero(cross).astype(np.uint32)
+
+    def show(self, state: HudState) -> None:
+        """Bring the display up to date."""
+        shown = self._shown
+        if state == shown:
+            return
+        self._shown = state
+        if shown is None or shown.health != state.health:
+            self._draw_status(HEARTS, self._hearts, state.health)
+        if shown is None or shown.food != state.food:
+            self._draw_status(FOOD, self._food, state.food)
+        if shown is None or (shown.stacks, shown.selected) != (state.stacks, state.selected):
+            self._draw_hotbar(state)
+
+    def _draw_status(self, area: Rect, icons: list[Rgba], points: int) -> None:
+        """Draw ten hearts, from left to right, or ten of hunger, from right to left."""
+        canvas = self.layer.canvas
+        canvas[area.y : area.y + area.height, area.x : area.x + area.width] = 0
+        for index in range(STATUS_COUNT):
+            place = STATUS_COUNT - 1 - index if icons is self._food else index
+            x = area.x + STATUS_STEP * place
+            paste(canvas, x, area.y, icons[0])
+            if shown := min(max(points - 2 * index, 0), 2):
+                paste(canvas, x, area.y, icons[shown])
+        self.layer.refresh(area)
+
+    def _draw_hotbar(self, state: HudState) -> None:
+        canvas = self.layer.canvas
+        canvas[HOTBAR.y :] = 0
+        paste(canvas, _LEFT, _TOP, self._bar)
+        paste(canvas, _LEFT - 1 + state.selected * SLOT_STEP, _TOP - 1, self._selection)
+        lefts = range(_LEFT + 3, _LEFT + 3 + HOTBAR_SLOTS * SLOT_STEP, SLOT_STEP)
+        places = zip(lefts, state.stacks, strict=True)
+        self._stacks.draw(canvas, [(left, _TOP + 3, stack) for left, stack in places])
+        self.layer.refresh(HOTBAR)
+
+
+@render_kernel
+def invert(frame: Bytes, pixels: Words) -> None:
+    """Turn pixels into their negative, as Minecraft draws its crosshair.
+
+    Args:
+        frame: uint8 (H * W * 3,).
+        pixels: uint32 (n,), pixel numbers.
+    """
+    for k in range(len(pixels)):
+        pixel = pixels[k] * uint32(3)
+        for channel in range(3):
+            at = pixel + uint32(channel)
+            frame[at] = uint8(255) - frame[at]
+
+
+def _crosshair(width: int, height: int, window: int) -> NDArray[np.bool_]:
+    """Where the crosshair is in a picture, bool (height, width): at least three pixels a side."""
+    mask = np.zeros((height, width), bool)
+    thick = max(1, height // WINDOW_HEIGHT)
+    reach_x = max(1, round(CROSSHAIR_REACH * width / window))
+    reach_y = max(1, round(CROSSHAIR_REACH * height / WINDOW_HEIGHT))
+    middle_x, middle_y = width // 2, height // 2
+    mask[middle_y : middle_y + thick, middle_x - reach_x : middle_x + reach_x + thick] = True
+    mask[middle_y - reach_y : middle_y + reach_y + thick, middle_x : middle_x + thick] = True
+    return mask

@@ -1,0 +1,369 @@
+"""What an evaluation comes to."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest, permutation_test
+
+from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.evaluation.episode import EvaluatedEpisode
+from rllib_minestudio.evaluation.evaluation_options import SUMMARY_FILE
+from rllib_minestudio.foundation.files import read_json, write_whole
+
+CONFIDENCE = 0.95
+_LARGEST = 1024**3
+"""Bytes of a summary that is read: a million episodes."""
+
+FORMAT = "rllib_minestudio.evaluation"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A success rate.
+
+    Attributes:
+        num_yes: Successes.
+        num_episodes: Episodes.
+    """
+
+    num_yes: int
+    num_episodes: int
+
+    @property
+    def yes_rate(self) -> float:
+        """Share of successes, in [0, 1]."""
+        return self.num_yes / self.num_episodes
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's score interval of the true rate, at `CONFIDENCE`.
+
+        It holds its promise for few episodes and extreme rates, where the usual normal
+        approximation is empty or leaves [0, 1] (Wilson 1927; Brown, Cai and DasGupta 2001).
+        """
+        found = binomtest(self.num_yes, self.num_episodes).proportion_ci(
+            confidence_level=CONFIDENCE, method="wilson"
+        )
+        return float(found.low), float(found.high)
+
+    @classmethod
+    def of(cls, episodes: Sequence[EvaluatedEpisode]) -> Rate:
+        """Count the successes of at least one episode."""
+        return cls(sum(episode.counts_as_success for episode in episodes), len(episodes))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The outcome of an evaluation, and what it is the outcome of.
+
+    Attributes:
+        episodes: All episodes by index; at least one.
+        seed: Of the evaluation.
+        filter: When an episode counted as a success; None: when its task said so.
+        policy: What was evaluated: checkpoint, digest of its weights, and how it acted.
+        config: What it was evaluated on: environment, its options, their digest.
+        seconds: Wall time of the whole.
+    """
+
+    episodes: tuple[EvaluatedEpisode, ...]
+    seed: int
+    filter: str | None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def has_success(self) -> bool:
+        """Whether anything said what a success is: a filter, or the task."""
+        return self.filter is not None or any(e.success is not None for e in self.episodes)
+
+    @property
+    def rate(self) -> Rate:
+        """Of all episodes."""
+        return Rate.of(self.episodes)
+
+    @property
+    def tasks(self) -> dict[str, list[EvaluatedEpisode]]:
+        """The episodes by task, in alphabetical order."""
+        names = sorted({episode.task for episode in self.episodes})
+        return {name: [e for e in self.episodes if e.task == name] for name in names}
+
+    @property
+    def failures(self) -> list[EvaluatedEpisode]:
+        """Episodes that the environment could not play; they count as no success."""
+        return [episode for episode in self.episodes if episode.error is not None]
+
+    @property
+    def repeated_attempts(self) -> int:
+        """How often an episode was begun again because its environment had failed."""
+        return sum(episode.attempts - 1 for episode in self.episodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data, MineStudio's names first."""
+        return {
+            **self._numbers(self.episodes),
+            "tasks": {name: self._numbers(group) for name, group in self.tasks.items()},
+            "seed": self.seed,
+            "filter": self.filter,
+            "policy": dict(self.policy),
+            "config": dict(self.config),
+            "seconds": round(self.seconds, 3),
+            "repeated_attempts": self.repeated_attempts,
+            "failed_episodes": len(self.failures),
+            "format": FORMAT,
+            "version": VERSION,
+            "episodes": [episode.to_json() for episode in self.episodes],
+        }
+
+    def _numbers(self, episodes: Sequence[EvaluatedEpisode]) -> dict[str, Any]:
+        rate = Rate.of(episodes)
+        known = self.has_success
+        return {
+            "num_yes": rate.num_yes if known else None,
+            "num_episodes": rate.num_episodes,
+            "yes_rate": rate.yes_rate if known else None,
+            "yes_rate_interval": list(rate.interval) if known else None,
+            "confidence": CONFIDENCE,
+            "episode_return": spread([e.undiscounted_return for e in episodes]),
+            "episode_length": spread([e.length for e in episodes]),
+            "episode_seconds": spread([e.seconds for e in episodes]),
+        }
+
+    @classmethod
+    def of(cls, episodes: Iterable[EvaluatedEpisode], **facts: Any) -> Summary:
+        """Sum up episodes that came in any order."""
+        return cls(tuple(sorted(episodes, key=lambda episode: episode.index)), **facts)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Summary:
+        """Read what `save` wrote.
+
+        Args:
+            path: The file, or the folder that holds it as `summary.json`.
+
+        Raises:
+            MineStudioError: There is no such summary, or it is of another format.
+        """
+        file = Path(path)
+        file = file / SUMMARY_FILE if file.is_dir() else file
+        try:
+            facts = read_json(file, _LARGEST)
+            if (facts["format"], facts["version"]) != (FORMAT, VERSION):
+                raise ValueError(f"format {facts['format']!r} version {facts['version']}")
+            return cls.of(
+                map(EvaluatedEpisode.from_json, facts["episodes"]),
+                **{k: facts[k] for k in ("seed", "filter", "policy", "config", "seconds")},
+            )._checked()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise MineStudioError(
+                f"{str(path)!r} is not the summary of an evaluation: {error}."
+            ) from error
+
+    def _checked(self) -> Summary:
+        """Return itself, found to be of the right types.
+
+        Raises:
+            ValueError: Something in the file was not.
+        """
+        for episode in self.episodes:
+            numbers = (episode.index, episode.length, episode.undiscounted_return, episode.seconds)
+            if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+                raise ValueError(f"episode {episode.index!r} has something else than numbers")
+            if not isinstance(episode.task, str) or not isinstance(episode.labels, Mapping):
+                raise ValueError(f"episode {episode.index!r} has no task")
+        if not self.episodes or not isinstance(self.policy, Mapping):
+            raise ValueError("it has no episodes")
+        if not isinstance(self.config, Mapping):
+            raise ValueError("config is no mapping")
+        return self
+
+    def save(self, file: Path) -> None:
+        """Write `to_json` to a file, which appears as a whole."""
+        write_whole(file, json.dumps(self.to_json(), indent=2) + "\n")
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Mean, sample standard deviation, least, median and greatest of at least one number."""
+    mean = math.nan if any(map(math.isnan, values)) else sum(values) / len(values)
+    known = math.isfinite(mean)
+    return {
+        "mean": statistics.fmean(values) if known else mean,
+        "std": 0.0 if len(values) == 1 else statistics.stdev(values) if known else math.nan,
+        "min": min(values),
+        "median": statistics.median(values),
+        "max": max(values),
+    }
+
+
+# ---------------------------- compares two evaluations that met the same worlds, episode by episode
+
+RESAMPLES = 9999
+
+
+class Met(Protocol):
+    """What decides which worlds an evaluation meets: a `Summary`, or what will become one."""
+
+    @property
+    def seed(self) -> int:
+        """Of the evaluation."""
+
+    @property
+    def filter(self) -> str | None:
+        """When an episode counts as a success."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """With the `digest` of environment and options."""
+
+
+class Numbered(Protocol):
+    """An episode, as far as it can be found in another evaluation."""
+
+    @property
+    def index(self) -> int:
+        """Which of the evaluation's episodes it is."""
+
+
+Played = TypeVar("Played", bound=Numbered)
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """A new evaluation beside an old one, paired by episode.
+
+    Attributes:
+        pairs: Episodes that both played.
+        only_new: Successes of the new one in episodes that the old one failed.
+        only_old: Successes of the old one in episodes that the new one failed.
+        success_p: p-value of "both succeed equally often"; None if nothing says what success is.
+        return_difference: Mean of the new return minus the old.
+        return_p: p-value of "returns do not differ".
+    """
+
+    pairs: int
+    only_new: int
+    only_old: int
+    success_p: float | None
+    return_difference: float
+    return_p: float
+
+    tests = (
+        "success: exact McNemar test on the episodes that one solved and the other did not; "
+        f"return: sign-flip permutation test of the paired differences, {RESAMPLES} resamples; "
+        "both two-sided"
+    )
+
+    @property
+    def verdict(self) -> str:
+        """The numbers in two sentences."""
+        success = "" if self.success_p is None else f" (p = {self.success_p:.3g})"
+        return (
+            f"{self.pairs} paired episodes; solved by the new policy only {self.only_new}, by the "
+            f"old one only {self.only_old}{success}; return, new minus old: "
+            f"{self.return_difference:+.3f} (p = {self.return_p:.3g}).\n{self.tests}."
+        )
+
+    def save(self, file: Path) -> None:
+        """Write all fields as JSON; the file appears as a whole."""
+        write_whole(file, json.dumps({**asdict(self), "tests": self.tests}, indent=2) + "\n")
+
+
+def compare(new: Summary, old: Summary) -> PairedComparison:
+    """Compare two evaluations of the same episodes.
+
+    The pairing takes out what makes some episodes easy and others hard, so that far fewer of them
+    are needed than to tell two independent rates apart.
+
+    Raises:
+        MineStudioError: They did not meet the same worlds, or judged success differently.
+    """
+    require_same_worlds(new, old)
+    pairs = paired_episodes(new.episodes, old.episodes)
+    if not pairs:
+        raise MineStudioError("The evaluations cannot be compared: no episode is in both.")
+    only_new = sum(x.counts_as_success and not y.counts_as_success for x, y in pairs)
+    only_old = sum(y.counts_as_success and not x.counts_as_success for x, y in pairs)
+    known = new.has_success and old.has_success
+    returns = paired_returns(new, old)
+    differences = returns[:, 0] - returns[:, 1]
+    return PairedComparison(
+        pairs=len(pairs),
+        only_new=only_new,
+        only_old=only_old,
+        success_p=mcnemar(only_new, only_old) if known else None,
+        return_difference=float(differences.mean()) if len(differences) else math.nan,
+        return_p=_paired_p(returns[:, 0], returns[:, 1]),
+    )
+
+
+def paired_episodes(new: Iterable[Played], old: Iterable[Played]) -> list[tuple[Played, Played]]:
+    """The episodes that are in both, each as the new policy and as the old one played it."""
+    theirs = {episode.index: episode for episode in old}
+    return [(e, theirs[e.index]) for e in new if e.index in theirs]
+
+
+def paired_returns(new: Summary, old: Summary) -> NDArray[np.float64]:
+    """Returns [pairs, 2] of the new policy and of the old; infinite ones have no difference."""
+    returns = np.array(
+        [
+            [x.undiscounted_return, y.undiscounted_return]
+            for x, y in paired_episodes(new.episodes, old.episodes)
+        ],
+        np.float64,
+    ).reshape(-1, 2)
+    return returns[np.isfinite(returns).all(axis=1)]
+
+
+def require_same_worlds(a: Met, b: Met) -> None:
+    """Refuse two evaluations that cannot be compared; before either is played, if need be.
+
+    Raises:
+        MineStudioError: They do not meet the same worlds, or judge success differently.
+    """
+    problems = []
+    if a.seed != b.seed:
+        problems.append(f"their seeds differ ({a.seed} and {b.seed})")
+    rules = [met.config.get("rules") for met in (a, b)]
+    if rules[0] != rules[1]:
+        said = [f"revision {one}" if one is not None else "no revision" for one in rules]
+        problems.append(f"the embedded engine's rules have changed ({' and '.join(said)})")
+    elif a.config.get("digest") != b.config.get("digest"):
+        problems.append("their environments or their options differ")
+    if a.filter != b.filter:
+        problems.append(f"their filters differ ({a.filter!r} and {b.filter!r})")
+    if problems:
+        raise MineStudioError(
+            f"The evaluations cannot be compared: {'; '.join(problems)}. Evaluate both with the "
+            "same --seed, --filter and environment."
+        )
+
+
+def mcnemar(only_new: int, only_old: int) -> float:
+    """Exact two-sided p-value: under "no difference", each discordant pair is a fair coin."""
+    discordant = only_new + only_old
+    return float(binomtest(only_new, discordant, 0.5).pvalue) if discordant else 1.0
+
+
+def _paired_p(a: np.ndarray, b: np.ndarray) -> float:
+    """Two-sided p-value of the mean difference under random swaps within pairs."""
+    if len(a) < 2 or np.array_equal(a, b):
+        return 1.0  # one pair tells nothing
+    found = permutation_test(
+        (a, b),
+        lambda x, y, axis: np.mean(y - x, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(0),
+    )
+    return float(found.pvalue)

@@ -1,1 +1,0 @@
-"""What a run keeps and reports: checkpoints, progress, trackers, videos and a summary."""

@@ -1,0 +1,442 @@
+"""The lines that tell how a training run is going, as a Ray Tune callback in the driver."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ray import tune
+from ray.tune.experiment import Trial
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rllib_minestudio.algorithms.reporting import activity_of, key_of_trial
+from rllib_minestudio.experiments.file import value_at
+from rllib_minestudio.experiments.result_metrics import ENV_STEPS, ITERATION, TOTAL_SECONDS, metric
+from rllib_minestudio.experiments.summary import read_history
+from rllib_minestudio.foundation.console import (
+    SECONDS_BETWEEN_MESSAGES,
+    clock,
+    rounded,
+    short,
+    stdout,
+)
+
+SECONDS_BETWEEN_LINES = {"terminal": 2.0, "log": 10.0}
+"""Lines about one trial come no faster than this; iterations can take a fraction of a second."""
+
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How often it is looked up what trials do within their iterations."""
+
+MOST_WATCHED = 16
+"""Trials that are looked at each time."""
+
+COLUMNS = (
+    ("return", "env_runners/episode_return_mean", "{:.2f}"),
+    ("kl", "learners/default_policy/kl_to_prior", "{:.3f}"),
+    ("entropy", "learners/default_policy/entropy", "{:.2f}"),
+    ("staleness", "replay_buffer/staleness_mean", "{:.1f}"),
+    ("learner busy", "busy_fraction/learner", "{:.0%}"),
+)
+"""(name on the line, metric, format); a metric that a result lacks shows as "-"."""
+
+CLONING_COLUMNS = (
+    ("return", "env_runners/episode_return_mean", "{:.2f}"),
+    ("loss", "learners/default_policy/loss", "{:.3f}"),
+    ("validation loss", "learners/default_policy/validation_loss", "{:.3f}"),
+)
+"""The same for runs that imitate; the loss of the buttons tells them apart."""
+
+
+def fraction_done(result: Mapping[str, Any], stop: Mapping[str, float]) -> float:
+    """Return how far a trial is towards its nearest stop criterion, from 0 to 1.
+
+    Only criteria that grow steadily count; a return to be reached says nothing about time.
+    """
+    steady = (TOTAL_SECONDS, ITERATION, ENV_STEPS)
+    fractions = [
+        (metric(result, name) or 0.0) / stop[name] for name in steady if stop.get(name, 0) > 0
+    ]
+    return min(1.0, max(fractions, default=0.0))
+
+
+def seconds_left(result: Mapping[str, Any], stop: Mapping[str, float]) -> float | None:
+    """Estimate the training time left from the pace so far; None if nothing bounds it."""
+    done = fraction_done(result, stop)
+    elapsed = metric(result, TOTAL_SECONDS) or 0.0
+    return elapsed * (1.0 - done) / done if done > 0 and elapsed > 0 else None
+
+
+def progress_line(
+    result: Mapping[str, Any], stop: Mapping[str, float], steps_per_second: float | None
+) -> str:
+    """Write one iteration's numbers on one line."""
+    cells = [
+        f"iteration {int(metric(result, 'training_iteration') or 0):4d}",
+        f"{int(metric(result, ENV_STEPS) or 0):,} steps",
+        "- steps/s" if steps_per_second is None else f"{steps_per_second:,.0f} steps/s",
+    ]
+    clones = metric(result, "learners/default_policy/buttons") is not None
+    for name, path, layout in CLONING_COLUMNS if clones else COLUMNS:
+        value = metric(result, path)
+        cells.append(f"{name} {'-' if value is None else rounded(value, layout)}")
+    elapsed, left = metric(result, TOTAL_SECONDS) or 0.0, seconds_left(result, stop)
+    cells.append(clock(elapsed) + (f", {clock(left)} left" if left is not None else ""))
+    return "  ".join(cells)
+
+
+def evaluation_line(result: Mapping[str, Any]) -> str | None:
+    """Write what an evaluation found, and the 95 % interval of its success rate; None without one.
+
+    Args:
+        result: Of the iteration after which it was made.
+    """
+
+    def found(name: str) -> float | None:
+        return metric(result, f"evaluation/env_runners/{name}")
+
+    episodes, mean = found("num_episodes"), found("episode_return_mean")
+    if episodes is None or mean is None:
+        return None
+    number = int(metric(result, ITERATION) or 0)
+    line = f"iteration {number:4d}  evaluated: {episodes:.0f} episodes  return {mean:.2f}"
+    rate, low, high = map(found, ("success_rate", "success_rate_low", "success_rate_high"))
+    if rate is None or low is None or high is None:
+        return line
+    return f"{line}  success {rate:.0%} ({low:.0%} to {high:.0%})"
+
+
+def within_iteration(trial: Any, doing: str, seconds: float) -> str:
+    """Say what a trial is doing until its next result.
+
+    Args:
+        trial: Tune's.
+        doing: What `activity_of` it says.
+        seconds: Since its last result, or since it began.
+    """
+    number = int(metric(trial.last_result or {}, ITERATION) or 0) + 1
+    return f"iteration {number:4d}  {doing}  {clock(seconds)}"
+
+
+def trial_label(trial: Any, searched: Sequence[tuple[Any, ...]]) -> str:
+    """Name a trial by the settings that tell it from the others; "" if it is alone.
+
+    Args:
+        trial: Tune's.
+        searched: The paths of those settings in its config.
+    """
+    settings = [
+        f"{'.'.join(map(str, path))}={short(value_at(trial.config, path))}" for path in searched
+    ]
+    return f"[{', '.join(settings)}]" if settings else ""
+
+
+class TrainingProgress(tune.Callback):
+    """Prints a line per iteration, rate-limited, and others within iterations that take long.
+
+    On a terminal a bar below the lines says what is going on; elsewhere lines do.
+
+    Ray pickles it into the experiment's folder and unpickles it on `--resume`, so the live
+    display is made when training starts and is no part of its state.
+    """
+
+    def __init__(self, stop: Mapping[str, float], searched: list[tuple[Any, ...]]) -> None:
+        """Remember the stop criteria, and which settings tell the trials apart."""
+        self._stop = dict(stop)
+        self._searched = list(searched)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._bars: Progress | None = None
+        self._tasks: dict[str, Any] = {}
+        self._last: dict[str, tuple[float, float]] = {}
+        self._last_printed: dict[str, float] = {}
+        self._last_result: dict[str, float] = {}
+        self._evaluations: dict[str, float | None] = {}
+        self._last_line = self._last_look = -math.inf
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep only what describes the experiment."""
+        return {"stop": self._stop, "searched": self._searched}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start afresh with the described experiment."""
+        self.__init__(state["stop"], state["searched"])  # type: ignore[misc]
+
+    def setup(self, **info: Any) -> None:
+        """Tune calls this before the first trial: open the live display on a terminal."""
+        if stdout.is_terminal:
+            label = TextColumn("{task.description}", markup=False)
+            self._bars = Progress(
+                label, BarColumn(), TimeElapsedColumn(), console=stdout, transient=True
+            )
+            self._bars.start()
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this when a trial has built its algorithm, and again after a failure."""
+        self._show_on_bar(trial, "")
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Tune calls this several times a second: say what goes on within iterations."""
+        now = time.monotonic()
+        if now - self._last_look < SECONDS_BETWEEN_LOOKS:
+            return
+        self._last_look = now
+        # A trial is pending while its process starts, which takes longest of all, and before.
+        under_way = [trial for trial in trials if trial.status == Trial.RUNNING]
+        under_way += [trial for trial in trials if trial.status == Trial.PENDING]
+        for trial in under_way[:MOST_WATCHED]:
+            since = self._last_result.setdefault(trial.trial_id, now)
+            doing = activity_of(key_of_trial(trial))
+            if not doing and trial is under_way[0]:
+                doing = "starting its process"
+            if doing:
+                self._tell_within(trial, within_iteration(trial, doing, now - since), now - since)
+
+    def _tell_within(self, trial: Any, text: str, seconds: float) -> None:
+        """Write what a trial is doing on its bar; without bars on a line if it takes long."""
+        now = time.monotonic()
+        if self._bars is not None:
+            self._show_on_bar(trial, text)
+        elif min(seconds, now - self._last_line) >= SECONDS_BETWEEN_MESSAGES:
+            self._last_line = now
+            self._print(trial, text)
+
+    def _show_on_bar(self, trial: Any, text: str) -> None:
+        if self._bars is None:
+            return
+        words = ["training", trial_label(trial, self._searched), text]
+        if trial.trial_id not in self._tasks:
+            self._tasks[trial.trial_id] = self._bars.add_task("", total=1.0)
+        self._bars.update(self._tasks[trial.trial_id], description=" ".join(filter(None, words)))
+
+    def _print(self, trial: Any, line: str) -> None:
+        # The label's brackets are no markup.
+        stdout.print(" ".join([trial_label(trial, self._searched), line]).strip(), markup=False)
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Tune calls this with each iteration's result."""
+        name, now = trial.trial_id, time.monotonic()
+        self._last_result[name] = now
+        if self._bars is not None and name in self._tasks:
+            self._bars.update(self._tasks[name], completed=fraction_done(result, self._stop))
+        self._tell_evaluation(trial, result)
+        pause = SECONDS_BETWEEN_LINES["terminal" if stdout.is_terminal else "log"]
+        finished = fraction_done(result, self._stop) >= 1.0
+        if not finished and now - self._last_printed.get(name, -math.inf) < pause:
+            return
+        self._last_printed[name] = self._last_line = now
+        self._print(trial, progress_line(result, self._stop, self._pace(name, result)))
+
+    def _tell_evaluation(self, trial: Any, result: Mapping[str, Any]) -> None:
+        """Write what an evaluation found, once, however soon after another line it comes."""
+        line = evaluation_line(result)
+        seconds = metric(result, "evaluation/env_runners/seconds")
+        if line is not None and seconds != self._evaluations.get(trial.trial_id):
+            self._evaluations[trial.trial_id] = seconds  # never twice the same; results may be
+            self._print(trial, line)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this when a trial fails."""
+        name = trial_label(trial, self._searched) or "The trial"
+        stdout.print(f"{name} failed", style="red", markup=False)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        """Tune calls this at the very end: close the live display."""
+        if self._bars is not None:
+            self._bars.stop()
+        self._forget()
+
+    def _pace(self, name: str, result: Mapping[str, Any]) -> float | None:
+        """Return steps per second of training time since the last line printed."""
+        steps, seconds = metric(result, ENV_STEPS), metric(result, TOTAL_SECONDS)
+        if steps is None or seconds is None:
+            return None
+        steps_before, seconds_before = self._last.get(name, (0.0, 0.0))
+        self._last[name] = (steps, seconds)
+        return (steps - steps_before) / max(seconds - seconds_before, 1e-9)
+
+
+# ----------------------------------------------------- says early in a run whether the agent learns
+# its return beside the random policy's.
+
+ENTROPY = "learners/default_policy/entropy"
+
+CONFIDENCE = 0.99
+"""Every iteration is another look, so that 95 % would soon be reached by chance."""
+
+FEWEST_EPISODES = 10
+"""Of the agent's, before its mean is compared."""
+
+PART_OF_RUN = 0.25
+"""So far into a run, it is said if the agent is no better than the random policy."""
+
+SECONDS_OF_ENDLESS_RUN = 600.0
+"""The same for a run that nothing but a return bounds."""
+
+LEAST_FALL = 0.02
+"""A policy whose entropy has fallen by less, relative to the first, has hardly moved."""
+
+PAGE = "docs/learning.md, 'When nothing is learned'"
+
+
+class Returns(NamedTuple):
+    """What is known of an agent's last episodes."""
+
+    mean: float
+    least: float
+    most: float
+    episodes: int
+
+
+def margin(agent: Returns, random_returns: Sequence[float]) -> float:
+    """How far apart the two mean returns may lie by chance, at `CONFIDENCE`.
+
+    Welch's t interval with the fewer degrees of freedom. Of the agent's returns only mean and
+    extremes are known; their variance is at most (most - mean)(mean - least) (Bhatia and Davis
+    2000, "A better bound on the variance"). So one success in twenty episodes proves nothing beside
+    a random policy that has none.
+
+    Args:
+        agent: Its last episodes.
+        random_returns: Of two episodes or more.
+    """
+    from scipy.special import stdtrit  # Student's t; all of scipy.stats takes a second to import
+
+    count = len(random_returns)
+    most_variance = max(0.0, (agent.most - agent.mean) * (agent.mean - agent.least))
+    error = math.sqrt(
+        statistics.variance(random_returns) / count + most_variance / (agent.episodes - 1)
+    )
+    return float(stdtrit(min(count, agent.episodes) - 1, (1 + CONFIDENCE) / 2)) * error
+
+
+def what_to_look_at(
+    agent: Returns, low: float, entropy: float | None, first_entropy: float | None
+) -> str:
+    """Choose the advice that fits the numbers of a run that does not learn.
+
+    Args:
+        agent: Its last episodes.
+        low: A mean return below this is worse than the random policy's.
+        entropy: Of the policy now, in nats.
+        first_entropy: The same in the first iteration.
+    """
+    if agent.least == agent.most == 0.0:
+        return "no episode had any reward: learn from demonstrations first, or reward smaller steps"
+    if agent.mean < low:
+        return "it is worse than random: a lower lr, or a higher kl_coeff or entropy_coeff"
+    if entropy is None or not first_entropy:
+        return "see the metrics of the learner"
+    moved = f"its entropy is {entropy:.2f} nats, {first_entropy:.2f} at first"
+    if entropy > (1 - LEAST_FALL) * first_entropy:
+        return (
+            f"the policy has hardly moved ({moved}): a higher lr, more steps of the optimizer, "
+            "or a lower entropy_coeff"
+        )
+    return (
+        f"the policy moves ({moved}), so far to no use: give it time, larger "
+        "fragments_per_iteration with a lower entropy_coeff, or a lower lr"
+    )
+
+
+def _first_entropy(trial: Any, result: Mapping[str, Any]) -> float | None:
+    """Look up a trial's first entropy: in its history, if it was resumed and this is not the first.
+
+    Args:
+        trial: Tune's.
+        result: The first of this process.
+    """
+    is_resumed = (metric(result, ITERATION) or 1) > 1
+    results = [*(read_history(Path(trial.path)) if is_resumed else []), result]
+    return next((e for r in results if (e := metric(r, ENTROPY)) is not None), None)
+
+
+class LearningSigns(tune.Callback):
+    """Prints a line when a trial is better than the random policy, or one that it is not yet.
+
+    Ray pickles it into the experiment's folder, as it does every callback.
+    """
+
+    def __init__(
+        self,
+        stop: Mapping[str, float],
+        searched: Sequence[tuple[Any, ...]],
+        random_returns: Sequence[float],
+        window: int,
+    ) -> None:
+        """Remember what to compare with.
+
+        Args:
+            stop: The criteria that end a trial.
+            searched: Paths of the settings that tell the trials apart.
+            random_returns: Of the random policy's episodes; without two of them nothing is said.
+            window: Over how many episodes a trial's mean return goes at most.
+        """
+        self._stop = dict(stop)
+        self._searched = list(searched)
+        self._random_returns = list(random_returns)
+        self._window = window
+        self._first_entropy: dict[str, float | None] = {}
+        self._learns: set[str] = set()
+        self._told: set[str] = set()
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Tune calls this with each iteration's result."""
+        name = trial.trial_id
+        if name not in self._first_entropy:
+            self._first_entropy[name] = _first_entropy(trial, result)
+        elif self._first_entropy[name] is None:  # MineStudioBC has none at all
+            self._first_entropy[name] = metric(result, ENTROPY)
+        if name in self._learns or len(self._random_returns) < 2:
+            return
+        line = self._compared(result, name)
+        if line is not None:
+            stdout.print(" ".join([trial_label(trial, self._searched), line]).strip())
+
+    def _compared(self, result: Mapping[str, Any], name: str) -> str | None:
+        """Write what there is to say about a trial now; None for nothing."""
+        agent = self._last_episodes(result)
+        if agent is None:
+            return None
+        chance, random = margin(agent, self._random_returns), statistics.fmean(self._random_returns)
+        beside = (
+            f"a return of {agent.mean:.2f} in the last {agent.episodes} episodes, the random "
+            f"policy {random:.2f} in {len(self._random_returns)}; by chance they may differ by "
+            f"{chance:.2f} ({CONFIDENCE:.0%}). So far: "
+            f"{clock(metric(result, 'time_total_s') or 0.0)} and "
+            f"{metric(result, ENV_STEPS) or 0:,.0f} steps"
+        )
+        if agent.mean > random + chance:
+            self._learns.add(name)
+            return f"It learns: {beside}."
+        if name in self._told or not self._is_time(result):
+            return None
+        self._told.add(name)
+        entropy = metric(result, ENTROPY)
+        first = self._first_entropy.get(name)
+        advice = what_to_look_at(agent, random - chance, entropy, first)
+        return f"It does not learn yet: {beside}. Look at this: {advice} ({PAGE})."
+
+    def _last_episodes(self, result: Mapping[str, Any]) -> Returns | None:
+        """What a result says of the last episodes; None if they are too few."""
+        names = ("mean", "min", "max")
+        values = [metric(result, f"env_runners/episode_return_{name}") for name in names]
+        ended = int(metric(result, "env_runners/episode_count") or 0)
+        if None in values or ended < FEWEST_EPISODES:
+            return None
+        mean, least, most = (float(value) for value in values if value is not None)
+        return Returns(mean, least, most, min(self._window, ended))
+
+    def _is_time(self, result: Mapping[str, Any]) -> bool:
+        """Whether an agent might be expected to have learned something."""
+        if fraction_done(result, self._stop) > 0:
+            return fraction_done(result, self._stop) >= PART_OF_RUN
+        return (metric(result, TOTAL_SECONDS) or 0.0) >= SECONDS_OF_ENDLESS_RUN

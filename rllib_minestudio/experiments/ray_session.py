@@ -1,0 +1,193 @@
+"""Starts Ray for one machine: quietly, on loopback only, without dashboard and autoscaler."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rllib_minestudio.errors import MineStudioError
+from rllib_minestudio.foundation.console import phase, stdout
+from rllib_minestudio.foundation.processes import machine_cpus
+
+OBJECT_STORE_BYTES = 1024**3
+"""Shared memory for fragments and weights; Ray spills to disk beyond it."""
+
+SECONDS_BETWEEN_STATE_SAVES = 10
+"""How often Tune writes what `--resume` needs to know, and copies results to their folder."""
+
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "TUNE_GLOBAL_CHECKPOINT_S": str(SECONDS_BETWEEN_STATE_SAVES),
+    "TUNE_WARN_THRESHOLD_S": "60",
+    # Results lack the return until an episode has ended; `scheduler.py` copes with that.
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    # Relative paths in an experiment file mean the same in a trial as on the command line.
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "PYTHONWARNINGS": "ignore",
+}
+"""Environment variables for Ray and its workers, set where the user has not set them."""
+
+LOOPBACK_ONLY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Makes Ray take 127.0.0.1 for this machine's address, on Linux too, and listen on nothing else.
+
+(`ray.init(_node_ip_address="127.0.0.1")` does not: Ray replaces it by the outward address.)
+"""
+
+START_ATTEMPTS = 3
+"""How often Ray's processes on this machine are started before that is an error."""
+
+NOT_NEEDED = ("start_monitor", "start_api_server", "start_log_monitor")
+"""Methods of Ray's `Node` that start a process of no use to a run on one machine: the autoscaler's
+monitor, the usage report (what is left of a dashboard that is not wanted), and what brings workers'
+output to the driver. Each is a Python that imports Ray, a second of the processor and 80 MiB."""
+
+LOGGERS = ("ray.rllib", "ray.tune", "ray.train", "ray._common")
+
+
+def set_environment() -> None:
+    """Set the environment variables above; call it before anything imports Ray."""
+    wanted = ENVIRONMENT if os.environ.get("RAY_ADDRESS") else {**ENVIRONMENT, **LOOPBACK_ONLY}
+    for name, value in wanted.items():
+        os.environ.setdefault(name, value)
+
+
+def quieten(verbose: bool) -> None:
+    """Silence Ray's libraries unless `verbose`; their import sets levels of its own.
+
+    Not even errors: Tune logs a failed trial's whole traceback, whose gist the summary tells.
+    """
+    import ray.rllib
+    import ray.tune  # noqa: F401
+
+    if not verbose:
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def ray_session(num_cpus: int, verbose: bool) -> Iterator[list[dict[str, float]] | None]:
+    """Run Ray for the duration of a `with` block.
+
+    Joins the cluster that RAY_ADDRESS names, if it is set.
+
+    Args:
+        num_cpus: CPUs a trial needs. Where the machine has fewer, Ray is told it has these
+            many, so that the trial runs slowly rather than waits without end.
+        verbose: Show what Ray and its workers print.
+
+    Yields:
+        The resources of each of the cluster's machines; None on a machine of its own.
+
+    Raises:
+        MineStudioError: No cluster answers at RAY_ADDRESS, or none could be started here.
+    """
+    import ray
+
+    address = os.environ.get("RAY_ADDRESS")
+    local = {
+        "num_cpus": max(num_cpus, machine_cpus()),
+        "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE_BYTES,
+    }
+    logs = {
+        "log_to_driver": verbose,
+        "logging_level": logging.INFO if verbose else logging.ERROR,
+    }
+    with phase(f"joining the cluster at {address}" if address else "starting Ray"):
+        if address:
+            _join(address, logs)
+        elif verbose:
+            _start({**local, **logs})
+        else:
+            with fewer_processes():
+                _start({**local, **logs})
+    try:
+        yield [node["Resources"] for node in ray.nodes() if node["Alive"]] if address else None
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def fewer_processes() -> Iterator[None]:
+    """Start Ray without `NOT_NEEDED` within a `with` block; Ray has no option for it."""
+    from ray._private.node import Node
+
+    originals = {name: getattr(Node, name) for name in NOT_NEEDED if hasattr(Node, name)}
+    for name in originals:
+        setattr(Node, name, lambda *_args, **_kwargs: None)
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(Node, name, original)
+
+
+def _join(address: str, options: dict[str, Any]) -> None:
+    import ray
+
+    try:
+        ray.init(**options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise MineStudioError(
+            f"No Ray cluster answers at {address!r} (--address or RAY_ADDRESS): {error} "
+            "Start one with `ray start --head`, or leave the address out."
+        ) from error
+
+
+def _start(options: dict[str, Any]) -> None:
+    """Start Ray on this machine.
+
+    Its processes have half a minute to find each other, which on a busy machine is not always
+    enough; nothing of the run exists yet, so they are simply started again.
+    """
+    import ray
+
+    if ray.is_initialized():
+        raise MineStudioError(
+            "This process runs Ray already. Call ray.shutdown() first, or run `rllib` as a "
+            "command of its own."
+        )
+    for attempt in range(1, START_ATTEMPTS + 1):
+        try:
+            ray.init(address="local", **options)
+            return
+        except Exception as error:  # a bare Exception is what Ray raises when it waited in vain
+            ray.shutdown()
+            if attempt == START_ATTEMPTS:
+                raise MineStudioError(
+                    f"Ray could not be started on this machine, {START_ATTEMPTS} times: {error} "
+                    "Its own logs, below /tmp/ray/session_latest/logs, say why; often a machine "
+                    "too busy, or too little memory or disk."
+                ) from error
+            stdout.print(f"  Ray did not start ({error}); starting it again")
+
+
+# --------------- compiles what is not compiled yet on this machine, and shows that it takes a while
+
+
+def compile_kernels() -> bool:
+    """Compile the embedded engine if need be; return whether that was needed."""
+    from rllib_minestudio.env.voxel import warmup_game
+
+    if warmup_game.is_warm():
+        return False
+    with phase("compiling kernels (once per machine)") as show:
+        warmup_game.warmup(lambda message: show(message.strip()))
+    return True
+
+
+def compile_convolutions() -> bool:
+    """Compile the networks' convolutions if need be; return whether that was needed."""
+    from rllib_minestudio.models.kernels import direct_calls, winograd_calls
+
+    missing = [code for code in (direct_calls.CODE, winograd_calls.CODE) if not code.is_compiled()]
+    if missing:
+        with phase("compiling convolutions (once per machine)") as show:
+            for code in missing:
+                code.compile_once(lambda message: show(message.strip()))
+    return bool(missing)

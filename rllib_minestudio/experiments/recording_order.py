@@ -1,0 +1,118 @@
+"""The task of an experiment file as `rllib record` orders demonstrations of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import torch
+
+from rllib_minestudio import checkpoints
+from rllib_minestudio.algorithms.env_runner import resolve_env, suited_env_options
+from rllib_minestudio.demonstrations.recording import RecordingOrder
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.agents.agent_names import RANDOM, TOOLMAKERS
+from rllib_minestudio.env.agents.hunter import BODIES
+from rllib_minestudio.env.env_options import VOXEL
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.policy_loading import load_module, weights_digest
+from rllib_minestudio.experiments.file import Experiment, load_experiments, load_object
+from rllib_minestudio.experiments.plan import ENVIRONMENTS, parse_search_space, variants
+from rllib_minestudio.experiments.ray_session import compile_kernels
+from rllib_minestudio.experiments.recording_request import NOVICE_STEPS, RecordingRequest
+from rllib_minestudio.foundation.options import broken_rule
+
+
+def recording_order(request: RecordingRequest) -> RecordingOrder:
+    """Read the task out of its file, and judge its environment's options.
+
+    Raises:
+        InvalidOptionsError: The file holds several experiments, or an option is wrong or is
+            another agent's.
+        ExperimentFileError: It is missing or not readable.
+        CheckpointMismatchError: There is no such novice, or it does not load.
+    """
+    agent, task = request.agent, request.task
+    if request.prey and agent in (*TOOLMAKERS, RANDOM):
+        rule = f"is for hunters only, not the agent {agent!r}"
+        raise InvalidOptionsError(broken_rule("--prey", list(request.prey), rule))
+    experiments = load_experiments(task, request.overrides)
+    if len(experiments) != 1:
+        names = ", ".join(experiment.name for experiment in experiments)
+        raise InvalidOptionsError(f"{task} holds several experiments: {names}.")
+    (experiment,) = experiments
+    config = experiment.algorithm_config
+    env: Any = experiment.env or getattr(config, "env", None) or MineStudioEnv
+    if isinstance(env, str) and env in ENVIRONMENTS:
+        env = load_object(env, ENVIRONMENTS, "environment", f"{experiment.name}.env")
+    base = getattr(config, "env_config", None) or {}
+    options = {**base, **experiment.config.get("env_config", {})}
+    options = _suited_to_policy(env, options, experiment)
+    make_env = resolve_env(env)
+    if make_env is MineStudioEnv:
+        MineStudioEnv.check_options(options)
+        if options.get("engine", VOXEL) == VOXEL:
+            compile_kernels()
+    novice_steps = request.novice_steps
+    if request.novice is not None and novice_steps is None:
+        novice_steps = NOVICE_STEPS
+    order = RecordingOrder(
+        task=experiment.name,
+        make_env=make_env,
+        env_config=options,
+        agent=agent,
+        prey=request.prey or tuple(BODIES),
+        make=request.make,
+        seed=request.seed,
+        crf=request.crf,
+        novice_steps=novice_steps,
+    )
+    return order if request.novice is None else _with_novice(order, request.novice)
+
+
+def _with_novice(order: RecordingOrder, novice: str) -> RecordingOrder:
+    """Have a policy play the beginning of every episode.
+
+    Raises:
+        CheckpointMismatchError: There is no such policy, or it does not load.
+        InvalidOptionsError: It does not fit the environment.
+    """
+    checkpoint = checkpoints.open(novice, verified=True)
+    with closing(order.make_env(order.env_config)) as env:
+        weights = weights_digest(load_module(checkpoint, env).get_state())
+    return replace(
+        order,
+        novice=novice,
+        novice_weights=weights,
+        # "latest" may soon be another checkpoint.
+        load_novice=partial(load_novice, checkpoint.path),
+    )
+
+
+def load_novice(checkpoint: Path, env: gym.Env) -> Callable[[int], Policy]:
+    """Load a policy that plays in one process of several; see `RecordingOrder.load_novice`."""
+    torch.set_num_threads(1)
+    module = load_module(checkpoint, env)
+    return lambda seed: Policy(module, seed=seed)
+
+
+def _suited_to_policy(
+    env: Any, env_config: dict[str, Any], experiment: Experiment
+) -> dict[str, Any]:
+    """Return options of the environment as the experiment's training would have them.
+
+    Where weights decide what policy it is, nothing is added: they may be what is going to be made
+    of these recordings.
+    """
+    written = parse_search_space(experiment.config, experiment.name, [])
+    config = next(variants(written))
+    model = config.get("model") or {}
+    if experiment.algorithm_config is not None or ("weights" in model and "preset" not in model):
+        return env_config
+    return suited_env_options(env, {**config, "env_config": env_config})

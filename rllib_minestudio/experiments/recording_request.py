@@ -1,0 +1,66 @@
+"""What `rllib record` is asked for.
+
+Beside `recording_order.py`, which carries it out, since that imports Ray and torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+
+from rllib_minestudio.env.agents.agent_names import HUNTER
+from rllib_minestudio.evaluation.episode import LARGEST_SEED
+from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
+from rllib_minestudio.experiments.play_task import PlayRequest
+from rllib_minestudio.foundation.options import MANY, Flag, like, option
+from rllib_minestudio.foundation.recording_form import RecordingForm
+
+NOVICE_STEPS = 300
+"""Most steps that a novice plays, unless told otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingRequest:
+    """Who demonstrates what, how often, and where the recordings go."""
+
+    task: Path = option(
+        MISSING, "An experiment file with one experiment.", Flag("TASK", is_positional=True)
+    )
+    agent: str = option(HUNTER, "Who plays.", Flag("NAME|MODULE:FUNCTION"))
+    prey: tuple[str, ...] = option(
+        (),
+        "What a hunter hunts where the task names no prey: cow, sheep, pig. Default: all.",
+        Flag("ANIMAL", takes_several=True),
+    )
+    make: str | None = option(
+        None,
+        "What a toolmaker makes where the task does not say, stone_pickaxe for example. Default: "
+        "iron_pickaxe.",
+        Flag("ITEM"),
+    )
+    episodes: int = option(MISSING, "Number of episodes.", least=1, most=MANY)
+    out: Path = option(MISSING, "Output folder.", Flag("DIR"))
+    overrides: tuple[str, ...] = like(PlayRequest, "overrides")
+    seed: int = like(PlayRequest, "seed", sentence="Seed of the first episode.", flag=Flag("SEED"))
+    workers: int | None = like(
+        EvaluationRequest,
+        "workers",
+        default=None,
+        sentence="Processes that play. Default: one per CPU.",
+        least=1,
+    )
+    crf: int = like(RecordingForm, "crf", default=0)
+    novice: str | None = option(
+        None,
+        "A policy that plays the beginning of every episode until the agent takes over, such as a "
+        "clone that is to learn to put its own mistakes right (DAgger); only the agent's steps are "
+        "imitated.",
+        Flag("POLICY"),
+    )
+    novice_steps: int | None = option(
+        None,
+        "Most steps that a novice plays, drawn for each episode. Default with --novice: "
+        f"{NOVICE_STEPS}.",
+        least=1,
+        most=LARGEST_SEED,
+    )

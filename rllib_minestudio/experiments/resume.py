@@ -1,0 +1,303 @@
+"""`--resume`: what a run goes on with, and what changed since it was started.
+
+A resumed run keeps what it was started with; only the command line changes it. So an experiment
+file edited since then is reported, and not applied, whereas `--set` and `--stop` are
+applied, and reported too. What cannot change without breaking the saved state is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from rllib_minestudio.errors import CheckpointError, InvalidOptionsError, MineStudioError
+from rllib_minestudio.experiments.file import Experiment, rooted, value_at, with_overrides
+from rllib_minestudio.foundation.console import short, stdout
+from rllib_minestudio.foundation.files import SmallFileError, read_yaml, write_whole
+from rllib_minestudio.foundation.provenance import NUMERICS, code_identity, versions
+from rllib_minestudio.foundation.values import recordable
+
+FIXED = {
+    "run": "the checkpoints belong to this algorithm",
+    "env": "the network and its memory belong to this environment",
+    "num_samples": "the trials exist already",
+    "config.env": "the network and its memory belong to this environment",
+    "config.env_config.obs_size": "it is the size of the network's images",
+    "config.model": "the saved weights belong to this network",
+    "config.zero_init_value_head": "it counts only when training begins",
+}
+"""Options that a resumed run cannot change (and all below them), and why."""
+
+FREE = ("config.model.precision", "config.model.compile", "config.model.freeze")
+"""Exceptions to `FIXED`: they change how the same network is computed, and what of it learns."""
+
+
+def run_to_resume(parent: Path) -> Path:
+    """Return the newest run of an experiment that can go on.
+
+    Raises:
+        MineStudioError: There is none in `parent`.
+    """
+    from rllib_minestudio.experiments.tune_state import can_resume
+
+    folders = sorted(folder for folder in parent.glob("*") if folder.is_dir())
+    runs = [folder for folder in folders if can_resume(folder)]
+    if not runs:
+        raise MineStudioError(
+            f"--resume: there is no run to resume in {str(parent)!r}. "
+            "Start one without --resume, or say where it is with --out."
+        )
+    if runs[-1] != folders[-1]:
+        stdout.print(f"{folders[-1]} had not begun to train; resuming the run before it")
+    return runs[-1]
+
+
+def resumed_experiment(in_file: Experiment, folder: Path, overrides: Sequence[str]) -> Experiment:
+    """Return the experiment that a run was started with, changed by `--set`.
+
+    Args:
+        in_file: The experiment as the file says now, without the command line's options.
+        folder: The run's folder.
+        overrides: The `--set` options.
+
+    Raises:
+        CheckpointError: The folder does not tell what the run was started with.
+        InvalidOptionsError: Something is to change that cannot.
+    """
+    saved = read_run_record(folder).experiment
+    body = {key: value for key, value in saved.items() if key != "name"}
+    if in_file.algorithm_config is not None:
+        # Objects cannot be read back from YAML; the trials' own configs hold them.
+        body["config"] = {}
+    try:
+        changed = with_overrides(body, overrides)
+        return Experiment(name=in_file.name, algorithm_config=in_file.algorithm_config, **changed)
+    except TypeError as error:
+        raise CheckpointError(
+            f"{str(folder)!r} was started by another version of this package: {error}."
+        ) from error
+
+
+def resumed_record(
+    folder: Path, in_file: Experiment, experiment: Experiment, plan: Any, sets: Sequence[str]
+) -> RunRecord:
+    """Report what is not as it was when the run was last started, and note the new start.
+
+    Args:
+        folder: The run's folder.
+        in_file: The experiment as the file says now.
+        experiment: The experiment that the run goes on with.
+        plan: What became of that.
+        sets: The `--set` options.
+
+    Raises:
+        InvalidOptionsError: Something is to change that cannot.
+    """
+    from rllib_minestudio.experiments.plan import parse_search_space, searched_paths
+
+    then = read_run_record(folder)
+    now = describe(experiment)
+    if experiment.algorithm_config is not None:
+        # The file may have been edited; only what the command line sets is applied.
+        keys = changed_keys(sets)
+        now["config"] = {**then.experiment["config"], **{k: now["config"][k] for k in keys}}
+    changes = differences(then.experiment, now)
+    then_searched = searched_paths(parse_search_space(then.experiment["config"], "config", []))
+    _refuse_fixed(experiment.name, changes, [*then_searched, *plan.searched])
+    _report(then, describe(in_file), changes)
+    return RunRecord(then.file, now)
+
+
+def _refuse_fixed(
+    name: str, changes: Sequence[ChangedOption], searched: Sequence[tuple[Any, ...]]
+) -> None:
+    """Refuse changes that would break the saved state, or make trials of a search alike."""
+    fixed = {**FIXED, **{_dotted(path): "the trials differ in it" for path in searched}}
+    problems = [
+        f"{name}.{change.name}: cannot change from {change.then!r} to {change.now!r} in a run "
+        f"that is resumed: {reason}. Start a new run, without --resume."
+        for change in changes
+        if (reason := _reason(change.name, fixed)) is not None
+    ]
+    if problems:
+        raise InvalidOptionsError(problems)
+
+
+def _reason(name: str, fixed: Mapping[str, str]) -> str | None:
+    """Say why an option cannot change; None if it can."""
+    if name in FREE:
+        return None
+    for path, reason in fixed.items():
+        if name == path or name.startswith(f"{path}."):
+            return reason
+    return None
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    return ".".join(["config", *map(str, path)])
+
+
+def changed_keys(sets: Sequence[str]) -> list[str]:
+    """List the options right below `config` that `--set` touches."""
+    keys = [rooted(override).partition("=")[0].split(".") for override in sets]
+    return list(dict.fromkeys(key[1] for key in keys if key[0] == "config" and len(key) > 1))
+
+
+def config_change(plan: Any, sets: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return what turns a saved trial's config into the one it goes on with."""
+    touched = changed_keys(sets)
+    if any(rooted(override).startswith("evaluation") for override in sets):
+        # The section is another way to write these options.
+        touched += [key for key in plan.space if key.startswith("evaluation_")]
+    keys = [key for key in plan.space if key in touched]
+
+    def change(config: Mapping[str, Any]) -> dict[str, Any]:
+        changed = dict(config)
+        for key in keys:
+            changed[key] = copy.deepcopy(plan.space[key])
+        for path in plan.searched:  # these stay what they are in this trial
+            if path[0] in keys:
+                _put(changed, path, value_at(config, path))
+        return changed
+
+    return change
+
+
+def _put(tree: Any, path: Sequence[Any], value: Any) -> None:
+    value_at(tree, path[:-1])[path[-1]] = value
+
+
+def _report(then: RunRecord, file_now: dict[str, Any], applied: Sequence[ChangedOption]) -> None:
+    """Print what is not as it was when the run was last started, and what that means."""
+    now = RunRecord(file_now, {})
+    rows = [(change, "applied") for change in applied]
+    rows += [
+        (change, "edited in the file: not applied; use --set or --stop")
+        for change in differences(then.file, now.file)
+    ]
+    rows += [(change, "another version") for change in differences(then.versions, now.versions)]
+    rows += [(change, "other code") for change in differences(then.code, now.code)]
+    if then.numerics != now.numerics:
+        change = ChangedOption("numerics", then.numerics, now.numerics)
+        rows.append((change, "the learner computes differently"))
+    if not rows:
+        stdout.print("resuming, with the options that the run was started with")
+        return
+    stdout.print("resuming, with the options that the run was started with, except for:")
+    width = max(len(change.name) for change, _ in rows)
+    for change, meaning in rows:
+        line = f"{change.name:{width}}  {short(change.then)} -> {short(change.now)}  ({meaning})"
+        stdout.print(f"  {line}", markup=False)
+
+
+# ---------------------------------------------------------------------- what a run was started with
+# `experiment.yaml` in its folder, and what differs from it now.
+
+RUN_RECORD_FILE = "experiment.yaml"
+
+ABSENT = "(absent)"
+"""Stands in a table for an option that one side does not have."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The contents of `experiment.yaml`.
+
+    Attributes:
+        file: The experiment as its file said, before the command line's options.
+        experiment: The experiment as it is run.
+        versions: Package -> version.
+        code: Where git knows it, the identity of this package and of the folder that the
+            command was started in (`provenance.code_identity`).
+        numerics: Revision of the learner's numerics (`provenance.NUMERICS`).
+    """
+
+    file: dict[str, Any]
+    experiment: dict[str, Any]
+    versions: dict[str, str] = field(default_factory=versions)
+    code: dict[str, Any] = field(default_factory=lambda: code_identities())
+    numerics: int = NUMERICS
+
+
+def code_identities() -> dict[str, Any]:
+    """Identify the code of this package and of the folder we are in."""
+    return {
+        "rllib_minestudio": code_identity(Path(__file__).parent),
+        "working_folder": code_identity(Path.cwd()),
+    }
+
+
+def describe(experiment: Experiment) -> dict[str, Any]:
+    """Return an experiment as plain data."""
+    fields = {
+        item.name: getattr(experiment, item.name)
+        for item in dataclasses.fields(experiment)
+        if item.name != "algorithm_config"
+    }
+    if experiment.algorithm_config is not None:
+        from rllib_minestudio.algorithms.saving import resolved_options
+
+        options = resolved_options(experiment.algorithm_config)
+        fields["config"] = {**options, **experiment.config}
+    return dict(recordable(fields))
+
+
+def write_run_record(folder: Path, record: RunRecord) -> None:
+    """Save a record in a run's folder, replacing an older one atomically."""
+    text = yaml.safe_dump(asdict(record), sort_keys=False, allow_unicode=True)
+    write_whole(folder / RUN_RECORD_FILE, text)
+
+
+def read_run_record(folder: Path) -> RunRecord:
+    """Read what the run in `folder` was last started with.
+
+    Raises:
+        CheckpointError: There is no such record, or it is damaged.
+    """
+    file = folder / RUN_RECORD_FILE
+    try:
+        return RunRecord(**read_yaml(file))
+    except OSError as error:
+        raise CheckpointError(
+            f"{str(folder)!r} has no {RUN_RECORD_FILE}, so nothing tells what it was started with. "
+            "Start a new run, from one of its checkpoints if need be."
+        ) from error
+    except (yaml.YAMLError, SmallFileError, TypeError) as error:
+        raise CheckpointError(f"{str(file)!r} is damaged: {error}") from error
+
+
+class ChangedOption(NamedTuple):
+    """An option or version that is not what it was."""
+
+    name: str
+    then: Any
+    now: Any
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[ChangedOption]:
+    """List what differs between two trees of plain data, by dotted path."""
+    old, new = dict(_leaves(then)), dict(_leaves(now))
+    return [
+        ChangedOption(name, old.get(name, ABSENT), new.get(name, ABSENT))
+        for name in dict.fromkeys([*old, *new])
+        if old.get(name, ABSENT) != new.get(name, ABSENT)
+    ]
+
+
+def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a tree by dotted path; a list of numbers or names is one value."""
+    if isinstance(tree, Mapping) and tree:
+        children = list(tree.items())
+    elif isinstance(tree, list) and any(isinstance(item, Mapping | list) for item in tree):
+        children = list(enumerate(tree))
+    else:
+        yield path, tree
+        return
+    for key, child in children:
+        yield from _leaves(child, f"{path}.{key}" if path else str(key))

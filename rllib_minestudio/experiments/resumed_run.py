@@ -1,0 +1,133 @@
+"""Going on with a run: which of its trials do, from where, and handing them to Tune again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune.experiment import Trial
+
+from rllib_minestudio.checkpoints.lookup import SavedCheckpoint, loadable_checkpoints
+from rllib_minestudio.experiments.result_metrics import ENV_STEPS, StopAt, metric
+from rllib_minestudio.experiments.resume import config_change
+from rllib_minestudio.experiments.sections import make_scheduler
+from rllib_minestudio.experiments.trial_names import trial_folder, trial_name
+from rllib_minestudio.experiments.tune_state import (
+    ContinueTrials,
+    catch_up,
+    prepare_state,
+    repair_state,
+)
+from rllib_minestudio.foundation.console import stdout
+
+
+def anything_left(plan: Any, folder: Path) -> bool:
+    """Tell Tune which trials go on, by what lies on disk, and the user from where.
+
+    Args:
+        plan: What is run, a `tune_plan.Plan`.
+        folder: The run's folder.
+
+    Returns:
+        Whether any trial goes on.
+    """
+    reached = StopAt(plan.stop)
+    origins: list[SavedCheckpoint | None] = []
+
+    def decide(trial: Any, trial_folder: Path) -> str:
+        if plan.scheduler and trial.status == Trial.TERMINATED:
+            return str(Trial.TERMINATED)  # by the scheduler, or at its end
+        checkpoints = loadable_checkpoints(trial_folder)
+        if checkpoints:
+            at_end = reached(trial.trial_id, checkpoints[-1].record.result)
+        else:
+            at_end = trial.checkpoint is not None and reached(trial.trial_id, trial.last_result)
+        if at_end:
+            return str(Trial.TERMINATED)
+        origins.append(checkpoints[-1] if checkpoints else None)
+        return str(Trial.PENDING)
+
+    repair_state(folder)
+    known = len(prepare_state(folder, decide))
+    is_left = bool(origins) or known < plan.num_samples
+    stdout.print(going_on(folder, origins, known) if is_left else nothing_left(folder))
+    return is_left
+
+
+def going_on(folder: Path, origins: Sequence[SavedCheckpoint | None], trials: int) -> str:
+    """Say where a run goes on.
+
+    Args:
+        folder: The run's.
+        origins: For each trial that goes on, from what; None for one without a checkpoint.
+        trials: How many there are.
+    """
+    if trials == 1 and origins and origins[0] is not None:
+        return f"going on from {_place(origins[0])}: {origins[0].folder}"
+    saved = [origin for origin in origins if origin is not None]
+    if not saved:
+        return f"going on with {folder} from the beginning: it has no checkpoint yet"
+    furthest = max(saved, key=lambda origin: origin.record.iteration)
+    return (
+        f"going on with {len(origins)} of {trials} trials, {len(saved)} of them from a checkpoint, "
+        f"the furthest from {_place(furthest)}: {folder}"
+    )
+
+
+def nothing_left(folder: Path) -> str:
+    """Say that a run is at its end."""
+    return f"nothing to resume: {folder} has reached its end already; --stop sets another."
+
+
+def _place(origin: SavedCheckpoint) -> str:
+    steps = metric(origin.record.result, ENV_STEPS) or 0
+    return f"iteration {origin.record.iteration}, {steps:,.0f} steps"
+
+
+def go_on(
+    plan: Any,
+    folder: Path,
+    callbacks: Sequence[Any],
+    sets: Sequence[str],
+    run_options: Mapping[str, Any],
+) -> Any:
+    """Let Tune go on with the trials of a run.
+
+    Not with `Tuner.restore`, which brings back the criteria to stop at and the callbacks of the
+    first start.
+
+    Args:
+        plan: What is run.
+        folder: The run's folder.
+        callbacks: What watches it.
+        sets: The `--set` options.
+        run_options: Further arguments of `tune.run`.
+    """
+    change = config_change(plan, sets) if sets else None
+    analysis = tune.run(
+        plan.algorithm,
+        config=plan.space,
+        num_samples=plan.num_samples,
+        scheduler=make_scheduler(plan.scheduler),
+        trial_name_creator=trial_name,
+        trial_dirname_creator=trial_folder,
+        name=folder.name,
+        storage_path=str(folder.parent),
+        resume_config=tune.ResumeConfig(),
+        stop=StopAt(plan.stop),
+        checkpoint_config=plan.checkpoints.for_tune(),
+        callbacks=[ContinueTrials(change, plan.checkpoints.for_tune()), *callbacks],
+        raise_on_failed_trial=False,
+        **run_options,
+    )
+    return tune.ResultGrid(analysis)
+
+
+def results_on_disk(plan: Any, folder: Path) -> Any:
+    """Return the results of a run that is at its end, as `fit` would have."""
+    analysis = tune.ExperimentAnalysis(str(folder))
+    for trial in analysis.trials:
+        catch_up(trial, Path(trial.path), plan.checkpoints.for_tune())
+    return tune.ResultGrid(analysis)

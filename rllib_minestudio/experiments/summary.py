@@ -1,0 +1,374 @@
+"""What a run leaves behind: the numbers, the best checkpoint, a learning curve and a video."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from rllib_minestudio.checkpoints.lookup import BEST
+from rllib_minestudio.checkpoints.record import read_record
+from rllib_minestudio.env import MineStudioEnv
+from rllib_minestudio.env.callbacks.builder import highest_return
+from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.evaluation.report import LearningCurve, draw, mean_and_range
+from rllib_minestudio.experiments.file import value_at
+from rllib_minestudio.experiments.result_metrics import (
+    ENV_STEPS,
+    HIGHEST_RETURN,
+    ITERATION,
+    LOWEST_RETURN,
+    RETURN,
+    TOTAL_SECONDS,
+    StopAt,
+    metric,
+)
+from rllib_minestudio.foundation.console import clock, phase, short, stderr, stdout
+from rllib_minestudio.foundation.files import write_whole
+
+
+def summarize(
+    plan: Any, folder: Path, results: Any, random_returns: Sequence[float], seconds: float
+) -> int:
+    """Print and save the summary of a finished run.
+
+    Args:
+        plan: What was run, a `tune_plan.Plan`.
+        folder: The run's folder; `summary.json` and the pictures go there.
+        results: Tune's ResultGrid.
+        random_returns: Episode returns of the random policy on the same task; may be empty.
+        seconds: How long the command has been running.
+
+    Returns:
+        The exit status: 1 if any trial failed, else 0.
+    """
+    failed = [result for result in results if result.error is not None]
+    for result in failed:
+        _print_error(result)
+    trials = [result for result in results if result.metrics and metric(result.metrics, ENV_STEPS)]
+    if not trials:
+        _print_failed(plan, failed, results)
+        return 1
+    best = max(trials, key=lambda result: _mean_return(result))
+    random_mean = sum(random_returns) / len(random_returns) if random_returns else None
+    summary = {
+        "name": plan.name,
+        "seconds": round(seconds, 1),
+        "random_policy": {"mean_return": random_mean, "returns": list(random_returns)},
+        "trials": [_trial_facts(plan, result) for result in trials],
+        "failed_trials": len(failed),
+        "best": _trial_facts(plan, best),
+        "curve": None,
+        "video": None,
+    }
+    # The numbers first: whatever goes wrong with a picture, they are there.
+    _save(summary, folder)
+    summary["curve"] = _draw_curve(plan, folder, trials, random_mean)
+    summary["video"] = _record_video(plan, folder, best)
+    _save(summary, folder)
+    if len(results) > 1:
+        _print_trials(plan, results)
+        _print_seeds(plan, trials)
+    _print_best(plan, best, summary, random_mean, seconds)
+    _print_failed(plan, failed, results)
+    return 1 if failed else 0
+
+
+def tell_where_it_stopped(folder: Path, results: Any) -> None:
+    """Say what an interrupted run has saved, and how to go on with it.
+
+    Args:
+        folder: The run's.
+        results: Tune's ResultGrid.
+    """
+    saved = [result for result in results if result.checkpoint is not None]
+    for result in saved:
+        numbers = _saved_result(result)
+        iteration = metric(numbers, ITERATION) or 0
+        place = f"iteration {iteration:.0f}, {metric(numbers, ENV_STEPS) or 0:,.0f} steps"
+        stdout.print(f"saved: {place}: {result.checkpoint.path}")
+    if not saved:
+        stdout.print(f"no iteration was trained, so that there is no checkpoint: {folder}")
+    stdout.print("--resume goes on with it.")
+
+
+def _saved_result(result: Any) -> Mapping[str, Any]:
+    """Return the result that a trial's checkpoint is of; RLlib's own do not tell, and it is new."""
+    try:
+        return read_record(Path(result.checkpoint.path)).result
+    except CheckpointError:
+        return result.metrics or {}
+
+
+def _save(summary: dict[str, Any], folder: Path) -> None:
+    write_whole(folder / "summary.json", json.dumps(summary, indent=2, default=str) + "\n")
+
+
+def _trial_facts(plan: Any, result: Any) -> dict[str, Any]:
+    """Collect one trial's settings and final numbers, ready for JSON."""
+    steps = metric(result.metrics, ENV_STEPS)
+    return {
+        "settings": _settings(plan, result),
+        "error": _gist(result),
+        "mean_return": _last_return(result),
+        "episodes": metric(result.metrics, "env_runners/num_episodes_lifetime"),
+        "iterations": metric(result.metrics, ITERATION),
+        "env_steps": steps,
+        "training_seconds": metric(result.metrics, TOTAL_SECONDS),
+        "checkpoint": result.checkpoint.path if result.checkpoint else None,
+        "best_checkpoint": _best_checkpoint(Path(result.path)),
+        "folder": result.path,
+    }
+
+
+def _best_checkpoint(trial_folder: Path) -> str | None:
+    """Return the path of the trial's best checkpoint by return, if there is one."""
+    path = trial_folder / BEST
+    return str(path) if path.exists() else None
+
+
+def _settings(plan: Any, result: Any) -> dict[str, Any]:
+    """Return the searched settings of a trial by their dotted names; "-" if it has no result."""
+    return {
+        ".".join(map(str, path)): value_at(result.config, path) if result.config else "-"
+        for path in plan.searched
+    }
+
+
+def _mean_return(result: Any) -> float:
+    value = _last_return(result)
+    return float("-inf") if value is None else value
+
+
+def _last_return(result: Any) -> float | None:
+    """Return the newest mean return; not every iteration has one, where few of them play."""
+    history = read_history(Path(result.path))
+    returns = (metric(line, RETURN) for line in reversed(history))
+    return next((value for value in returns if value is not None), None)
+
+
+def _draw_curve(
+    plan: Any, folder: Path, trials: Sequence[Any], random_mean: float | None
+) -> str | None:
+    """Draw the trials' learning curves; None if no episode ended."""
+    path = folder / "learning_curve.png"
+    told_apart = [(Path(result.path), _settings(plan, result)) for result in trials]
+    window = int(plan.example.metrics_num_episodes_for_smoothing)
+    drawn = draw_curves(
+        plan.name, told_apart, path, random_mean, window, _highest_return(plan.example)
+    )
+    return str(path) if drawn else None
+
+
+def _highest_return(config: Any) -> float | None:
+    """Return what the task pays at most, if it is one of callbacks."""
+    if not isinstance(config.env, type) or not issubclass(config.env, MineStudioEnv):
+        return None
+    return highest_return(config.env_config.get("callbacks") or ())
+
+
+def _record_video(plan: Any, folder: Path, result: Any) -> str | None:
+    """Film the best trial's agent; None if there is nothing to film."""
+    if not plan.summary.video_episodes or result.checkpoint is None:
+        return None
+    from rllib_minestudio.experiments.environment import make_env
+    from rllib_minestudio.experiments.videos import film_checkpoint
+
+    path = folder / "agent.mp4"
+    config = plan.example.copy(copy_frozen=False).update_from_dict(
+        {"env_config": result.config.get("env_config", {})}
+    )
+    with phase("recording the agent"):
+        episodes = plan.summary.video_episodes
+        film_checkpoint(make_env(config), result.checkpoint.path, path, episodes)
+    return str(path)
+
+
+def _print_trials(plan: Any, trials: Sequence[Any]) -> None:
+    """Print a table of trials, best first, those that failed without a result included."""
+    table = Table(title=f"{plan.name}: {len(trials)} trials", title_justify="left")
+    names = [".".join(map(str, path)) for path in plan.searched] or ["trial"]
+    for name in names:
+        table.add_column(name)
+    for name in ("iterations", "steps", "return"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for number, result in enumerate(sorted(trials, key=_mean_return, reverse=True)):
+        settings = [short(v) for v in _settings(plan, result).values()] or [str(number)]
+        mean, measured = _last_return(result), result.metrics or {}
+        table.add_row(
+            *settings,
+            f"{metric(measured, 'training_iteration') or 0:.0f}",
+            f"{metric(measured, ENV_STEPS) or 0:,.0f}",
+            "-" if mean is None else f"{mean:.2f}",
+            "" if result.error is None else "failed",
+        )
+    stdout.print(table)
+
+
+def _print_seeds(plan: Any, trials: Sequence[Any]) -> None:
+    """Print mean and range over the seeds, if nothing but these tells the trials apart."""
+    returns = [mean for result in trials if (mean := _last_return(result)) is not None]
+    if plan.searched != [(SEED,)] or len(returns) < 2:
+        return
+    mean = sum(returns) / len(returns)
+    stdout.print(
+        f"{plan.name}: mean return over {len(returns)} seeds: {mean:.2f} "
+        f"(from {min(returns):.2f} to {max(returns):.2f})"
+    )
+
+
+def _print_failed(plan: Any, failed: Sequence[Any], results: Sequence[Any]) -> None:
+    """Say how many trials failed, if any did."""
+    if failed:
+        what = "the trial" if len(results) == 1 else f"{len(failed)} of {len(results)} trials"
+        stderr.print(f"{plan.name}: {what} failed; --resume goes on with what was saved")
+
+
+def _over(plan: Any, facts: dict[str, Any]) -> str:
+    """Say over which episodes a trial's mean return goes."""
+    if facts["episodes"] is None:
+        return "when the policy last played"
+    window = int(plan.example.metrics_num_episodes_for_smoothing)
+    return f"of the last {min(window, int(facts['episodes']))} episodes"
+
+
+def _print_best(
+    plan: Any, best: Any, summary: dict[str, Any], random_mean: float | None, seconds: float
+) -> None:
+    """Print the closing lines: the return beside the random policy's, and where things are."""
+    facts = summary["best"]
+    mean = facts["mean_return"]
+    stdout.print()
+    if mean is None:
+        stdout.print(f"{plan.name}: no episode ended in {clock(seconds)}")
+    else:
+        stdout.print(f"{plan.name}: mean return {_over(plan, facts)}: {mean:.2f}")
+        if random_mean is not None:
+            count = len(summary["random_policy"]["returns"])
+            line = f"random policy, mean return of {count} episodes: {random_mean:.2f}"
+            if random_mean > 0:
+                line += f"  (the agent's is {mean / random_mean:.1f} times that)"
+            stdout.print(line)
+    for title, value in (
+        ("checkpoint", facts["checkpoint"]),
+        ("best checkpoint", facts["best_checkpoint"]),
+        ("learning curve", summary["curve"]),
+        ("video", summary["video"]),
+    ):
+        if value:
+            stdout.print(f"{title}: {value}")
+    if best.error is None and plan.stop and not StopAt(plan.stop)("", best.metrics):
+        stdout.print("It was stopped before its end; --resume continues it.")
+    stdout.print(f"finished in {clock(seconds)}")
+
+
+def _print_error(result: Any) -> None:
+    """Print what went wrong in a trial, and where to look."""
+    stderr.print(f"A trial failed: {_gist(result)}", style="red", markup=False)
+    stderr.print(f"The whole story is in {Path(result.path) / 'error.txt'}; --verbose tells more.")
+
+
+def _gist(result: Any) -> str | None:
+    """Return the last line of a trial's error, which says what went wrong; None without one."""
+    if result.error is None:
+        return None
+    lines = [line for line in str(result.error).splitlines() if line.strip()]
+    return lines[-1] if lines else repr(result.error)
+
+
+# ---------------------------- the learning curves of a run's trials, read from what Tune wrote down
+
+SEED = "seed"
+
+
+def draw_curves(
+    title: str,
+    trials: Sequence[tuple[Path, Mapping[str, Any]]],
+    path: Path,
+    random_policy: float | None,
+    window: int,
+    highest_possible: float | None = None,
+) -> bool:
+    """Draw a curve per trial; those that differ in their seed only become one with a band.
+
+    A trial that is alone has a band too: from the lowest to the highest return of the episodes that
+    its mean is of.
+
+    Args:
+        title: Of the picture.
+        trials: The folder of each, and the settings that tell it from the others.
+        path: Where the picture goes.
+        random_policy: Mean return of the random policy, if known.
+        window: Of how many of the last episodes the returns are means.
+        highest_possible: Return that no episode exceeds, if known.
+
+    Returns:
+        Whether there was anything to draw: an episode that ended.
+    """
+    groups: dict[tuple[str, int], list[LearningCurve]] = {}
+    for number, (folder, settings) in enumerate(trials):
+        points = _points(folder)
+        if points:
+            others = {name: value for name, value in settings.items() if name != SEED}
+            is_alike = SEED in settings or len(trials) == 1
+            label = _label(others) or ("agent" if is_alike else f"trial {number}")
+            curve = LearningCurve(label, *zip(*points, strict=True))
+            groups.setdefault((repr(others), 0 if is_alike else number), []).append(curve)
+    curves = [_curve_of(runs, is_alone=len(groups) == 1) for runs in groups.values()]
+    if curves:
+        draw(title, curves, path, random_policy, window, highest_possible)
+    return bool(curves)
+
+
+def _points(trial_folder: Path) -> list[tuple[float, float, float, float]]:
+    """Read (steps, mean, lowest, highest return of recent episodes) of each iteration."""
+    names = (ENV_STEPS, RETURN, LOWEST_RETURN, HIGHEST_RETURN)
+    lines = [[metric(result, name) for name in names] for result in read_history(trial_folder)]
+    return [
+        (steps, mean, mean if lowest is None else lowest, mean if highest is None else highest)
+        for steps, mean, lowest, highest in lines
+        if steps is not None and mean is not None
+    ]
+
+
+def _curve_of(runs: Sequence[LearningCurve], is_alone: bool) -> LearningCurve:
+    """Put runs that differ by chance together; one run keeps its band only if it is alone."""
+    label = runs[0].label
+    if len(runs) > 1:
+        return mean_and_range(f"{label}, {len(runs)} seeds: mean and range", runs)
+    if is_alone:
+        return replace(runs[0], label=f"{label}: mean and range")
+    return replace(runs[0], lowest=None, highest=None)
+
+
+def _label(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={short(value)}" for name, value in settings.items())
+
+
+def read_history(trial_folder: Path) -> list[dict[str, Any]]:
+    """Read the results of a trial from its `result.json`, one per iteration.
+
+    Its `progress.csv` has only the columns of the first result, in which no episode may have
+    ended yet. Iterations that were repeated after a crash count as they went the last time; a
+    last line that the crash cut off is left out.
+    """
+    file = trial_folder / "result.json"
+    by_iteration: dict[int, dict[str, Any]] = {}
+    for line in file.read_text().splitlines() if file.is_file() else []:
+        try:
+            result = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(result, dict) or ITERATION not in result:
+            continue
+        by_iteration[result[ITERATION]] = result
+    return [by_iteration[iteration] for iteration in sorted(by_iteration)]
+
+
+# --------------------------------------------------------------------- what a run keeps and reports
+# checkpoints, progress, trackers, videos and a summary.

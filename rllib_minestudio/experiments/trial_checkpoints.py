@@ -1,0 +1,106 @@
+"""Keeps the best checkpoint of a trial and every so many-th, as `checkpoints.trial_folder` has it.
+
+A kept checkpoint shares its files with Tune's (hard links), so it costs no space until Tune
+deletes its own. Every step of the bookkeeping is one rename, so it may end anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+
+from rllib_minestudio.checkpoints.lookup import BEST, KEPT, SavedCheckpoint, best_checkpoint
+from rllib_minestudio.checkpoints.record import read_record
+from rllib_minestudio.errors import CheckpointError
+from rllib_minestudio.foundation.files import Unfinished, save_whole
+
+logger = logging.getLogger(__name__)
+
+
+def keep(trial_folder: Path, folder: Path, keep_interval: int | None) -> None:
+    """Keep a new checkpoint for good if it is its turn, and if it is the best so far.
+
+    Args:
+        trial_folder: The trial's folder.
+        folder: The new checkpoint, complete.
+        keep_interval: Every checkpoint whose iteration is a multiple of it is kept; None for none.
+
+    Raises:
+        CheckpointError: The new checkpoint is not whole.
+    """
+    new = SavedCheckpoint(folder, read_record(folder))
+    name = f"iteration_{new.record.iteration:06d}"
+    target = trial_folder / KEPT / name
+    best = best_checkpoint(trial_folder)
+    is_best = new.mean_return is not None and (
+        best is None or best.mean_return is None or new.mean_return > best.mean_return
+    )
+    # After a resume an iteration may come a second time, and be worse than the best.
+    holds_best = best is not None and best.folder == target.resolve()
+    if is_best or (_is_due(new.record.iteration, keep_interval) and not holds_best):
+        link_folder(folder, target)
+    if is_best:
+        _point(trial_folder / BEST, Path(KEPT, name))
+    _drop_former_best(trial_folder, keep_interval)
+
+
+def _is_due(iteration: int, keep_interval: int | None) -> bool:
+    return bool(keep_interval) and iteration % int(keep_interval or 1) == 0
+
+
+def link_folder(source: Path, target: Path) -> None:
+    """Give a folder a second name that outlives the first; replaces what was there."""
+    Unfinished(target).remove_abandoned()
+    save_whole(target, lambda folder: shutil.copytree(source, folder, copy_function=_link_or_copy))
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
+
+
+def _point(link: Path, target: Path) -> None:
+    """Make `link` point to `target`, atomically."""
+    new = Unfinished(link)
+    new.remove_abandoned()
+    new.partial.symlink_to(target)
+    new.complete()
+
+
+def _drop_former_best(trial_folder: Path, keep_interval: int | None) -> None:
+    """Delete what is kept neither for its turn nor for being the best any more."""
+    best = (trial_folder / BEST).resolve()
+    for folder in (trial_folder / KEPT).glob("iteration_*"):
+        iteration = int(folder.name.removeprefix("iteration_"))
+        if folder.resolve() != best and not _is_due(iteration, keep_interval):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class KeepCheckpoints(tune.Callback):
+    """Keeps every `keep_interval`-th checkpoint and the best; the rest is left to Tune.
+
+    Args:
+        keep_interval: In iterations, a multiple of the interval at which checkpoints are saved;
+            None keeps the best only.
+    """
+
+    def __init__(self, keep_interval: int | None = None) -> None:
+        """Remember the interval."""
+        self._keep_interval = keep_interval
+
+    def on_checkpoint(
+        self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
+    ) -> None:
+        """Tune calls this with each new checkpoint, before it deletes older ones."""
+        try:
+            keep(Path(trial.path), Path(checkpoint.path), self._keep_interval)
+        except (CheckpointError, OSError) as error:
+            # The checkpoint itself is in order; training need not end for want of a second name.
+            logger.error("Checkpoint %s could not be kept for good: %s", checkpoint.path, error)

@@ -1,0 +1,212 @@
+"""Videos of the agent while it trains: an episode with the weights of every n-th iteration.
+
+The weights come from a checkpoint, and a Ray task of its own plays and films the episode, so that
+training goes on meanwhile. The files are `<trial>/videos/iteration_000040.mp4`; trackers find them
+there (`NewVideos`).
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+from ray import tune
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from rllib_minestudio.algorithms.env_runner import suited_env_options
+from rllib_minestudio.checkpoints.checkpoint import MODULE_PATH
+from rllib_minestudio.env.actions import ActionMapper
+from rllib_minestudio.evaluation.inference import Policy
+from rllib_minestudio.evaluation.policies import play_episodes
+from rllib_minestudio.experiments.result_metrics import ITERATION
+from rllib_minestudio.experiments.trial_checkpoints import link_folder
+from rllib_minestudio.recordings.key_strip import with_key_strip
+from rllib_minestudio.recordings.video import VideoWriter
+
+logger = logging.getLogger(__name__)
+
+VIDEOS = "videos"
+WEIGHTS = ".weights_"
+
+MAX_STEPS = 1200
+"""A film ends with its episode, or after so many steps: a minute of the game."""
+
+SECONDS_FOR_THE_LAST = 120.0
+"""How long the end of a run waits for a film that is still being made."""
+
+
+def film(module_folder: str, env: Any, env_config: dict[str, Any], seed: int, path: str) -> None:
+    """Play one episode with a checkpoint's module, and write its video.
+
+    Args:
+        module_folder: Folder with the checkpoint's module, laid out as in a checkpoint.
+        env: An AlgorithmConfig's `env`.
+        env_config: Its `env_config`.
+        seed: Of the episode.
+        path: Where the video goes, an mp4 file.
+    """
+    from gymnasium.wrappers import TimeLimit
+
+    from rllib_minestudio.experiments.environment import build_env
+
+    world = TimeLimit(build_env(env, env_config, seed), MAX_STEPS)
+    film_checkpoint(world, module_folder, Path(path), seed=seed)
+
+
+class RecordVideos(tune.Callback):
+    """Films the agent of every `interval`-th iteration that has a checkpoint.
+
+    One film per trial is made at a time; a turn that comes sooner is left out, and says so.
+
+    Args:
+        interval: In iterations.
+        default_env: The environment of trials whose config names none.
+    """
+
+    def __init__(self, interval: int, default_env: Any) -> None:
+        """Remember when to film."""
+        self._interval = interval
+        self._default_env = default_env
+        self._under_way: dict[str, tuple[ray.ObjectRef, Path]] = {}
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this when a trial begins or goes on: clear what a kill left behind."""
+        for weights in Path(trial.path, VIDEOS).glob(f"{WEIGHTS}*"):
+            shutil.rmtree(weights, ignore_errors=True)
+
+    def on_checkpoint(
+        self, iteration: int, trials: list[Any], trial: Any, checkpoint: Any, **info: Any
+    ) -> None:
+        """Tune calls this with each new checkpoint."""
+        number = int((trial.last_result or {}).get(ITERATION, 0))
+        if number == 0 or number % self._interval:
+            return
+        self._finish(trial, wait=0.0)
+        if trial.trial_id in self._under_way:
+            logger.warning("No video of iteration %d: the one before is not finished yet.", number)
+            return
+        folder = Path(trial.path, VIDEOS)
+        # Tune may delete the checkpoint while the film is made.
+        weights = folder / f"{WEIGHTS}{number:06d}"
+        try:
+            link_folder(Path(checkpoint.path) / MODULE_PATH, weights / MODULE_PATH)
+        except OSError as error:
+            logger.warning("No video of iteration %d: %s", number, error)
+            return
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        env = trial.config.get("env") or self._default_env
+        task = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=here)(film)
+        reference = task.remote(
+            str(weights),
+            env,
+            suited_env_options(env, trial.config),
+            number,
+            str(folder / f"iteration_{number:06d}.mp4"),
+        )
+        self._under_way[trial.trial_id] = (reference, weights)
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Tune calls this with each result: see whether a film is finished."""
+        self._finish(trial, wait=0.0)
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Tune calls this at a trial's end: wait for its last film, so that trackers get it."""
+        self._finish(trial, wait=SECONDS_FOR_THE_LAST)
+        if trial.trial_id in self._under_way:
+            reference, weights = self._under_way.pop(trial.trial_id)
+            ray.cancel(reference, force=True)
+            shutil.rmtree(weights, ignore_errors=True)
+            logger.warning("The last video was not finished in %.0f s.", SECONDS_FOR_THE_LAST)
+
+    def _finish(self, trial: Any, wait: float) -> None:
+        """Put away a film that is done; a failed one is reported, and training goes on."""
+        if trial.trial_id not in self._under_way:
+            return
+        reference, weights = self._under_way[trial.trial_id]
+        done, _ = ray.wait([reference], timeout=wait)
+        if not done:
+            return
+        del self._under_way[trial.trial_id]
+        shutil.rmtree(weights, ignore_errors=True)
+        try:
+            ray.get(reference)
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            logger.warning("A video could not be made: %s", reason)
+
+
+def videos_of(trial_folder: Path) -> list[Path]:
+    """List the finished videos of a trial, oldest first."""
+    return sorted((trial_folder / VIDEOS).glob("iteration_*.mp4"))
+
+
+def iteration_of(video: Path) -> int:
+    """Return the iteration whose agent a video shows."""
+    return int(video.stem.removeprefix("iteration_"))
+
+
+class NewVideos:
+    """Tells a tracker, once each, of the videos that were finished since it last asked."""
+
+    def __init__(self) -> None:
+        """Begin with no trial known."""
+        self._told: dict[str, set[Path]] = {}
+
+    def skip_present(self, trial: Any) -> None:
+        """Take those that lie there when a trial begins, or is resumed, as told."""
+        self._told[trial.trial_id] = set(videos_of(Path(trial.path)))
+
+    def of(self, trial: Any) -> list[Path]:
+        """Return a trial's new videos."""
+        told = self._told.setdefault(trial.trial_id, set())
+        new = [video for video in videos_of(Path(trial.path)) if video not in told]
+        told.update(new)
+        return new
+
+
+# ----------------------------------------------------------------------------------- films an agent
+# whole episodes, played with a checkpoint's policy, in one video.
+
+
+def film_checkpoint(
+    env: gym.Env, checkpoint: str | Path, video: Path, episodes: int = 1, seed: int | None = None
+) -> None:
+    """Play episodes with the policy of a checkpoint and write them to one video.
+
+    Beneath each frame stand the keys that the policy pressed at it, the return so far, and the
+    value, which is the discounted return that it expects from there on.
+
+    Args:
+        env: Where to play; it is closed at the end.
+        checkpoint: Folder of a checkpoint.
+        video: The file, an mp4; it appears once it is complete.
+        episodes: How many to play.
+        seed: Of the first episode; None continues the environment's own sequence.
+
+    Raises:
+        CheckpointMismatchError: The folder holds no policy that can play.
+        CheckpointError: It is damaged.
+        RecordingError: The video cannot be written.
+    """
+    try:
+        policy = Policy.load(checkpoint, env)
+        options = getattr(env.unwrapped, "options", None)
+        mapper = ActionMapper(getattr(options, "camera_config", None))
+        with VideoWriter(video) as writer:
+
+            def add_frame(action: Any, total: float) -> None:
+                value = 0.0 if policy.value is None else float(policy.value)
+                numbers = {"return": total, "value": value}
+                frame = np.asarray(env.render())
+                writer.add(with_key_strip(frame, mapper.keys_of(action), numbers))
+
+            play_episodes(env, policy, episodes, seed=seed, on_action=add_frame)
+    finally:
+        env.close()

@@ -1,0 +1,95 @@
+"""What the commands show: phases with their elapsed time, and numbers a person can read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, ConsoleDimensions
+from rich.text import Text
+
+UNBOUNDED = 100_000
+"""Columns of what is no terminal: a table is as wide as its cells."""
+
+
+class _WholeConsole(Console):
+    """Cuts nothing off where its output is read by a program, or kept in a file.
+
+    rich takes a pipe to be 80 columns wide, and shortens names to make a table fit. Whoever wants
+    that sets COLUMNS.
+    """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Columns and lines."""
+        known = super().size
+        if self.is_terminal or self._width is not None or "COLUMNS" in self._environ:
+            return known
+        return ConsoleDimensions(UNBOUNDED, known.height)
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        self._width, self._height = new_size
+
+
+stdout = _WholeConsole(markup=False, emoji=False, highlight=False, soft_wrap=True)
+"""For results and progress. Plain lines where standard output is not a terminal.
+
+Nothing is markup: names of tasks, filters and files are data, whatever brackets they have."""
+
+stderr = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+"""For errors."""
+
+
+SECONDS_BETWEEN_MESSAGES = 5.0
+"""A phase's messages come no faster than this where they cannot overwrite each other."""
+
+
+@contextmanager
+def phase(title: str) -> Iterator[Callable[[str], None]]:
+    """Show that something is under way, and say how long it took when it is done.
+
+    Yields:
+        A function that shows a message about the phase's progress.
+    """
+    start = time.monotonic()
+    if stdout.is_terminal:
+        with stdout.status(Text(title)) as spinner:
+            yield lambda message: spinner.update(Text(f"{title}: {message}"))
+    else:
+        stdout.print(f"{title} ...")
+        last = start
+
+        def show(message: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= SECONDS_BETWEEN_MESSAGES:
+                last = time.monotonic()
+                stdout.print(f"  {message}")
+
+        yield show
+    stdout.print(f"{title}: done in {time.monotonic() - start:.1f} s")
+
+
+def clock(seconds: float) -> str:
+    """Write a duration as m:ss, or h:mm:ss from one hour on."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def short(value: object) -> str:
+    """Write a setting's value briefly: floats with four significant digits, the rest as is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, such as "1 success" and "2 successes"."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def rounded(value: float, layout: str) -> str:
+    """Write a number by a format such as "{:.3f}"; what rounds to zero has no sign."""
+    text = layout.format(value)
+    return text.removeprefix("-") if text.strip("-0.%") == "" else text

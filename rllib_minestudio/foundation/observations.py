@@ -1,0 +1,142 @@
+"""Observations of several parts: what their space promises, and arrays that keep the promise.
+
+A part is named by its keys, joined with dots: `image`, `env_prev_action.camera`. A dot within an
+inner key becomes a colon: `env_prev_action.hotbar:1` is `obs["env_prev_action"]["hotbar.1"]`.
+
+Environments and policies know observations as nested mappings; on the way from one to the other
+they are flat, a mapping from names to arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_minestudio.errors import InvalidOptionsError
+from rllib_minestudio.foundation.options import broken_rule
+
+IMAGE = "image"
+"""Name of the frame, (H, W, 3) uint8."""
+
+SEPARATOR = "."
+_DOT_IN_KEY = ":"
+"""What stands in a name for a dot that is part of a key."""
+
+Value = TypeVar("Value")
+
+
+class ObservationPart(NamedTuple):
+    """What a space promises of one part."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def zeros(self, *leading: int) -> NDArray:
+        """Return zeros, with leading axes."""
+        return np.zeros((*leading, *self.shape), self.dtype)
+
+
+def parts_of(space: gym.Space, read: Collection[str] | None = None) -> dict[str, ObservationPart]:
+    """Return the parts of an observation space by name.
+
+    Args:
+        space: A `Dict`, perhaps nested, of `Box`, `Discrete`, `MultiDiscrete` and `MultiBinary`.
+        read: The outermost keys that somebody reads; what the others are does not matter, and they
+            are left out. None: all.
+
+    Raises:
+        InvalidOptionsError: It is another space, one of its own keys holds a dot, or an inner one a
+            colon.
+    """
+    if not isinstance(space, gym.spaces.Dict) or not space.spaces:
+        raise InvalidOptionsError(
+            broken_rule(
+                "The environment's observation space",
+                space,
+                "must be a Dict, such as Dict(image=Box(0, 255, (height, width, 3), uint8))",
+            )
+        )
+    spaces = {key: s for key, s in space.spaces.items() if read is None or key in read}
+    for key in spaces:
+        if isinstance(key, str) and SEPARATOR in key:
+            raise InvalidOptionsError(
+                broken_rule("A key of an observation", key, "must be a text without dots")
+            )
+    parts: dict[str, ObservationPart] = {}
+    for name, inner in flattened(spaces).items():
+        if inner.dtype is None or inner.shape is None or inner.dtype.kind not in "biuf":
+            raise InvalidOptionsError(
+                broken_rule(
+                    f"{name!r} of the environment's observation space",
+                    inner,
+                    "must be a Box, Discrete, MultiDiscrete or MultiBinary: numbers of one shape",
+                )
+            )
+        parts[name] = ObservationPart(tuple(inner.shape), np.dtype(inner.dtype))
+    return parts
+
+
+def flattened(nested_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of nested mappings by name.
+
+    Raises:
+        InvalidOptionsError: A key is no text, or holds a colon.
+    """
+    flat: dict[str, Any] = {}
+    for key, value in nested_values.items():
+        if not isinstance(key, str) or _DOT_IN_KEY in key:
+            raise InvalidOptionsError(
+                broken_rule("A key of an observation", key, "must be a text without colons")
+            )
+        outer = key.replace(SEPARATOR, _DOT_IN_KEY)
+        inner = value.spaces if isinstance(value, gym.spaces.Dict) else value
+        if isinstance(inner, Mapping):
+            for name, part in flattened(inner).items():
+                flat[f"{outer}{SEPARATOR}{name}"] = part
+        else:
+            flat[outer] = value
+    return flat
+
+
+def keys_of(name: str) -> list[str]:
+    """Return the keys that lead to a part, outermost first."""
+    return [key.replace(_DOT_IN_KEY, SEPARATOR) for key in name.split(SEPARATOR)]
+
+
+def nested(flat: Mapping[str, Value]) -> dict[str, Any]:
+    """Return what `flattened` was given."""
+    result: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, last = keys_of(name)
+        inner = result
+        for key in path:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return result
+
+
+def write_observation(slots: Mapping[str, NDArray], obs: Mapping[str, Any]) -> None:
+    """Copy the parts of one observation to where they are read from.
+
+    Args:
+        slots: Name to an array of the part's shape and dtype.
+        obs: As the environment gave it, nested.
+
+    Raises:
+        TypeError: It is not what the observation space promises; NumPy would broadcast or cast it.
+    """
+    for name, slot in slots.items():
+        value: Any = obs
+        for key in keys_of(name):
+            value = value[key] if isinstance(value, Mapping) and key in value else None
+        found = np.asarray(value)
+        if found.shape != slot.shape or found.dtype != slot.dtype:
+            raise TypeError(
+                f"The environment's observation space promises {name!r} as {slot.dtype} "
+                f"{slot.shape}, but the environment gave {found.dtype} {found.shape}."
+            )
+        slot[...] = found

@@ -1,0 +1,69 @@
+"""What a recording shows and how it is stored, as the command line and experiment files choose it.
+
+Nothing that records is imported: `rllib evaluate --help` lists these options, and is to be quick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rllib_minestudio.foundation.episode_info import POV
+from rllib_minestudio.foundation.options import Flag, option
+
+DATASET = "minestudio-dataset"
+FORMATS = ("episodes", "minestudio", DATASET)
+OBSERVATION, AUTO = "observation", "auto"
+SOURCES = (OBSERVATION, POV, AUTO)
+MEDIA = ("h264", "jpeg")
+PRESETS = (
+    *("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower"),
+    *("veryslow", "placebo"),
+)
+"""x264's, from fast and large to slow and small."""
+MAX_CRF = 51
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingForm:
+    """What a recording shows, and in which form; where it goes is said elsewhere."""
+
+    format: str = option(
+        "episodes",
+        "`episodes`, this package's (see `recordings`); `minestudio`, the files of its inference, "
+        "or `minestudio-dataset`, the source files of its datasets.",
+        choices=FORMATS,
+    )
+    source: str = option(
+        OBSERVATION,
+        "`observation`, the frames that the agent saw, for cloning; or `pov`, frames at "
+        "`render_size`, which the embedded engine renders in addition; MineStudio's formats have "
+        "no other. `auto` is `pov` if the environment renders, and `observation` if it does not.",
+        choices=SOURCES,
+    )
+    overlay: bool = option(
+        False,
+        "Show keys, camera, step, reward, return, value and divergence in a strip beneath the "
+        "frames; not in `minestudio-dataset`, whose frames have one size.",
+    )
+    media: str = option(
+        "h264",
+        "How frames are stored: `h264`, one mp4 file, or `jpeg`, a folder of pictures.",
+        choices=MEDIA,
+    )
+    fps: int = option(
+        20,
+        "Frames per second of playback; MineStudio's inference files have 30, its datasets 20.",
+        least=1,
+        most=240,
+        wording="an integer from 1 to 240",
+    )
+    crf: int = option(
+        23,
+        "x264's constant rate factor: 0 lossless, 23 good, 51 worst.",
+        least=0,
+        most=MAX_CRF,
+        wording=f"an integer from 0 to {MAX_CRF}",
+    )
+    preset: str = option(
+        "ultrafast", "x264's trade of speed for size.", Flag("PRESET"), choices=PRESETS
+    )

@@ -1,0 +1,224 @@
+"""VPT's memory as a ring of slots that stays where it is.
+
+``VPTState`` moves every key and value by one slot at each step. Here a frame overwrites the
+oldest slot instead, which no frame may attend to any more. With M = 4 (letters are frames)::
+
+    step            slots         as VPTState (oldest first)
+    after d         a b c d       a b c d
+    after e         e b c d       b c d e
+    after f         e f c d       c d e f
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rllib_minestudio.models.vpt.attention import MASKED_LOGIT
+from rllib_minestudio.models.vpt.config import VPTConfig
+
+
+class RingMemory:
+    """The memories of several environments on one device, never reallocated.
+
+    Axes beyond ``recurrent_state.py``'s: n all environments.
+    """
+
+    def __init__(self, config: VPTConfig, num_envs: int, device: torch.device) -> None:
+        """Allocates empty memories."""
+        heads, memory = config.attention_heads, config.memory_length
+        shape = (config.n_recurrence_layers, num_envs, heads, memory, config.hidsize // heads)
+        self.keys_lnhmd = torch.zeros(shape, device=device)
+        self.values_lnhmd = torch.zeros(shape, device=device)
+        self.bias_nm = torch.full((num_envs, memory), MASKED_LOGIT, device=device)
+        """0 where a slot holds a frame of the running episode."""
+        self.slot_n = torch.full((num_envs,), memory - 1, device=device)
+        """Of each environment's newest frame."""
+        self._all = torch.arange(num_envs, device=device)
+
+    def advance(self, first_b: Tensor, rows: Tensor | None = None) -> RingView:
+        """Makes room for one frame.
+
+        Args:
+            first_b: [B] bool, True where the frame begins an episode.
+            rows: [B] the environments that have a frame; all if None.
+
+        Returns:
+            Where to put the frame's keys and values.
+        """
+        rows_b = self._all if rows is None else rows
+        slot_b = (self.slot_n[rows_b] + 1) % self.bias_nm.shape[1]
+        bias_bm = self.bias_nm[rows_b].masked_fill(first_b[:, None], MASKED_LOGIT)
+        bias_bm.scatter_(1, slot_b[:, None], 0.0)
+        self.slot_n[rows_b] = slot_b
+        self.bias_nm[rows_b] = bias_bm
+        return RingView(self, rows, rows_b, slot_b, bias_bm[:, None])
+
+    def bookmark(self) -> tuple[Tensor, Tensor]:
+        """Returns what ``rewind`` needs."""
+        return self.slot_n.clone(), self.bias_nm.clone()
+
+    def rewind(self, bookmark: tuple[Tensor, Tensor], except_n: Tensor | None = None) -> None:
+        """Takes back at most one frame of each environment.
+
+        That frame stays in the slot of the oldest one, which nothing may attend to any more.
+
+        Args:
+            bookmark: From before the frame.
+            except_n: [N] bool, environments that keep it; None: none.
+        """
+        slot_n, bias_nm = bookmark
+        if except_n is not None:
+            slot_n = torch.where(except_n, self.slot_n, slot_n)
+            bias_nm = torch.where(except_n[:, None], self.bias_nm, bias_nm)
+        self.slot_n.copy_(slot_n)
+        self.bias_nm.copy_(bias_nm)
+
+    def snapshot(self) -> list[Tensor]:
+        """Returns a copy of everything, for ``restore``."""
+        return [tensor.clone() for tensor in self._tensors()]
+
+    def restore(self, snapshot: list[Tensor]) -> None:
+        """Puts everything back, in place."""
+        for tensor, saved in zip(self._tensors(), snapshot, strict=True):
+            tensor.copy_(saved)
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return self.keys_lnhmd, self.values_lnhmd, self.bias_nm, self.slot_n
+
+    def to_state(self, rows: Tensor | None = None) -> VPTState:
+        """Returns a copy in the network's form: [B, ...], oldest first.
+
+        Args:
+            rows: [B] of which environments; all if None.
+        """
+        take = slice(None) if rows is None else rows
+        memory = self.bias_nm.shape[1]
+        ages = torch.arange(1, memory + 1, device=self.slot_n.device)
+        order_bm = (self.slot_n[take, None] + ages) % memory  # the oldest follows the newest
+        mask_bm = self.bias_nm[take].gather(1, order_bm) == 0
+        keys, values = (
+            _in_order(x[:, take], order_bm) for x in (self.keys_lnhmd, self.values_lnhmd)
+        )
+        return VPTState(mask_bm, keys, values)
+
+    def load_state(self, state: VPTState) -> None:
+        """Takes over memories in the network's form, for all environments."""
+        self.slot_n.fill_(self.bias_nm.shape[1] - 1)
+        self.bias_nm.copy_(torch.where(state.mask, 0.0, MASKED_LOGIT))
+        for ours, theirs in ((self.keys_lnhmd, state.keys), (self.values_lnhmd, state.values)):
+            # [N, L, M, H * D] -> [L, N, H, M, D]
+            ours.copy_(theirs.unflatten(-1, (ours.shape[2], -1)).permute(1, 0, 3, 2, 4))
+
+
+def _in_order(x_lnhmd: Tensor, order_nm: Tensor) -> Tensor:
+    """[L, N, H, M, D] -> [N, L, M, H * D], slots in the given order."""
+    index = order_nm[None, :, None, :, None].expand_as(x_lnhmd)
+    return x_lnhmd.gather(3, index).permute(1, 0, 3, 2, 4).flatten(3)
+
+
+class RingView:
+    """One step's access to the memories of the environments that take part in it."""
+
+    def __init__(
+        self,
+        ring: RingMemory,
+        rows: Tensor | None,
+        rows_b: Tensor,
+        slot_b: Tensor,
+        bias_b1m: Tensor,
+    ) -> None:
+        """Made by ``RingMemory.advance``."""
+        self._ring = ring
+        self._rows = rows
+        self._rows_b = rows_b
+        self.slot_b = slot_b
+        """[B] slot of the new frame."""
+        self.bias_b1m = bias_b1m
+        """[B, 1, M] added to the logits: 0 or ``MASKED_LOGIT``."""
+
+    def add(self, layer: int, key_bhd: Tensor, value_bhd: Tensor) -> tuple[Tensor, Tensor]:
+        """Stores the frame in one layer; returns that layer's keys and values [B, H, M, D]."""
+        keys_nhmd, values_nhmd = self._ring.keys_lnhmd[layer], self._ring.values_lnhmd[layer]
+        keys_nhmd[self._rows_b, :, self.slot_b] = key_bhd
+        values_nhmd[self._rows_b, :, self.slot_b] = value_bhd
+        if self._rows is None:
+            return keys_nhmd, values_nhmd
+        return keys_nhmd[self._rows], values_nhmd[self._rows]
+
+
+# ------------------------------- the recurrent state of VPT, and the mask that keeps episodes apart
+# Axes of tensor names in this package: b batch, t time within the chunk, l layer, m memory slot
+# (oldest first), k = memory then chunk (what attention can read, m + t long), h head, d features of
+# a head, e = h * d.
+
+
+class VPTState(NamedTuple):
+    """What the network remembers of the last ``memory_length`` frames, oldest first.
+
+    The batch axis comes first everywhere, so states of single environments stack and index like
+    observations.
+    """
+
+    mask: Tensor
+    """[B, M] bool: slot holds a frame of the current episode."""
+
+    keys: Tensor
+    """[B, L, M, E] attention keys; slots outside the mask hold anything finite."""
+
+    values: Tensor
+    """[B, L, M, E] attention values, likewise."""
+
+
+class Visibility(NamedTuple):
+    """Which frames attention may read, shared by all layers."""
+
+    visible_btk: Tensor
+    """[B, T, M + T] bool: frame t may attend to entry k of memory and chunk."""
+
+    mask_bm: Tensor
+    """[B, M] bool: the state's mask after the chunk."""
+
+
+def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
+    """Computes which frames may attend to which, in a chunk with episode starts anywhere.
+
+    A frame sees at most M frames, itself included, never later ones and never across an episode
+    start. With M = 3 and T = 4 and a new episode at t = 2::
+
+                 memory    chunk
+        first            0 0 1 0
+        t = 0    . x x | x . . .      the oldest slot has already left the window of M
+        t = 1    . . x | x x . .
+        t = 2    . . . | . . x .      first: everything before is another episode
+        t = 3    . . . | . . x x
+
+        new mask           0 1 1      of the last M entries, those of the running episode
+
+    Source: ``clipped_causal`` with ``get_mask`` of MineStudio, utils/vpt_lib/masked_attention.py.
+
+    Args:
+        first_bt: [B, T] bool, True where a frame begins an episode.
+        mask_bm: [B, M] bool, the mask of the incoming state.
+    """
+    time, memory = first_bt.shape[1], mask_bm.shape[1]
+    device = first_bt.device
+    # Episodes are numbered within the chunk; the memory belongs to number 0, which a chunk that
+    # starts with `first` never shares.
+    episode_bt = first_bt.to(torch.int32).cumsum(dim=1)
+    episode_bk = torch.cat([episode_bt.new_zeros(mask_bm.shape), episode_bt], dim=1)
+    usable_bk = torch.cat([mask_bm, torch.ones_like(first_bt)], dim=1)
+
+    age_tk = (
+        torch.arange(memory, memory + time, device=device)[:, None]
+        - torch.arange(memory + time, device=device)[None, :]
+    )
+    in_window_tk = (age_tk >= 0) & (age_tk < memory)
+    same_episode_btk = episode_bt[:, :, None] == episode_bk[:, None, :]
+    visible_btk = in_window_tk & same_episode_btk & usable_bk[:, None, :]
+
+    last_b1 = first_bt.sum(dim=1, keepdim=True)  # also of a chunk of no frames
+    usable_after_bk = usable_bk & (episode_bk == last_b1)
+    return Visibility(visible_btk, usable_after_bk[:, -memory:])

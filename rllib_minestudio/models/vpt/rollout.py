@@ -1,0 +1,257 @@
+"""Playing a policy step by step: the memory stays on the device, the weights are laid out once."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from rllib_minestudio.models.arithmetic import DTYPES, arithmetic
+from rllib_minestudio.models.vpt.cuda_graphs import GraphedStep, Outputs
+from rllib_minestudio.models.vpt.inference import InferenceNetwork
+from rllib_minestudio.models.vpt.memory import RingMemory, VPTState
+from rllib_minestudio.models.vpt.network import VPTNetwork
+
+
+class VPTDecision(NamedTuple):
+    """What the policy decides for B environments."""
+
+    actions: dict[str, Tensor]
+    """Per head [B, 1] tokens, int64."""
+
+    log_prob_b: Tensor
+    """[B] joint log-probability of the tokens, float32."""
+
+    value_b: Tensor
+    """[B] in the task's units, float32."""
+
+    logits: dict[str, Tensor]
+    """Per head [B, N], up to a constant per row; the next step may overwrite them."""
+
+
+class InferenceSession:
+    """Plays ``network`` in a fixed number of environments.
+
+    Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see
+    ``inference.py`` and ``ring.py``. Changes to the network's weights are noticed at the next step;
+    ``weight_watch.py`` says how, and which one cannot be.
+
+    Example:
+        >>> session = InferenceSession(network, num_envs=8)
+        >>> decision = session.act(image_bhwc, first_b)
+    """
+
+    def __init__(self, network: VPTNetwork, num_envs: int) -> None:
+        """Allocates empty memories for ``num_envs`` environments on the network's device."""
+        self._network = network
+        self._num_envs = num_envs
+        device = network.net.final_ln.weight.device
+        self._memory = RingMemory(network.config, num_envs, device)
+        self._weights = WeightWatch(network)
+        self._adopt_weights()
+
+    @torch.no_grad()
+    def act(
+        self,
+        image_bhwc: Tensor,
+        first_b: Tensor,
+        *,
+        rows: Tensor | None = None,
+        moving_n: Tensor | None = None,
+        explore: bool = True,
+        uniform_bh: Tensor | None = None,
+    ) -> VPTDecision:
+        """Takes one step; the environments' memories move on.
+
+        Args:
+            image_bhwc: [B, H, W, 3] uint8, on the network's device.
+            first_b: [B] bool, True where the frame begins an episode.
+            rows: [B] int64, which environments these are, each once; None: all, in order.
+            moving_n: [N] bool, with all rows: whose memories move on. The others are computed as
+                well and discarded, so that no row's numbers depend on which others are ready.
+                None: all.
+            explore: Draw the actions; else take the most probable ones.
+            uniform_bh: [B, heads] numbers to draw with; see `sampling.sample`.
+        """
+        self._refresh()
+        bookmark = None if moving_n is None else self._memory.bookmark()
+        if self._graphed is not None and rows is None:
+            logits, value_b = self._graphed(image_bhwc, first_b)
+        else:
+            logits, value_b = self._step(image_bhwc, first_b, rows)
+        if bookmark is not None:
+            self._memory.rewind(bookmark, except_n=moving_n)
+        actions, log_prob_b = sample(logits, explore=explore, uniform=uniform_bh)
+        value_b = self._network.value_head.denormalize(value_b)
+        return VPTDecision(actions, log_prob_b, value_b, logits)
+
+    @torch.no_grad()
+    def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Returns values [B] in the task's units; the memories stay as they are."""
+        self._refresh()
+        bookmark = self._memory.bookmark()
+        _, value_b = self._step(image_bhwc, first_b, rows)
+        self._memory.rewind(bookmark)
+        return self._network.value_head.denormalize(value_b)
+
+    def state(self, rows: Tensor | None = None) -> VPTState:
+        """Returns a copy of memories in the network's form.
+
+        Args:
+            rows: [B] int64, of which environments; None: of all, in order.
+        """
+        return self._memory.to_state(rows)
+
+    def load_state(self, state: VPTState) -> None:
+        """Takes over the memories of all environments."""
+        self._memory.load_state(state)
+
+    def _step(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Outputs:
+        with arithmetic(self._network.config.precision, first_b.device):
+            return self._inference(image_bhwc, self._memory.advance(first_b, rows))
+
+    def _refresh(self) -> None:
+        """Copies the weights again if they have changed."""
+        if self._weights.has_changed:
+            self._adopt_weights()
+
+    @torch.no_grad()
+    def _adopt_weights(self) -> None:
+        config = self._network.config
+        self._weights.look()
+        self._inference = InferenceNetwork(
+            self._network, DTYPES[config.precision], self._num_envs, compiled=config.compile
+        )
+        self._graphed: GraphedStep | None = None
+        if self._memory.slot_n.is_cuda:
+            self._graphed = GraphedStep(self._step, self._memory, config.img_shape)
+
+
+# --------------------------------------------------------------------------- from logits to actions
+# one token per head, and the log-probability of them all.
+
+
+class TokenSample(NamedTuple):
+    """Actions, and how probable they were."""
+
+    actions: dict[str, Tensor]
+    """Per head [..., 1] tokens, int64."""
+
+    log_prob: Tensor
+    """[...] joint log-probability of the tokens, float32."""
+
+
+def sample(
+    logits: Mapping[str, Tensor],
+    *,
+    explore: bool = True,
+    uniform: Tensor | None = None,
+) -> TokenSample:
+    """Chooses a token per head.
+
+    By inverse CDF: one uniform number per head and row instead of MineStudio's one per logit
+    (Gumbel-max), for the same distribution. The exponentials that the cumulative sum is made of
+    also give the normaliser, so the logits need not be normalised first. Sums are float64, because
+    in float32 the cumulative sum of 8641 terms misplaces rare actions.
+
+    Args:
+        logits: Per head [..., N] float32, up to a constant per row.
+        explore: Draw from the distribution; else take its mode.
+        uniform: [..., heads] float64 numbers in [0, 1) to draw with, so that a row's actions depend
+            on its own numbers only, not on the rows beside it; None: torch's own.
+    """
+    actions, log_probs = {}, []
+    for head, (name, scores) in enumerate(logits.items()):
+        shifted = scores - scores.amax(dim=-1, keepdim=True)
+        cumulative = shifted.exp().cumsum(dim=-1, dtype=torch.float64)
+        total = cumulative[..., -1:]
+        if explore:
+            if uniform is None:
+                place = torch.rand(total.shape, dtype=torch.float64, device=total.device)
+            else:
+                place = uniform[..., head : head + 1]
+            token = torch.searchsorted(cumulative, place * total, right=True)
+            token.clamp_(max=scores.shape[-1] - 1)
+        else:
+            token = scores.argmax(dim=-1, keepdim=True)
+        actions[name] = token
+        log_probs.append(shifted.gather(-1, token) - total.log())
+    return TokenSample(actions, torch.cat(log_probs, dim=-1).sum(dim=-1).float())
+
+
+# ---------------- noticing at every step, at next to no cost, that a network's weights have changed
+# There is no one mark of that in PyTorch:
+#
+# ============================================== ================================== what happens to
+# a parameter how it shows ==============================================
+# ================================== it is written in place its version counter ``parameter.data =
+# ...`` its address it or its module is replaced, as modules report what is registered
+# ``load_state_dict(..., assign=True)`` does in them a fused optimizer writes it optimizers report
+# their steps ============================================== ==================================
+#
+# The two reports go to hooks of the whole process, so that a step of acting pays nothing for them.
+
+_version = attrgetter("_version")
+
+
+class WeightWatch:
+    """Tells whether a network's weights have changed since they were last looked at.
+
+    Writes through ``parameter.data`` are the exception, of which PyTorch itself knows nothing:
+    whoever makes them calls ``torch.autograd.graph.increment_version`` on the parameters.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        """Begins with the weights as they are."""
+        self._network = network
+        self.look()
+        own = weakref.ref(self)  # hooks that held the object itself would keep it for ever
+
+        def note_step(optimizer: Optimizer, *_: Any) -> None:
+            if (watch := own()) is not None:
+                watch._note_step(optimizer)
+
+        def note_registration(module: nn.Module, *_: Any) -> None:
+            if (watch := own()) is not None:
+                watch._is_reported |= id(module) in watch._module_ids
+
+        for hook in (
+            register_optimizer_step_post_hook(note_step),
+            register_module_parameter_registration_hook(note_registration),
+            register_module_module_registration_hook(note_registration),
+        ):
+            weakref.finalize(self, hook.remove)
+
+    def look(self) -> None:
+        """Takes the weights as they are for known; to be called before they are read."""
+        self._is_reported = False
+        self._module_ids = frozenset(map(id, self._network.modules()))
+        self._weights = list(self._network.parameters())
+        # Kept, so that no new numbers can come to lie at the address of the old ones.
+        self._numbers = [weight.detach() for weight in self._weights]
+        self._addresses = list(map(Tensor.data_ptr, self._weights))
+        self._versions = list(map(_version, self._weights))
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the weights may be others than those last looked at."""
+        return (
+            self._is_reported
+            or list(map(Tensor.data_ptr, self._weights)) != self._addresses
+            or list(map(_version, self._weights)) != self._versions
+        )
+
+    def _note_step(self, optimizer: Optimizer) -> None:
+        own = set(map(id, self._weights))
+        stepped = (weight for group in optimizer.param_groups for weight in group["params"])
+        self._is_reported |= any(id(weight) in own for weight in stepped)

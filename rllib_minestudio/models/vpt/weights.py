@@ -1,0 +1,556 @@
+"""Loading weights strictly: nothing missing, nothing left over, all of one shape, all finite.
+
+State dict names are those of MineStudio and OpenAI (``net.*``, ``pi_head.*``, ``value_head.*``);
+``network.py`` creates its layers under the same names, so no translation is needed.
+``checkpoints/checkpoint.py`` lists the forms in which weights may come.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from rllib_minestudio import checkpoints
+from rllib_minestudio.checkpoints import Checkpoint
+from rllib_minestudio.checkpoints.checkpoint import NETWORK
+from rllib_minestudio.checkpoints.lookup import CONFIG_FILE, TENSORS
+from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, InvalidOptionsError
+from rllib_minestudio.foundation.buttons import NUM_BUTTONS
+from rllib_minestudio.foundation.files import whole_file, write_whole
+from rllib_minestudio.foundation.options import broken_rule
+from rllib_minestudio.models.fine_tuning import at_temperature
+from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
+from rllib_minestudio.models.vpt.attention import POSITION_BASES
+from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, VPTConfig, as_tuple
+from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
+
+PARTS = ("net.", "pi_head.", "value_head.")
+"""What a policy consists of. Names outside belong to other heads that someone trained along."""
+
+
+def load_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
+    """Loads a checkpoint of any known form into ``network``, a ``VPTNetwork``, strictly.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is unreadable, damaged, or holds another network.
+    """
+    tensors = policy_part(checkpoint.tensors())
+    load_strictly(network, tensors, source=f"weights {checkpoint.name!r}")
+
+
+def load_network(checkpoint: Checkpoint) -> VPTNetwork:
+    """Builds the network that a checkpoint holds, with its weights.
+
+    Names and shapes are compared first: a description can claim any size.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is unreadable, damaged, or describes another
+            network than it holds.
+    """
+    config = config_from_checkpoint(checkpoint)
+    for problem in weights_problems(config, checkpoint):
+        raise CheckpointMismatchError(problem)
+    network = VPTNetwork(config)
+    load_weights(network, checkpoint)
+    return network
+
+
+def config_from_checkpoint(checkpoint: Checkpoint) -> VPTConfig:
+    """Returns the size and temperature of the network that a checkpoint holds.
+
+    Checkpoints that are only a state dict do not tell everything, see ``config_from_shapes``.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is unreadable, or not of a VPT network.
+    """
+    try:
+        if checkpoint.other_policy is not None:
+            name, _ = checkpoint.other_policy
+            raise CheckpointMismatchError(
+                f"it is a policy of the class {name}, not of VPT: set module_class to {name!r}"
+            )
+        if checkpoint.arguments is not None:
+            return config_from_arguments(checkpoint.arguments, checkpoint.temperature)
+        if checkpoint.options is not None:
+            return _config_of_own(checkpoint.options, checkpoint)
+        return _inferred(checkpoint)
+    except (CheckpointMismatchError, InvalidOptionsError, TypeError) as error:
+        raise CheckpointMismatchError(f"weights {checkpoint.name!r}: {error}") from error
+
+
+def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] = ()) -> VPTConfig:
+    """Like ``VPTConfig.from_options``, but starts from ``weights`` if no preset is named.
+
+    Args:
+        options: ``{"weights": ..., "preset": ..., field: value, ...}``; the weights may be open.
+        other_names: Names that the caller accepts besides; they may be among the options.
+
+    Raises:
+        InvalidOptionsError: For unknown or invalid options.
+        CheckpointMismatchError: The weights cannot be read.
+    """
+    sizes = {name: value for name, value in options.items() if name not in other_names}
+    weights = options.get("weights")
+    fields = {field.name for field in dataclasses.fields(VPTConfig)}
+    # Where every size is given, as in checkpoints, the weights may be gone by now.
+    if weights is None or "preset" in sizes or sizes.keys() == fields:
+        return VPTConfig.from_options(sizes, other_names)
+    if not sizes.keys() <= fields:
+        VPTConfig.from_options(sizes, other_names)  # complains about the names
+    return dataclasses.replace(config_from_checkpoint(checkpoints.open(weights)), **sizes)
+
+
+def weights_problems(config: VPTConfig, checkpoint: Checkpoint) -> list[str]:
+    """Says why a checkpoint does not fit the network to be, looking at names and shapes only.
+
+    Returns:
+        One message per problem; an empty list if ``load_weights`` would accept the checkpoint
+        (but for damaged values, which only looking at them shows).
+    """
+    try:
+        comparison = compare(blank_network(config).state_dict(), policy_part(checkpoint.tensors()))
+    except CheckpointMismatchError as error:
+        return [str(error)]
+    problems = mismatches(comparison, f"weights {checkpoint.name!r}")
+    image = (checkpoint.arguments or {}).get("img_shape")
+    if image is not None and not is_same(as_tuple(image), config.img_shape):
+        problems.append(
+            f"weights {checkpoint.name!r} were trained on images of {as_tuple(image)} (height, "
+            f"width, channels), but img_shape is {config.img_shape}."
+        )
+    return problems
+
+
+def blank_network(config: VPTConfig) -> VPTNetwork:
+    """Returns a network with names and shapes but no numbers (on the meta device)."""
+    with torch.device("meta"):
+        return VPTNetwork(config)
+
+
+def policy_part(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Leaves out other heads, which OpenAI's and MineStudio's loaders ignore as well."""
+    return {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
+
+
+def _config_of_own(options: Mapping[str, Any], checkpoint: Checkpoint) -> VPTConfig:
+    """Our own options; where they had left the size to other weights, the tensors tell it."""
+    fields = [field.name for field in dataclasses.fields(VPTConfig)]
+    sizes = {name: options[name] for name in ("preset", *fields) if name in options}
+    if "preset" in sizes or options.get("weights") is None:
+        return VPTConfig.from_options(sizes)
+    return dataclasses.replace(_inferred(checkpoint), **sizes)
+
+
+def _inferred(checkpoint: Checkpoint) -> VPTConfig:
+    tensors = checkpoint.tensors()
+    return config_from_shapes({name: tuple(tensor.shape) for name, tensor in tensors.items()})
+
+
+# ------------------- between ``VPTConfig`` and what checkpoints say about the size of their network
+# MineStudio and OpenAI store the network's constructor arguments; a bare state dict tells most of
+# them by the shapes of its tensors.
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""State dict names to shapes."""
+
+FIXED_ARGUMENTS: dict[str, Any] = {
+    "attention_mask_style": "clipped_causal",
+    "diff_mlp_embedding": False,
+    "first_conv_norm": False,
+    "impala_kwargs": {"post_pool_groups": 1},
+    "img_statistics": None,
+    "init_norm_kwargs": {"batch_norm": False, "group_norm_groups": 1},
+    "pointwise_use_activation": False,
+    "recurrence_is_residual": True,
+    "recurrence_type": "transformer",
+    "scale_input_img": True,
+    "use_pointwise_layer": True,
+    "use_pre_lstm_ln": False,
+}
+"""Arguments on which all published VPT policies agree, and for which there are no options here."""
+
+WRITTEN_ARGUMENTS = (
+    "attention_mask_style",
+    "impala_kwargs",
+    "init_norm_kwargs",
+    "recurrence_is_residual",
+    "recurrence_type",
+    "use_pointwise_layer",
+    "use_pre_lstm_ln",
+)
+"""Those of them that MineStudio's own files spell out; the others are its defaults."""
+
+DEFAULT_ARGUMENTS: dict[str, Any] = {
+    "hidsize": 512,
+    "impala_width": 1,
+    "attention_memory_size": 2048,
+    "n_recurrence_layers": 1,
+    "use_pre_lstm_ln": True,
+    "init_norm_kwargs": {},
+    "impala_kwargs": {},
+}
+"""MineStudio's defaults where they differ from ``VPTConfig``'s and ``FIXED_ARGUMENTS``."""
+
+DEFAULT_TEMPERATURE = 2.0
+"""Assumed where a file does not tell; all of OpenAI's models have it."""
+
+NOT_ARGUMENTS = ("temperature", "action_head", *COMPUTE_FIELDS)
+"""Fields of ``VPTConfig`` that belong to the heads, or to no checkpoint."""
+
+
+def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> VPTConfig:
+    """Reads the network arguments of MineStudio's or OpenAI's files.
+
+    Arguments that neither code base uses for the policy are ignored, as they do themselves.
+
+    Raises:
+        CheckpointMismatchError: They describe a network that this package does not have.
+    """
+    arguments = {**DEFAULT_ARGUMENTS, **arguments}
+    problems = [
+        f"{name} is {arguments[name]!r}, but only {value!r} is supported"
+        for name, value in FIXED_ARGUMENTS.items()
+        if name in arguments and not is_same(arguments[name], value)
+    ]
+    names = [f.name for f in dataclasses.fields(VPTConfig) if f.name not in NOT_ARGUMENTS]
+    sizes = {name: arguments[name] for name in names if arguments.get(name) is not None}
+    try:
+        # The temperature is a NumPy number in some files.
+        config = VPTConfig(**sizes, temperature=float(temperature), action_head="joint")
+    except (InvalidOptionsError, TypeError, ValueError, OverflowError) as error:
+        problems += str(error).splitlines()
+    if problems:
+        raise CheckpointMismatchError(
+            "the network it describes cannot be built here:" + "".join(f"\n  {p}" for p in problems)
+        )
+    return config
+
+
+def is_same(found: Any, wanted: Any) -> bool:
+    """Whether plain data are equal; an array, which a file may hold anywhere, never is."""
+    try:
+        return type(found) is type(wanted) and bool(found == wanted)
+    except ValueError:  # arrays within have no truth value
+        return False
+
+
+def arguments_from_config(config: VPTConfig) -> dict[str, Any]:
+    """Returns the arguments that make MineStudio's ``VPTPolicy`` build the same network."""
+    sizes = {k: v for k, v in dataclasses.asdict(config).items() if k not in NOT_ARGUMENTS}
+    fixed = {name: FIXED_ARGUMENTS[name] for name in WRITTEN_ARGUMENTS}
+    return {**sizes, **fixed, "single_output": False}
+
+
+def config_from_shapes(shapes: Shapes) -> VPTConfig:
+    """Reads the sizes off a state dict.
+
+    Three things do not show: the image is taken to be square, ``timesteps`` to be half of
+    ``attention_memory_size`` (only their difference, the memory, matters to the network), and
+    the temperature to be ``DEFAULT_TEMPERATURE``.
+
+    Raises:
+        CheckpointMismatchError: The names or shapes are not those of a VPT network.
+    """
+    try:
+        return _read_sizes(shapes)
+    except InvalidOptionsError as error:
+        raise CheckpointMismatchError(f"its tensors have impossible sizes: {error}") from error
+    except (KeyError, IndexError, ZeroDivisionError, ValueError, OverflowError) as error:
+        raise CheckpointMismatchError(
+            f"its tensors are not those of a VPT policy (looked for {error})"
+        ) from error
+
+
+def _read_sizes(shapes: Shapes) -> VPTConfig:
+    block = "net.recurrent_layer.blocks.0"
+    stack = "net.img_process.cnn.stacks.{}.firstconv.layer.weight"
+    (hidsize,) = shapes["net.final_ln.weight"][:1]
+    channels = [shapes[stack.format(i)][0] for i in range(_count(shapes, stack))]
+    memory = shapes[f"{block}.r.orc_block.b_nd"][1]
+    pixels = shapes["net.img_process.cnn.dense.layer.weight"][1] // channels[-1]
+    side = math.isqrt(pixels) * 2 ** len(channels)
+    base = VPTConfig().impala_chans
+    width = channels[0] / base[0]
+    scaled = [int(width * chans) for chans in base] == channels
+    joint = shapes["pi_head.buttons.linear_layer.weight"][0] == NUM_BUTTONS
+    return VPTConfig(
+        img_shape=(side, side, 3),
+        impala_width=width if scaled else 1,
+        impala_chans=base if scaled else tuple(channels),
+        hidsize=hidsize,
+        attention_heads=shapes[f"{block}.r.orc_block.r_layer.weight"][0] // POSITION_BASES,
+        n_recurrence_layers=_count(shapes, "net.recurrent_layer.blocks.{}.pre_r_ln.weight"),
+        attention_memory_size=2 * memory,
+        timesteps=memory,
+        pointwise_ratio=shapes[f"{block}.mlp0.layer.weight"][0] // hidsize,
+        temperature=DEFAULT_TEMPERATURE,
+        action_head="joint" if joint else "factored",
+    )
+
+
+def _count(shapes: Shapes, name: str) -> int:
+    """How many names fit a pattern with one ``{}`` for a number."""
+    pattern = re.compile(re.escape(name).replace(r"\{\}", r"\d+"))
+    return sum(pattern.fullmatch(key) is not None for key in shapes)
+
+
+# writing a policy as the folder that MineStudio's ``VPTPolicy.from_pretrained`` reads, or ours
+
+
+def export_checkpoint(checkpoint: Checkpoint, folder: str | Path) -> VPTConfig:
+    """Converts a checkpoint of any form; returns the configuration written.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+    """
+    other = checkpoint.other_policy
+    if other is not None:
+        raise CheckpointMismatchError(
+            f"weights {checkpoint.name!r} are of a policy of the class {other[0]}, which "
+            "MineStudio does not have: `rllib model export --own` copies them as they are, for "
+            "this package."
+        )
+    return export_network(load_network(checkpoint), folder)
+
+
+def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
+    """Writes ``config.json`` and ``model.safetensors``.
+
+    MineStudio knows joint heads only; factored ones are multiplied out, which changes no
+    probability.
+
+    Args:
+        network: The policy.
+        folder: Made if necessary; must not hold a model yet.
+
+    Returns:
+        The configuration of the network as written, with joint heads.
+
+    Raises:
+        CheckpointMismatchError: The folder already holds a model.
+    """
+    config_file, weights_file = _new_files(folder, CONFIG_FILE)
+    description = {
+        "action_space": None,
+        "policy_kwargs": arguments_from_config(network.config),
+        "temperature": network.config.temperature,
+    }
+    state = _tensors(network) | _joint_heads(network)
+    _write(weights_file, state, config_file, json.dumps(description, indent=2, sort_keys=True))
+    return config_from_checkpoint(checkpoints.open(folder))
+
+
+def save_checkpoint(
+    checkpoint: Checkpoint,
+    folder: str | Path,
+    memory: int | None = None,
+    temperature: float | None = None,
+) -> VPTConfig:
+    """Copies a checkpoint of any form into a small folder without pickle, heads as they are.
+
+    Args:
+        checkpoint: The original.
+        folder: Made if necessary; must not hold a model yet.
+        memory: Frames that the copy shall remember, the present one included; None: as many as
+            the original.
+        temperature: What the copy's logits are divided by besides.
+
+    Returns:
+        The configuration written.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+        InvalidOptionsError: It does not remember so many frames, or that is no temperature.
+    """
+    network = load_network(checkpoint)
+    if memory is not None:
+        network = with_shorter_memory(network, memory)
+    state = _tensors(network)
+    if temperature is not None:
+        state = at_temperature(state, temperature)
+    write_plain(folder, state, dataclasses.asdict(network.config))
+    return network.config
+
+
+def copy_plain(checkpoint: Checkpoint, folder: Path) -> None:
+    """Copies a checkpoint into a new folder without pickle, as it is and without building it.
+
+    Raises:
+        CheckpointError: The folder cannot be written.
+        CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
+    """
+    config = config_from_checkpoint(checkpoint)
+    state = {name: t.contiguous() for name, t in checkpoint.tensors().items()}
+    write_plain(folder, state, dataclasses.asdict(config))
+
+
+def write_plain(
+    folder: str | Path, state: dict[str, Tensor], description: Mapping[str, Any]
+) -> None:
+    """Writes ``model.safetensors`` and ``network.json``.
+
+    Raises:
+        CheckpointError: The folder cannot be written.
+        CheckpointMismatchError: It already holds a model.
+    """
+    description_file, weights_file = _new_files(folder, NETWORK)
+    _write(weights_file, state, description_file, json.dumps(description, indent=2))
+
+
+def with_shorter_memory(network: VPTNetwork, memory: int) -> VPTNetwork:
+    """A copy that attends to the last `memory` frames only, as it would learn to by itself.
+
+    Of the weights only the attention's biases by age (`b_nd`) depend on how much is remembered.
+
+    Args:
+        network: The original.
+        memory: From 1, which is to remember nothing: the present frame counts.
+
+    Raises:
+        InvalidOptionsError: The original does not remember so many frames.
+    """
+    config = network.config
+    if not 1 <= memory <= config.memory_length:
+        raise InvalidOptionsError(
+            broken_rule("memory", memory, f"must be from 1 to the {config.memory_length} frames")
+        )
+    shorter = VPTNetwork(
+        dataclasses.replace(config, attention_memory_size=config.timesteps + memory)
+    )
+    state = {
+        name: tensor[:, :memory] if name.endswith(".b_nd") else tensor
+        for name, tensor in network.state_dict().items()
+    }
+    shorter.load_state_dict(state)
+    return shorter
+
+
+def _new_files(folder: str | Path, description: str) -> tuple[Path, Path]:
+    """Make a folder for a model; returns its description's and its weights' paths."""
+    folder = Path(folder)
+    files = folder / description, folder / TENSORS
+    present = [path.name for path in files if path.exists()]
+    if present:
+        raise CheckpointMismatchError(
+            f"folder {str(folder)!r} already has {' and '.join(present)}; name another one."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return files
+
+
+def _write(weights: Path, state: dict[str, Tensor], description: Path, text: str) -> None:
+    """Write both files, the description last: without it the folder is no model.
+
+    Raises:
+        CheckpointError: They cannot be written; neither is there then.
+    """
+    try:
+        with whole_file(weights) as partial:
+            save_file(state, partial, metadata={"format": "pt"})
+        write_whole(description, text + "\n")
+    except (OSError, SafetensorError) as error:
+        weights.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{str(weights.parent)!r} cannot be written: {error}. Free space there, or name "
+            "another folder."
+        ) from error
+
+
+def _tensors(network: VPTNetwork) -> dict[str, torch.Tensor]:
+    state = network.state_dict()
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+
+
+@torch.no_grad()
+def _joint_heads(network: VPTNetwork) -> dict[str, torch.Tensor]:
+    """A joint action's logit is the sum of its components': so are its weights and bias."""
+    state = {}
+    for name, head in network.pi_head.items():
+        if isinstance(head, FactoredHead):
+            membership_nc, linear = head.membership_cn.T, head.linear_layer
+            state[f"pi_head.{name}.linear_layer.weight"] = (membership_nc @ linear.weight).cpu()
+            state[f"pi_head.{name}.linear_layer.bias"] = (membership_nc @ linear.bias).cpu()
+    return state
+
+
+# --------------------------- what a checkpoint holds, without looking at the numbers in its tensors
+
+
+@dataclass(frozen=True)
+class CheckpointSummary:
+    """A checkpoint in numbers."""
+
+    form: str
+    """Which of the forms of ``checkpoints/checkpoint.py``."""
+
+    weights: Path
+    """The file with the tensors."""
+
+    config: VPTConfig
+    """The network."""
+
+    described: bool
+    """Whether the checkpoint tells its configuration; else it was read off the tensors."""
+
+    parameters: int
+    """Numbers in the policy's tensors."""
+
+    dtype: str
+    """Of these numbers as stored; several are separated by commas."""
+
+    matched: int
+    """Tensors that fit the network in name and shape."""
+
+    expected: int
+    """Tensors that the network has."""
+
+    ignored: list[str]
+    """Tensors of other heads."""
+
+    problems: list[str]
+    """What does not fit, one sentence each."""
+
+
+def summarize(checkpoint: Checkpoint) -> CheckpointSummary:
+    """Tells names, shapes and settings of a checkpoint.
+
+    Raises:
+        CheckpointMismatchError: It cannot be read, or is not of a VPT network.
+    """
+    config, tensors = config_from_checkpoint(checkpoint), checkpoint.tensors()
+    policy = {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
+    own = blank_network(config).state_dict()
+    comparison = compare(own, policy)
+    return CheckpointSummary(
+        form=checkpoint.form,
+        weights=checkpoint.weights,
+        config=config,
+        described=checkpoint.arguments is not None or checkpoint.options is not None,
+        parameters=count_numbers(policy),
+        dtype=dtypes(policy),
+        matched=len(own) - len(comparison.missing) - len(comparison.misshapen),
+        expected=len(own),
+        ignored=[name for name in tensors if name not in policy],
+        problems=weights_problems(config, checkpoint),
+    )
+
+
+def count_numbers(tensors: Mapping[str, Tensor]) -> int:
+    """Counts the numbers in all tensors."""
+    return sum(tensor.numel() for tensor in tensors.values())
+
+
+def dtypes(tensors: Mapping[str, Tensor]) -> str:
+    """Names the dtypes of all tensors."""
+    return ", ".join(sorted({str(t.dtype).removeprefix("torch.") for t in tensors.values()}))
