@@ -39,7 +39,7 @@ from rllib_minestudio.algorithms import MineStudioPPO, MineStudioPPOConfig
 from rllib_minestudio.algorithms.learner import ITERATION
 from rllib_minestudio.algorithms.learner.targets import NO_CORRECTION
 from rllib_minestudio.algorithms.options import DECOUPLED, RECOMPUTE, PPOOptions
-from rllib_minestudio.foundation.options import changed
+from rllib_minestudio.foundation.options import like
 
 CORRECTIONS = (DECOUPLED, RECOMPUTE, NO_CORRECTION)
 
@@ -198,7 +198,7 @@ def make_config(correction: str, staleness: int, seed: int) -> MineStudioPPOConf
 class ComparedOptions(PPOOptions):
     """Those of MineStudioPPO, among them the correction that nobody should use: none."""
 
-    off_policy_correction: str = changed(PPOOptions, "off_policy_correction", choices=CORRECTIONS)
+    off_policy_correction: str = like(PPOOptions, "off_policy_correction", choices=CORRECTIONS)
 
 
 class ComparedConfig(MineStudioPPOConfig):

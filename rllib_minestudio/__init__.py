@@ -4,7 +4,7 @@ The public names are loaded on first use, so `import rllib_minestudio` costs mil
 and `MineStudioEnv` can be used without importing Ray or torch. The import makes the algorithms
 known to Ray Tune by their names, `MineStudioPPO` and `MineStudioBC`, and the environment to
 `gymnasium.make` as `MineStudio-v0`, chooses what torch's threads do while they wait and which
-priority Ray's workers have (`processor_threads.py`), and lets processes start sooner
+priority Ray's workers have (`foundation/processes.py`), and lets processes start sooner
 (`quick_start.py`).
 """
 

@@ -363,7 +363,3 @@ def _read(status: int, output: str, errors: str) -> Health:
         return Health(**json.loads(lines[-1]))
     complaint = (errors.strip().splitlines() or [f"it ended with status {status}"])[-1]
     return Health(False, complaint, "Reinstall it, or see the message.")
-
-
-# -------------------------------------------------- looks at what works on this machine by using it
-# the checks, and the processes they run in.

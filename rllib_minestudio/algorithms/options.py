@@ -496,9 +496,3 @@ def as_yaml(value: object) -> str:
     """Return a value as an experiment file has it."""
     value = list(value) if isinstance(value, tuple) else value
     return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
-
-
-# ------------------------------------------------ the options of the algorithms, each declared once
-# docs/options.md lists them.
-#
-# Nothing here imports Ray or torch, so that `--help` is quick.

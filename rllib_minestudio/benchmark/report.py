@@ -436,6 +436,3 @@ def _playable(task: BenchmarkTask, engine: str) -> str:
     if task.undecidable is not None:
         return "no: undecidable"
     return f"no: {', '.join(task.needs)}" if engine == VOXEL else "no: not told"
-
-
-# ---------------------------------------------------------------- the page of a benchmark's results

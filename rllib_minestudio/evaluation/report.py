@@ -480,7 +480,3 @@ def _lowest(curve: LearningCurve) -> Sequence[float]:
 
 def _highest(curve: LearningCurve) -> Sequence[float]:
     return curve.returns if curve.highest is None else curve.highest
-
-
-# ---------------------------------------------------------------------------------- shows summaries
-# as tables on a terminal, and as one HTML page with plots and videos.

@@ -79,7 +79,7 @@ class Experiment:
         checkpoint_config: Which checkpoints are kept; its keys are fields of `CheckpointOptions`.
         record_video_interval: Iterations from one video of the agent to the next; None for none.
         trackers: Where results go besides the run's folder: TensorBoard, W&B, MLflow.
-        evaluation: How the agent is evaluated during training (`evaluation_section.py`).
+        evaluation: How the agent is evaluated during training (`sections.py`).
         summary: What is measured before and after the run; its keys are fields of
             `SummaryOptions`.
         algorithm_config: The AlgorithmConfig object of a Python file; `config` then holds
@@ -560,6 +560,3 @@ def _installed_folders() -> list[Path]:
         return []
     places = (spec and spec.submodule_search_locations) or ()
     return [Path(place) / _CONFIGS_OF_MINESTUDIO for place in places]
-
-
-# ---------- from an experiment file and `--set` to a plan for Ray Tune, with every problem reported

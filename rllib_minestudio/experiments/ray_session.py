@@ -24,7 +24,7 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": str(SECONDS_BETWEEN_STATE_SAVES),
     "TUNE_WARN_THRESHOLD_S": "60",
-    # Results lack the return until an episode has ended; `scheduler.py` copes with that.
+    # Results lack the return until an episode has ended; `sections.py` copes with that.
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
     # Relative paths in an experiment file mean the same in a trial as on the command line.
     "RAY_CHDIR_TO_TRIAL_DIR": "0",

@@ -463,6 +463,3 @@ def _save_every(trial: Any, iterations: int) -> None:
     config = copy.copy(manager.checkpoint_config)  # the trials share one
     config.checkpoint_frequency = iterations
     manager._checkpoint_config = config
-
-
-# ------------------- starting a planned run, going on with one, and what a run needs of its machine

@@ -368,7 +368,3 @@ def read_history(trial_folder: Path) -> list[dict[str, Any]]:
             continue
         by_iteration[result[ITERATION]] = result
     return [by_iteration[iteration] for iteration in sorted(by_iteration)]
-
-
-# --------------------------------------------------------------------- what a run keeps and reports
-# checkpoints, progress, trackers, videos and a summary.

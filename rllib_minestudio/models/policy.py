@@ -1,6 +1,6 @@
 """The base of every policy that this package trains: an RLModule with a memory.
 
-What a policy must offer is four members (`recurrent_policy.py`); what RLlib, env runners and
+What a policy must offer is four members (`RecurrentPolicy`); what RLlib, env runners and
 learners ask for follows from them.
 """
 

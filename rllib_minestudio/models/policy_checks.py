@@ -231,7 +231,7 @@ def _run(
     first: Tensor | None = None,
     state: State | None = None,
 ) -> dict[str, Any]:
-    """What `forward_train` gives for a chunk; without one, for that of `policy_samples.py`."""
+    """What `forward_train` gives for a chunk; without one, for a sample."""
     batch = {
         "obs": observations(policy) if obs is None else obs,
         "first": first_flags() if first is None else first,

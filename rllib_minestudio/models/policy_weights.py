@@ -2,7 +2,7 @@
 
 A checkpoint folder of an algorithm, its `policy`, a folder with `network.json` and
 `model.safetensors`, or a state dict in a file of safetensors or `torch.save`. VPT's weights are
-published in more forms, which `vpt/weight_loading.py` reads.
+published in more forms, which `vpt/weights.py` reads.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class VPTRLModule(RecurrentRLModule):
 
 
 class VPTRolloutSession:
-    """The session of ``vpt/rollout_session.py`` as every policy's; see ``rollout.py``."""
+    """The session of ``vpt/rollout.py`` as every policy's; see ``rollout.py``."""
 
     def __init__(self, network: VPTNetwork, num_envs: int) -> None:
         """Allocates empty memories for ``num_envs`` environments on the network's device."""

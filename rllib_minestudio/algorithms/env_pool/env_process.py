@@ -133,7 +133,7 @@ class EnvProcess:
             self._selector = None
 
     def send(self, *message: Any) -> None:
-        """Send a message (see `channel.py`).
+        """Send a message (see `worker.py`).
 
         Raises:
             Disconnected: It has ended.

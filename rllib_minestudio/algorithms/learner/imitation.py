@@ -1,4 +1,6 @@
-"""The learner that imitates: windows in, one optimizer step per batch of them.
+"""Learning from demonstrations: MineStudioBC's learner, and the auxiliary loss beside PPO's.
+
+MineStudioBC's learner makes one optimizer step per batch of windows.
 
 A reader's path: `update` -> `_train` -> `window_chunks` of `learner/forward.py`, which carries the
 memory from chunk to chunk, as the PPO learner does.
@@ -246,9 +248,9 @@ def cloning_loss(
     return CloningLoss(buttons + camera, buttons.detach(), camera.detach())
 
 
-# an auxiliary loss that holds the policy to recorded episodes, beside PPO's (MineStudio's PPOBC)
+# ------------------------------------------ an auxiliary loss, beside PPO's (MineStudio's PPOBC)
 # With every minibatch of fragments comes a minibatch of windows of demonstrations. Its loss
-# (`cloning_loss.py`), times `coeff`, is added to the minibatch's; it trains the policy, not the
+# (`cloning_loss`), times `coeff`, is added to the minibatch's; it trains the policy, not the
 # values. As a mean over the steps to imitate it does not depend on their number, unlike
 # MineStudio's, which sums over the steps of a window.
 
@@ -370,7 +372,3 @@ def build_cloning(
         seed=seed,
         rank=peers.rank,
     )
-
-
-# --------------------------------------------------------- the data and the learner of MineStudioBC
-# recordings -> Ray Data -> windows -> weights.

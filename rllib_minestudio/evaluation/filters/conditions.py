@@ -600,7 +600,7 @@ def _box_text(box: Box) -> str:
     return ",".join(str(low) if low == high else f"{low}..{high}" for low, high in box)
 
 
-# ------------------------------------------------- mineStudio's filter, with MineStudio's arguments
+# ------------------------------------------------- MineStudio's filter, with MineStudio's arguments
 
 
 class InfoBaseFilter(EpisodeFilter):

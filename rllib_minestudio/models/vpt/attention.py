@@ -1,6 +1,6 @@
 """Self-attention over memory and chunk with relative positions, and the transformer block.
 
-Axes are explained in ``recurrent_state.py``. Weights are named as in openai/Video-Pre-Training,
+Axes are explained in ``memory.py``. Weights are named as in openai/Video-Pre-Training,
 lib/xf.py and lib/util.py.
 """
 

@@ -6,7 +6,7 @@ What differs from ``network.py`` and why the result does not:
 - Convolutions give and take channels-last frames; the dense layer's weights are permuted to that
   order once, instead of every frame's features.
 - Queries, keys, values and position logits come from one product; so do all heads.
-- The memory is a ring (``ring.py``), so nothing is moved when a frame is added.
+- The memory is a ring (``memory.py``), so nothing is moved when a frame is added.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from rllib_minestudio.models.vpt.config import VPTConfig
 class RingMemory:
     """The memories of several environments on one device, never reallocated.
 
-    Axes beyond ``recurrent_state.py``'s: n all environments.
+    Axes beyond `VPTState`'s: n all environments.
     """
 
     def __init__(self, config: VPTConfig, num_envs: int, device: torch.device) -> None:

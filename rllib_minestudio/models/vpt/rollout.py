@@ -43,8 +43,8 @@ class InferenceSession:
     """Plays ``network`` in a fixed number of environments.
 
     Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see
-    ``inference.py`` and ``ring.py``. Changes to the network's weights are noticed at the next step;
-    ``weight_watch.py`` says how, and which one cannot be.
+    ``inference.py`` and ``memory.py``. Changes to the network's weights are noticed at the next
+    step; `WeightWatch` says how, and which one cannot be.
 
     Example:
         >>> session = InferenceSession(network, num_envs=8)

@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from rllib_minestudio.env.voxel.data.vocabulary import DAY_TICKS
 from rllib_minestudio.env.voxel.engine import VoxelEngine
-from rllib_minestudio.env.voxel.game.game_state import DAY_TICKS, GameState
+from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
 from rllib_minestudio.env.voxel.player.player import (
     MAX_FOOD,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rllib_minestudio.experiments.plan import parse_search_space, searched_paths, value_at, variants
+from rllib_minestudio.experiments.file import value_at
+from rllib_minestudio.experiments.plan import parse_search_space, searched_paths, variants
 
 
 def parse(value):

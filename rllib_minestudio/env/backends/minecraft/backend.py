@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +10,13 @@ import cv2
 import numpy as np
 
 from rllib_minestudio.env.backends.minecraft import process
+from rllib_minestudio.env.backends.minecraft.commands import modern
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans
 from rllib_minestudio.env.backends.minecraft.session import MissionClient
 from rllib_minestudio.env.backends.protocol import KeySpace, RawObs, RawStep
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.errors import EngineError, InvalidActionError
+from rllib_minestudio.errors import EngineError
 from rllib_minestudio.foundation.episode_info import POV
 
 _TURNS_PER_LAUNCH = 20
@@ -149,53 +149,3 @@ def _scaled(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     if (width, height) == size:
         return np.ascontiguousarray(frame)
     return cv2.resize(frame, dsize=size, interpolation=cv2.INTER_LINEAR)
-
-
-# ---------------------------------------- chat commands that the game would not understand as given
-
-# Status effects by the numbers that commands had until Minecraft 1.12 (minecraft.wiki/w/Effect).
-_EFFECTS = (
-    *("speed", "slowness", "haste", "mining_fatigue", "strength", "instant_health"),
-    *("instant_damage", "jump_boost", "nausea", "regeneration", "resistance"),
-    *("fire_resistance", "water_breathing", "invisibility", "blindness", "night_vision"),
-    *("hunger", "weakness", "poison", "wither", "health_boost", "absorption", "saturation"),
-    *("glowing", "levitation", "luck", "unluck", "slow_falling", "conduit_power"),
-    *("dolphins_grace", "bad_omen", "hero_of_the_village"),
-)
-
-_OLD_EFFECT = re.compile(
-    r"/?effect\s+(?P<who>@\w(?:\[[^\]]*\])?|\w+)\s+(?:minecraft:)?(?P<what>\w+)(?P<rest>(?:\s+\w+)*)"
-)
-_ACTIONS = ("give", "clear")
-
-_translated: set[str] = set()
-
-
-def modern(command: str) -> str:
-    """Return a command in the syntax of Minecraft 1.16.
-
-    Before 1.13 `/effect @p 5 9999 255 true` was what is now `/effect give @p minecraft:strength
-    9999 255 true`; MineStudio's examples still have the former, and the game ignores it silently.
-
-    Raises:
-        InvalidActionError: If the command has several lines: the protocol is line based, so the
-            second one would press keys.
-    """
-    if "\n" in command or "\r" in command:
-        raise InvalidActionError(f"A command must be one line; got {command!r}.")
-    match = _OLD_EFFECT.fullmatch(command.strip())
-    if match is None or match["who"] in _ACTIONS:
-        return command
-    what, rest = match["what"], match["rest"].lower()
-    if what == "clear":
-        translated = f"/effect clear {match['who']}"
-    else:
-        if what.isdecimal():
-            if not 1 <= int(what) <= len(_EFFECTS):
-                return command
-            what = _EFFECTS[int(what) - 1]
-        translated = f"/effect give {match['who']} minecraft:{what}{rest}"
-    if command not in _translated:
-        _translated.add(command)
-        _logger.warning("%r is no command of Minecraft 1.16; sending %r.", command, translated)
-    return translated

@@ -44,7 +44,7 @@ from rllib_minestudio.env.voxel.items.inventory import (
     OFFHAND_SLOT,
 )
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
-from rllib_minestudio.env.voxel.player import player
+from rllib_minestudio.env.voxel.player.player import EFFECTS, clear_effects, give_effect, lacking
 from rllib_minestudio.env.voxel.world.blocks import AIR, BLOCK_ID, BLOCKS, Shape
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 from rllib_minestudio.errors import did_you_mean
@@ -356,7 +356,7 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
     if arguments[0] == "clear":
         select_player(arguments[1], source)
         name = _effect_name(arguments[2]) if len(arguments) > 2 else None
-        if not player.clear_effects(player, name):
+        if not clear_effects(player, name):
             raise CommandError("Target has no effects to remove")
         return CommandResult(
             True, f"Removed {title(name) if name else 'every effect'} from {PLAYER}"
@@ -366,23 +366,23 @@ def effect(source: Source, arguments: list[str]) -> CommandResult:
     need(arguments, 2, "/effect give <targets> <effect> [<seconds>] [<amplifier>]")
     select_player(arguments[0], source)
     if arguments[1] == "clear":
-        player.clear_effects(player)
+        clear_effects(player)
         return CommandResult(True, f"Removed every effect from {PLAYER}")
     name = _effect_name(arguments[1])
     seconds = _DEFAULT_EFFECT_SECONDS
     if len(arguments) > 2:
         seconds = read_int(arguments[2], 0, _LONGEST_EFFECT)
     amplifier = read_int(arguments[3], 0, 255) if len(arguments) > 3 else 0
-    player.give_effect(player, name, amplifier, max(seconds * TICKS_PER_SECOND, 1))
+    give_effect(player, name, amplifier, max(seconds * TICKS_PER_SECOND, 1))
     message = f"Applied effect {title(name)} to {PLAYER}"
-    return CommandResult(True, message, player.lacking(name))
+    return CommandResult(True, message, lacking(name))
 
 
 def _effect_name(word: str) -> str:
     """An effect by name, or by its number as before Minecraft 1.13."""
     if word.isdigit():
-        return player.EFFECTS[read_int(word, 1, len(player.EFFECTS)) - 1]
-    return read_name(word, player.EFFECTS, "effect")
+        return EFFECTS[read_int(word, 1, len(EFFECTS)) - 1]
+    return read_name(word, EFFECTS, "effect")
 
 
 def kill(source: Source, arguments: list[str]) -> CommandResult:

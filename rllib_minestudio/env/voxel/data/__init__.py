@@ -7,7 +7,7 @@ tools.csv       items that mine faster or hit harder than the hand
 foods.csv       items that can be eaten
 item_tags.json  groups of items that recipes name with a #
 
-Two files of constants lie beside them: `clock.py`, of time, and `vocabulary.py`, of names.
+Two files of constants lie beside them: `vocabulary.py`, of time, and `vocabulary.py`, of names.
 """
 
 from __future__ import annotations

@@ -19,9 +19,19 @@ from rllib_minestudio.env.voxel.game.building import drop_held_item, use_item
 from rllib_minestudio.env.voxel.game.event_handlers import resolve
 from rllib_minestudio.env.voxel.game.falling import Falling
 from rllib_minestudio.env.voxel.game.game_state import GameState
-from rllib_minestudio.env.voxel.player import player
 from rllib_minestudio.env.voxel.player.locomotion import tick_player
-from rllib_minestudio.env.voxel.player.player import tick_effects
+from rllib_minestudio.env.voxel.player.player import (
+    ATTACK,
+    DROP,
+    NO_SLOT,
+    OPEN_INVENTORY,
+    SNEAK,
+    USE,
+    read_camera,
+    read_hotbar,
+    read_keys,
+    tick_effects,
+)
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 
 
@@ -66,18 +76,18 @@ class Game:
             InvalidActionError: If its camera is not finite; the game is as it was then.
         """
         state = self.state
-        pitch, yaw = player.read_camera(action)
-        keys = player.read_keys(action)
+        pitch, yaw = read_camera(action)
+        keys = read_keys(action)
         before, state.held_keys = state.held_keys, keys
-        slot = player.read_hotbar(action)
+        slot = read_hotbar(action)
         if slot == state.held_slot:
-            slot = player.NO_SLOT
+            slot = NO_SLOT
         else:
             state.held_slot = slot
         pressed = keys & ~before
         if state.player_dead:
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
-        elif state.screen is not None and not pressed & player.OPEN_INVENTORY:
+        elif state.screen is not None and not pressed & OPEN_INVENTORY:
             screens.play_screen(state.screen, keys, before, slot, pitch, yaw)
             keys, pressed, pitch, yaw = 0, 0, 0.0, 0.0
         else:
@@ -98,16 +108,16 @@ class Game:
             Bits of the keys that are held and were pressed, as far as they act on the world.
         """
         state = self.state
-        if slot != player.NO_SLOT:
+        if slot != NO_SLOT:
             state.player.selected = slot
-        if pressed & player.OPEN_INVENTORY:
+        if pressed & OPEN_INVENTORY:
             if state.screen is None:
                 # The camera has turned the head by now, but all keys count as released.
                 screens.open_inventory(state)
                 return 0, 0
             screens.close(state)
             # The attack key has to be released even if it was pressed in this tick.
-            state.dead_keys &= ~pressed | player.ATTACK
+            state.dead_keys &= ~pressed | ATTACK
         state.dead_keys &= keys
         return keys & ~state.dead_keys, pressed
 
@@ -116,9 +126,9 @@ class Game:
         player, mobs, items = state.player, state.mobs, state.items
         blocks, players, events = state.world.blocks, player.records, self._events
         player.update_equipment()
-        uses = bool(keys & player.USE)
+        uses = bool(keys & USE)
         # Of the last tick's keys, which `tick_player` replaces.
-        sneaks = uses and bool(players["keys"][0] & player.SNEAK)
+        sneaks = uses and bool(players["keys"][0] & SNEAK)
         self._event_count[0] = 0
         tick_player(
             blocks,
@@ -132,9 +142,9 @@ class Game:
             events,
             self._event_count,
         )
-        if pressed & player.DROP:
+        if pressed & DROP:
             drop_held_item(state)
-        if uses and (pressed & player.USE or not players["use_delay"][0]):
+        if uses and (pressed & USE or not players["use_delay"][0]):
             use_item(state, sneaks)
         x, _, z = player.position.tolist()
         state.world.load_around(x, z)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.game.game_state import GameState
 from rllib_minestudio.env.voxel.items.inventory import Inventory, ItemStack
 from rllib_minestudio.env.voxel.items.items import ITEMS
-from rllib_minestudio.env.voxel.player import player
+from rllib_minestudio.env.voxel.player.player import ATTACK, NO_SLOT, SNEAK, USE
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.render.renderer import Renderer
 from rllib_minestudio.env.voxel.screens.crafting import SCREEN_BLOCKS, Furnace, Place
@@ -112,14 +112,14 @@ def play_screen(
         pitch: Turn of the camera, in degrees.
         yaw: Turn of the camera, in degrees.
     """
-    if slot != player.NO_SLOT:
+    if slot != NO_SLOT:
         screen.press_hotbar(slot)
     screen.move_cursor(pitch, yaw)
     pressed, released = keys & ~before, before & ~keys
     screen.use_buttons(
-        (bool(pressed & player.ATTACK), bool(pressed & player.USE)),
-        (bool(released & player.ATTACK), bool(released & player.USE)),
-        bool(keys & player.SNEAK),
+        (bool(pressed & ATTACK), bool(pressed & USE)),
+        (bool(released & ATTACK), bool(released & USE)),
+        bool(keys & SNEAK),
     )
 
 

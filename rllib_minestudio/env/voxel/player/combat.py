@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.entities.mobs import (
 )
 from rllib_minestudio.env.voxel.entities.records import HURT_TICKS, MOB_HALF, MOB_HEIGHT
 from rllib_minestudio.env.voxel.kernels import kernel
-from rllib_minestudio.env.voxel.player.player import SWING_TICKS
+from rllib_minestudio.env.voxel.player.player import PER_ATTACK, SWING_TICKS
 from rllib_minestudio.env.voxel.player.raycast import BLOCK, MOB, MOB_REACH
 
 MISS_TICKS = 10
@@ -110,7 +110,7 @@ def attack(
     dz = player.position[2] - mob.position[2]
     if not _strike(mobs, row, amount, dx, dz, MOB_HURT, events, event_count):
         return
-    player.exhaustion += player.PER_ATTACK
+    player.exhaustion += PER_ATTACK
     yaw = np.radians(player.yaw)
     if sprint_hit:
         knock_back(mob, SPRINT_KNOCKBACK, np.sin(yaw), -np.cos(yaw))

@@ -12,8 +12,18 @@ from rllib_minestudio.env.voxel.player.eating import begin_meal, continue_meal
 from rllib_minestudio.env.voxel.player.mining import hold_attack, release_attack, start_mining
 from rllib_minestudio.env.voxel.player.player import (
     ATTACK,
+    BACK,
+    FORWARD,
+    JUMP,
+    LEFT,
+    PER_JUMP,
+    PER_SPRINT_JUMP,
+    PER_SPRINTED_BLOCK,
+    RIGHT,
     SNEAK,
     SNEAKING_HEIGHT,
+    SPRINT,
+    SPRINT_FOOD,
     STANDING_HEIGHT,
     SWING_TICKS,
     USE,
@@ -57,23 +67,23 @@ def _read_input(player: np.void, keys: int) -> tuple[float, float]:
     scale = SNEAK_FACTOR if player.sneaking else 1.0
     if player.eating_ticks > 0:
         scale *= EATING_FACTOR
-    ahead = _pressed(keys, player.FORWARD) - _pressed(keys, player.BACK)
-    left = _pressed(keys, player.LEFT) - _pressed(keys, player.RIGHT)
+    ahead = _pressed(keys, FORWARD) - _pressed(keys, BACK)
+    left = _pressed(keys, LEFT) - _pressed(keys, RIGHT)
     return ahead * scale, left * scale
 
 
 @kernel()
 def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
     """Starts and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
-    sneaked = player.keys & player.SNEAK
+    sneaked = player.keys & SNEAK
     if player.sprint_window > 0:
         player.sprint_window -= 1
     if sneaked or player.eating_ticks > 0:
         player.sprint_window = 0
-    fed = player.food > player.SPRINT_FOOD
+    fed = player.food > SPRINT_FOOD
     fast_ahead = ahead >= _SPRINT_INPUT
     if fast_ahead and fed and not player.sprinting:
-        if keys & player.SPRINT:
+        if keys & SPRINT:
             player.sprinting = 1
         elif player.on_ground and not sneaked and not player.fast_ahead:
             if player.sprint_window > 0:
@@ -89,7 +99,7 @@ def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
 def _jump(player: np.void, keys: int) -> None:
     if player.jump_delay > 0:
         player.jump_delay -= 1
-    if not keys & player.JUMP:
+    if not keys & JUMP:
         player.jump_delay = 0
     elif player.on_ground and player.jump_delay == 0:
         player.jump_delay = physics.JUMP_DELAY
@@ -99,9 +109,9 @@ def _jump(player: np.void, keys: int) -> None:
             yaw = np.radians(player.yaw)
             player.velocity[0] -= np.sin(yaw) * SPRINT_JUMP_BOOST
             player.velocity[2] += np.cos(yaw) * SPRINT_JUMP_BOOST
-            player.exhaustion += player.PER_SPRINT_JUMP
+            player.exhaustion += PER_SPRINT_JUMP
         else:
-            player.exhaustion += player.PER_JUMP
+            player.exhaustion += PER_JUMP
 
 
 @kernel()
@@ -173,7 +183,7 @@ def _record_step(player: np.void, dx: float, dz: float) -> None:
         return
     if player.sprinting:
         player.sprinted += length
-        player.exhaustion += length * player.PER_SPRINTED_BLOCK
+        player.exhaustion += length * PER_SPRINTED_BLOCK
     elif player.sneaking:
         player.crept += length
     else:
@@ -187,7 +197,7 @@ def _update_pose(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None
     cramped = player.sneaking and not physics.is_free(
         blocks, position[0], position[1], position[2], _HALF, STANDING_HEIGHT
     )
-    player.sneaking = 1 if keys & player.SNEAK or cramped else 0
+    player.sneaking = 1 if keys & SNEAK or cramped else 0
 
 
 @kernel()
@@ -211,7 +221,7 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
     height = SNEAKING_HEIGHT if player.sneaking else STANDING_HEIGHT
     dx = player.velocity[0]
     dz = player.velocity[2]
-    if keys & player.SNEAK and _is_above_ground(blocks, player, height):
+    if keys & SNEAK and _is_above_ground(blocks, player, height):
         dx, dz = _stay_on_edge(blocks, player, height, dx, dz)
     before = player.position[1]
     moved_x, moved_z = physics.move(blocks, player, _HALF, height, physics.STEP_HEIGHT, dx, dz)

@@ -9,6 +9,7 @@ from rllib_minestudio.env.voxel.entities.mobs import BLOCK_BROKEN, emit
 from rllib_minestudio.env.voxel.items.items import RIGHT_TOOL_TICKS
 from rllib_minestudio.env.voxel.kernels import kernel
 from rllib_minestudio.env.voxel.player.combat import swing
+from rllib_minestudio.env.voxel.player.player import PER_MINED_BLOCK
 from rllib_minestudio.env.voxel.player.raycast import BLOCK
 from rllib_minestudio.env.voxel.world.blocks import HARDNESS
 from rllib_minestudio.env.voxel.world.box_field import block_index
@@ -32,7 +33,7 @@ def _break(
     player.is_mining = 0
     player.mining_progress = 0.0
     if player.mining_ticks[block] == RIGHT_TOOL_TICKS:
-        player.exhaustion += player.PER_MINED_BLOCK
+        player.exhaustion += PER_MINED_BLOCK
     place = np.empty(3, np.float64)
     place[0] = target.x
     place[1] = target.y

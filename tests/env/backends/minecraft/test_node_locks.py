@@ -25,7 +25,7 @@ def node(tmp_path, monkeypatch):
 def other_process(code):
     """Run code in another process, which says so when it is done and then sleeps."""
     package = "rllib_minestudio.env.backends.minecraft"
-    script = f"from {package} import node_locks\n{code}\nprint('done', flush=True)"
+    script = f"from {package} import process\n{code}\nprint('done', flush=True)"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{script}\nimport time; time.sleep(60)"], stdout=subprocess.PIPE
     )
@@ -60,7 +60,7 @@ def test_a_released_port_is_claimed_again():
 
 
 def test_a_killed_holder_gives_its_port_back_and_is_known_to_have_died():
-    holder = other_process(f"lock = node_locks.claim_port({FIRST}, 0)\nlock.write({{'group': 77}})")
+    holder = other_process(f"lock = process.claim_port({FIRST}, 0)\nlock.write({{'group': 77}})")
     assert process.port_of(process.claim_port(FIRST, 0)) == FIRST + 1
     assert list(process.abandoned()) == []
     end(holder)
@@ -78,7 +78,7 @@ def test_a_note_that_was_not_finished_is_none():
 
 
 def test_turns_are_limited_and_end_with_their_holder():
-    holder = other_process("turn = node_locks.turn_to_start(1, 5); turn.__enter__()")
+    holder = other_process("turn = process.turn_to_start(1, 5); turn.__enter__()")
     refused = pytest.raises(EngineError, match=r"one of 1 turns.*starts_at_once")
     with refused, process.turn_to_start(1, timeout_s=0.1):
         raise AssertionError("two at once")
