@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +73,7 @@ def write_page(
         max_embedded: Bytes of video that become part of it; the smallest first, so that as many
             tasks as possible have theirs.
     """
-    template = files("rllib_minestudio.benchmark.report").joinpath("page.html").read_text()
+    template = Path(__file__).with_suffix(".html").read_text()
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

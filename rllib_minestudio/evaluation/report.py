@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,7 +55,7 @@ def write_page(
         compared: Another evaluation, and what a comparison with it came to.
         max_embedded: Bytes of video that become part of it, the first episodes' first.
     """
-    template = files("rllib_minestudio.evaluation.report").joinpath("page.html").read_text()
+    template = Path(__file__).with_suffix(".html").read_text()
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     text = environment.from_string(template).render(
         name=policy_name(summary),

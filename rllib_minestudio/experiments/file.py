@@ -377,7 +377,7 @@ def value_at(config: Any, path: Sequence[Any]) -> Any:
 # In a checkout they are in `tuned_examples`, beside the package; an installed package has that
 # folder inside (see setup.py).
 
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
 _INSTALLED = _PACKAGE / "tuned_examples"
 EXAMPLES = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "tuned_examples"
 

@@ -35,7 +35,7 @@ _LOCK_NAME = "lock"
 POLL_SECONDS = 0.1
 """Between two looks at a lock that another process holds."""
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
