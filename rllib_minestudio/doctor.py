@@ -168,10 +168,10 @@ def _in_a_worker() -> int:
 
 def kernel_cache() -> Health:
     """The compiled kernels of the embedded engine."""
-    from rllib_minestudio.env.voxel import kernels, warmup_game
+    from rllib_minestudio.env.voxel import kernel_cache, kernels
 
     folder = kernels.CACHE_FOLDER
-    if warmup_game.is_warm():
+    if kernel_cache.is_warm():
         return Health(True, str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -356,14 +356,14 @@ def _import_everything() -> None:
             import_module(module)
     import torch
 
-    from rllib_minestudio.env.voxel import warmup_game
+    from rllib_minestudio.env.voxel import kernel_cache
     from rllib_minestudio.env.voxel.engine import VoxelEngine
     from rllib_minestudio.models.kernels.direct_calls import CODE as DIRECT
     from rllib_minestudio.models.kernels.winograd_calls import CODE as WINOGRAD
 
     _import_agents()
     torch.set_num_threads(1)  # threads do not outlive a fork
-    compiling = threading.Thread(target=warmup_game.warmup, args=(print,))  # by a child
+    compiling = threading.Thread(target=kernel_cache.warmup, args=(print,))  # by a child
     compiling.start()
     for code in (DIRECT, WINOGRAD):
         code.compile_once(print)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rllib_minestudio.benchmark.request import BenchmarkRequest
 from rllib_minestudio.checkpoints.lookup import HELP
 from rllib_minestudio.cli.flags import add_flags, warn_if_deterministic
-from rllib_minestudio.env.agents.agent_names import agents_help
+from rllib_minestudio.foundation.agent_names import agents_help
 from rllib_minestudio.foundation.console import counted, stderr, stdout
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rllib_minestudio.cli.flags import add_flags
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.console import stderr, stdout
 from rllib_minestudio.foundation.options import Flag, option, shown
-from rllib_minestudio.models.fine_tuning import LEAST_TEMPERATURE, MOST_TEMPERATURE
+from rllib_minestudio.models.tempering import LEAST_TEMPERATURE, MOST_TEMPERATURE
 
 if TYPE_CHECKING:
     from rllib_minestudio.checkpoints import Checkpoint

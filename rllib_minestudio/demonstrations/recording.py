@@ -21,7 +21,6 @@ import gymnasium as gym
 import numpy as np
 
 from rllib_minestudio.demonstrations.windows import IMITATED_FROM, TAKEOVER
-from rllib_minestudio.env.agents.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.env.agents.foreign import (
     AgentMaker,
     AgentPlays,
@@ -38,6 +37,7 @@ from rllib_minestudio.env.recorder import (
     RecorderOptions,
 )
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError
+from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER, TOOLMAKERS
 from rllib_minestudio.foundation.files import read_json, write_whole
 from rllib_minestudio.foundation.options import broken_rule, not_a_choice
 from rllib_minestudio.foundation.processes import die_with

@@ -8,7 +8,7 @@ from typing import Any
 from rllib_minestudio.env.actions import CameraConfig
 from rllib_minestudio.env.backends.minecraft.launch_options import MinecraftOptions
 from rllib_minestudio.env.callbacks import check_callbacks
-from rllib_minestudio.env.voxel.render.textures import PackError, ResourcePack, not_a_pack
+from rllib_minestudio.env.voxel.render.resource_pack import PackError, ResourcePack, not_a_pack
 from rllib_minestudio.env.voxel.view_options import (
     AVERAGE,
     HIGHEST_GAMMA,

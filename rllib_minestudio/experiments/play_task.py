@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rllib_minestudio import checkpoints
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.lookup import BEST, LATEST
-from rllib_minestudio.env.agents.agent_names import AGENTS, HUNTER
 from rllib_minestudio.errors import InvalidOptionsError, RecordingError, did_you_mean
 from rllib_minestudio.evaluation.evaluation_options import EvaluationOptions
 from rllib_minestudio.experiments.file import load_experiments, make_importable
 from rllib_minestudio.experiments.ray_session import quieten, set_environment
+from rllib_minestudio.foundation.agent_names import AGENTS, HUNTER
 from rllib_minestudio.foundation.console import phase
 from rllib_minestudio.foundation.episode_info import POV
 from rllib_minestudio.foundation.options import Flag, broken_rule, like, option

@@ -172,12 +172,12 @@ def _start(options: dict[str, Any]) -> None:
 
 def compile_kernels() -> bool:
     """Compile the embedded engine if need be; return whether that was needed."""
-    from rllib_minestudio.env.voxel import warmup_game
+    from rllib_minestudio.env.voxel import kernel_cache
 
-    if warmup_game.is_warm():
+    if kernel_cache.is_warm():
         return False
     with phase("compiling kernels (once per machine)") as show:
-        warmup_game.warmup(lambda message: show(message.strip()))
+        kernel_cache.warmup(lambda message: show(message.strip()))
     return True
 
 

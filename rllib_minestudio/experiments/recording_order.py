@@ -16,7 +16,6 @@ from rllib_minestudio import checkpoints
 from rllib_minestudio.algorithms.env_runner import resolve_env, suited_env_options
 from rllib_minestudio.demonstrations.recording import RecordingOrder
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.agents.agent_names import RANDOM, TOOLMAKERS
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.env_options import VOXEL
 from rllib_minestudio.errors import InvalidOptionsError
@@ -26,6 +25,7 @@ from rllib_minestudio.experiments.file import Experiment, load_experiments, load
 from rllib_minestudio.experiments.plan import ENVIRONMENTS, parse_search_space, variants
 from rllib_minestudio.experiments.ray_session import compile_kernels
 from rllib_minestudio.experiments.recording_request import NOVICE_STEPS, RecordingRequest
+from rllib_minestudio.foundation.agent_names import RANDOM, TOOLMAKERS
 from rllib_minestudio.foundation.options import broken_rule
 
 

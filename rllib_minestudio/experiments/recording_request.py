@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
-from rllib_minestudio.env.agents.agent_names import HUNTER
 from rllib_minestudio.evaluation.episode import LARGEST_SEED
 from rllib_minestudio.experiments.evaluate_checkpoint import EvaluationRequest
 from rllib_minestudio.experiments.play_task import PlayRequest
+from rllib_minestudio.foundation.agent_names import HUNTER
 from rllib_minestudio.foundation.options import MANY, Flag, like, option
 from rllib_minestudio.foundation.recording_form import RecordingForm
 

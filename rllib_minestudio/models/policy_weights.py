@@ -16,8 +16,8 @@ from torch import nn
 from rllib_minestudio.checkpoints import Checkpoint
 from rllib_minestudio.checkpoints.checkpoint import OPTIONS, POLICY
 from rllib_minestudio.errors import CheckpointMismatchError
-from rllib_minestudio.models.fine_tuning import at_temperature
 from rllib_minestudio.models.strict_loading import compare, mismatches
+from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.weights import write_plain
 
 

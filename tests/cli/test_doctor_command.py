@@ -11,7 +11,7 @@ from rllib_minestudio.cli import doctor_command
 from rllib_minestudio.cli.doctor_command import NOT_WELL
 from rllib_minestudio.cli.main import main
 from rllib_minestudio.doctor import CHECKS, MINECRAFT, TRAINING, Check, Health, diagnose
-from rllib_minestudio.env.voxel import kernels, warmup_game
+from rllib_minestudio.env.voxel import kernel_cache, kernels
 from rllib_minestudio.env.voxel.server import launcher
 
 
@@ -26,7 +26,7 @@ def found(*names):
 
 @pytest.mark.slow
 def test_what_training_needs_is_found_where_the_tests_run():
-    warmup_game.warmup()
+    kernel_cache.warmup()
     healths = found("Python", "PyTorch", "kernel cache", "embedded engine")
     assert all(health.ok for health in healths.values()), healths
     assert sys.executable in healths["Python"].detail

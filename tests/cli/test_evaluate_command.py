@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from rllib_minestudio.cli.main import BAD_INPUT, main
-from rllib_minestudio.env.agents.agent_names import AGENTS, agents_help
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.evaluation.summary import Summary
 from rllib_minestudio.experiments.evaluate_checkpoint import overridden
+from rllib_minestudio.foundation.agent_names import AGENTS, agents_help
 from rllib_minestudio.models.vpt import VPTConfig, VPTNetwork
 from rllib_minestudio.models.vpt.weights import export_network
 from rllib_minestudio.recordings import find_recordings

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_minestudio.env.voxel import warmup_game
+from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.env.voxel.kernels import CACHE_VARIABLE
 from tests.env.voxel.warming import COUNT, PROGRAM, WARM
 
@@ -97,7 +97,7 @@ def outputs_of(program, unpacked, processes):
 def test_processes_that_start_together_outside_the_checkout_compile_once(distributions, tmp_path):
     compiled_here = tmp_path / "compiled"
     unpacked = unpack(distributions[1], tmp_path, **{CACHE_VARIABLE: str(compiled_here)})
-    game = tmp_path / "unpacked" / "rllib_minestudio" / "env" / "voxel" / "warmup_game.py"
+    game = tmp_path / "unpacked" / "rllib_minestudio" / "env" / "voxel" / "kernel_cache.py"
     before_main, main = game.read_text().split("\ndef main(")
     game.write_text(f"{before_main}{ONE_KERNEL}\ndef main({main}")
     numbers = outputs_of(WARM + COUNT, unpacked, processes=3)
@@ -111,7 +111,7 @@ def test_processes_that_start_together_outside_the_checkout_compile_once(distrib
 @pytest.mark.slow
 def test_machine_code_is_found_by_what_the_sources_hold_wherever_they_lie(unpacked):
     """That of the checkout, here; it has every kernel."""
-    warmup_game.warmup()
+    kernel_cache.warmup()
     assert outputs_of(PROGRAM, unpacked, processes=1) == [[0, 0, 0]]
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from rllib_minestudio.env.agents.hunter import BODIES
 from rllib_minestudio.env.agents.toolmaker.body import REACH, AgentBody, Glance, SeenItem, Skill
 from rllib_minestudio.env.agents.toolmaker.sight import AIR, Cell, Memory
-from rllib_minestudio.env.voxel.engine import VoxelEngine, voxels_box
+from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.game.survey import Survey, VisibleBlocks
 from rllib_minestudio.env.voxel.items.items import ITEM_ID
+from rllib_minestudio.env.voxel.observed_boxes import voxels_box
 from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID
 from rllib_minestudio.foundation.options import broken_rule, is_integer, is_list, unknown_name
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rllib_minestudio.env.actions import KEYS, EnvAction
-from rllib_minestudio.env.voxel.game.game_state import STATISTICS
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 
 RawObs = dict[str, Any]
 """What a backend observes: `pov`, the frame, uint8 (H, W, 3), and the entries of `OBSERVED`."""

@@ -31,7 +31,7 @@ from rllib_minestudio.env.callbacks.rewards import (
     TechTreeRewardsCallback,
 )
 from rllib_minestudio.env.callbacks.tasks import TaskCallback, TaskFileCallback
-from rllib_minestudio.env.voxel.game.game_state import STATISTICS
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 
 __all__ = [
     "CALLBACKS",

@@ -10,7 +10,7 @@ import numpy as np
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
-from rllib_minestudio.env.voxel.engine import voxels_box
+from rllib_minestudio.env.voxel.observed_boxes import voxels_box
 from rllib_minestudio.errors import did_you_mean
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list
 

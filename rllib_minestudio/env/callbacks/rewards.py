@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rllib_minestudio.env.actions import EnvAction
 from rllib_minestudio.env.callbacks.base import Info, MinecraftCallback, Obs, Sim, StepResult
 from rllib_minestudio.env.callbacks.extra_observations import DEFAULT_BOX, VOXELS
-from rllib_minestudio.env.voxel.game.game_state import STATISTICS
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.errors import InvalidOptionsError
 from rllib_minestudio.foundation.episode_info import TASK
 from rllib_minestudio.foundation.options import Problems, is_integer, is_list, is_number

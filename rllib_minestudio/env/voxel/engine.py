@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_minestudio.env.voxel import commands, warmup_game
+from rllib_minestudio.env.voxel import commands, kernel_cache
 from rllib_minestudio.env.voxel.commands import CommandResult
 from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS
-from rllib_minestudio.env.voxel.game import survey
+from rllib_minestudio.env.voxel.game import survey as survey_of
 from rllib_minestudio.env.voxel.game.game import Game
 from rllib_minestudio.env.voxel.game.screens import draw_view
-from rllib_minestudio.env.voxel.game.survey import Survey, VisibleBlocks, location_stats
+from rllib_minestudio.env.voxel.game.survey import Survey, location_stats
+from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.player.player import Player
 from rllib_minestudio.env.voxel.render.camera import Camera
 from rllib_minestudio.env.voxel.render.renderer import Renderer
@@ -64,7 +65,7 @@ class VoxelEngine:
         Raises:
             InvalidOptionsError: If there is no such resource pack.
         """
-        warmup_game.warmup()
+        kernel_cache.warmup()
         self._view = (fov_degrees, aspect, view_distance, sampling, gamma, resource_pack)
         textures_of(resource_pack)  # refuses what is none before anything is drawn
         self._frame_size = frame_size
@@ -231,7 +232,7 @@ class VoxelEngine:
             for k in range(z + z0, z + z1 + 1)
         ]
 
-    def visible_blocks(self, columns: int, rows: int, reach: float) -> VisibleBlocks:
+    def visible_blocks(self, columns: int, rows: int, reach: float) -> survey_of.VisibleBlocks:
         """What the pixels of a frame of `columns` x `rows` show of the blocks.
 
         Args:
@@ -240,15 +241,15 @@ class VoxelEngine:
             reach: Length of the rays in blocks; at most the view distance.
         """
         camera = self._sight_camera(columns, rows, reach)
-        return survey.visible_blocks(self._game.state, camera)
+        return survey_of.visible_blocks(self._game.state, camera)
 
     def visible_items(self, reach: float) -> list[dict[str, Any]]:
-        """The dropped items in view, as `sight.visible_items` has them.
+        """The dropped items in view, as `survey_of.visible_items` has them.
 
         Args:
             reach: How far one sees in blocks; at most the view distance.
         """
-        return survey.visible_items(self._game.state, self._sight_camera(1, 1, reach))
+        return survey_of.visible_items(self._game.state, self._sight_camera(1, 1, reach))
 
     def _sight_camera(self, columns: int, rows: int, reach: float) -> Camera:
         fov_degrees, aspect, view_distance = self._view[:3]
@@ -273,59 +274,3 @@ _DISTANCES = (
     ("crouch_one_cm", "crept"),
 )
 """Minecraft's statistics of distance, and the record's field of each."""
-
-
-# ------------------- boxes of blocks around the player, in which a step may ask for blocks and mobs
-
-FARTHEST_BLOCK = 50
-"""Farthest block from the player, along each axis, that MineStudio's action space can ask for."""
-FARTHEST_MOB = 1000
-_MOST_BLOCKS = 32768
-"""Most blocks that a step may ask for, as many as `/fill` may change."""
-
-Box = tuple[int, int, int, int, int, int]
-"""x0, x1, y0, y1, z0, z1 relative to the player, in blocks, both ends included."""
-
-
-def voxels_box(bounds: Iterable[Any]) -> Box | None:
-    """Check the box of a request for blocks.
-
-    Args:
-        bounds: x0, x1, y0, y1, z0, z1.
-
-    Returns:
-        The box; None where all bounds are zero, as in an action that asks for nothing.
-
-    Raises:
-        ValueError: If it is no box, or too large; the message is fit for users.
-    """
-    box = _box("voxels", bounds, FARTHEST_BLOCK)
-    if box is not None and _volume(box) > _MOST_BLOCKS:
-        raise ValueError(f"voxels may ask for {_MOST_BLOCKS} blocks; got {box}")
-    return box
-
-
-def mobs_box(bounds: Iterable[Any]) -> Box | None:
-    """Check the box of a request for mobs; as `voxels_box`, but it may reach much farther."""
-    return _box("mobs", bounds, FARTHEST_MOB)
-
-
-def _box(name: str, bounds: Iterable[Any], reach: int) -> Box | None:
-    rule = f"{name} must be x0,x1,y0,y1,z0,z1 in order, at most {reach} blocks away"
-    try:
-        numbers = [float(bound) for bound in bounds]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{rule}; got {bounds!r}") from error
-    if len(numbers) != 6 or not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{rule}; got {bounds!r}")
-    x0, x1, y0, y1, z0, z1 = (int(number) for number in numbers)
-    if not any((x0, x1, y0, y1, z0, z1)):
-        return None
-    if max(map(abs, (x0, x1, y0, y1, z0, z1))) > reach or x0 > x1 or y0 > y1 or z0 > z1:
-        raise ValueError(f"{rule}; got {bounds!r}")
-    return x0, x1, y0, y1, z0, z1
-
-
-def _volume(box: Box) -> int:
-    x0, x1, y0, y1, z0, z1 = box
-    return (x1 - x0 + 1) * (y1 - y0 + 1) * (z1 - z0 + 1)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, NoReturn, TypeVar
 
-from rllib_minestudio.env.voxel.game.game_state import STATISTICS
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.errors import InvalidOptionsError, did_you_mean
 from rllib_minestudio.evaluation.filters.conditions import (
     BLOCK,

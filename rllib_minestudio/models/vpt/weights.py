@@ -29,8 +29,8 @@ from rllib_minestudio.errors import CheckpointError, CheckpointMismatchError, In
 from rllib_minestudio.foundation.buttons import NUM_BUTTONS
 from rllib_minestudio.foundation.files import whole_file, write_whole
 from rllib_minestudio.foundation.options import broken_rule
-from rllib_minestudio.models.fine_tuning import at_temperature
 from rllib_minestudio.models.strict_loading import compare, load_strictly, mismatches
+from rllib_minestudio.models.tempering import at_temperature
 from rllib_minestudio.models.vpt.attention import POSITION_BASES
 from rllib_minestudio.models.vpt.config import COMPUTE_FIELDS, VPTConfig, as_tuple
 from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork

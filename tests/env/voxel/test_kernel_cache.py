@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rllib_minestudio.env.voxel import kernels, warmup_game
+from rllib_minestudio.env.voxel import kernel_cache, kernels
 from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.errors import EngineError
 from tests.env.voxel.warming import PROGRAM
@@ -32,9 +32,9 @@ def test_a_compiler_that_fails_is_told_with_its_last_words(tmp_path):
 
 def test_an_engine_makes_the_machine_warm():
     VoxelEngine(frame_size=(32, 32))
-    assert warmup_game.is_warm()
+    assert kernel_cache.is_warm()
     lines = []
-    warmup_game.warmup(lines.append)
+    kernel_cache.warmup(lines.append)
     assert lines == []
 
 
@@ -43,7 +43,7 @@ def test_an_unusable_folder_is_named(tmp_path, monkeypatch):
     blocked.write_text("")
     monkeypatch.setattr(kernels, "CACHE_FOLDER", blocked / "cache")
     with pytest.raises(EngineError, match=kernels.CACHE_VARIABLE):
-        warmup_game.warmup()
+        kernel_cache.warmup()
 
 
 def test_old_machine_code_is_deleted(tmp_path, monkeypatch):
@@ -54,5 +54,5 @@ def test_old_machine_code_is_deleted(tmp_path, monkeypatch):
         (folder / "ready").touch()
         then = (folder / "ready").stat().st_mtime - age
         os.utime(folder / "ready", (then, then))
-    warmup_game._delete_outdated()
+    kernel_cache._delete_outdated()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["current", "recent"]

@@ -13,8 +13,8 @@ from ray.train._internal.checkpoint_manager import _CheckpointManager
 from ray.tune.experiment import Trial
 
 from rllib_minestudio.checkpoints.lookup import complete_checkpoints
-from rllib_minestudio.experiments import run as module
-from rllib_minestudio.experiments.run import SAVING, SIGNALS, SaveOnInterrupt
+from rllib_minestudio.experiments import interrupt as module
+from rllib_minestudio.experiments.interrupt import SAVING, SIGNALS, SaveOnInterrupt
 from tests.cli.tiny import TINY
 from tests.processes import Process, rllib, run_rllib
 

@@ -14,7 +14,7 @@ from tests.processes import run_python
 
 PROCESSES = """
 import ray
-from rllib_minestudio.experiments.run import ray_session
+from rllib_minestudio.experiments import ray_session
 
 ray_session.set_environment()
 with ray_session.ray_session(1, {verbose}):

@@ -9,7 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from rllib_minestudio.env.backends.minecraft import process
+from rllib_minestudio.env.backends.minecraft import node_locks
 from rllib_minestudio.env.backends.minecraft.commands import modern
 from rllib_minestudio.env.backends.minecraft.items import STACK_SIZES
 from rllib_minestudio.env.backends.minecraft.process import GameProcess, collect_orphans
@@ -63,7 +63,7 @@ class MinecraftBackend:
         """Load a new world, in a new process if none is running."""
         options = self._minecraft
         patience = _TURNS_PER_LAUNCH * (options.launch_timeout_s + options.reset_timeout_s)
-        with process.turn_to_start(options.starts_at_once, patience):
+        with node_locks.turn_to_start(options.starts_at_once, patience):
             if self._process is None or not self._process.is_alive:
                 self._end_process()
                 self._process = GameProcess(options, self._options.worker_index)

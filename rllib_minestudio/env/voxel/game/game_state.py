@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rllib_minestudio.env.voxel.entities.mobs import THROW_DELAY
 from rllib_minestudio.env.voxel.entities.records import MOB_KINDS, DroppedItems, FallingBlocks, Mobs
+from rllib_minestudio.env.voxel.game.statistics import Statistics
 from rllib_minestudio.env.voxel.items.inventory import ItemStack
 from rllib_minestudio.env.voxel.player.player import NO_SLOT, Player
 from rllib_minestudio.env.voxel.player.raycast import TARGET_DTYPE, look_direction
@@ -174,45 +175,3 @@ class GameState:
         """Drops a stack that hops a little to a random side, as from a block or a mob."""
         velocity = ((self.random() - 0.5) * 0.2, 0.2, (self.random() - 0.5) * 0.2)
         self.drop_item(item, quantity, position, velocity, delay)
-
-
-# --------------------- counters of what the player did, under the names that MineStudio's info uses
-
-STATISTICS = (
-    "use_item",
-    "pickup",
-    "break_item",
-    "craft_item",
-    "mine_block",
-    "damage_dealt",
-    "custom",
-    "kill_entity",
-)
-"""Info keys that hold counters, name -> count, which never fall in a world; `damage_dealt` is in
-tenths of a health point, as in Minecraft."""
-
-
-class Statistics:
-    """Counts by group and name since the world was made."""
-
-    def __init__(self) -> None:
-        """Starts all counts at zero."""
-        self._groups: dict[str, dict[str, int]] = {group: {} for group in STATISTICS}
-
-    def add(self, group: str, name: str, amount: int = 1) -> None:
-        """Adds `amount` to the counter `name` of `group`, one of `STATISTICS`."""
-        counters = self._groups[group]
-        counters[name] = counters.get(name, 0) + amount
-
-    def set(self, group: str, name: str, amount: int) -> None:
-        """Sets a counter."""
-        self._groups[group][name] = amount
-
-    def clear(self) -> None:
-        """Forgets every count."""
-        for counters in self._groups.values():
-            counters.clear()
-
-    def copy(self) -> dict[str, dict[str, int]]:
-        """All groups, as fresh dictionaries."""
-        return {group: counters.copy() for group, counters in self._groups.items()}

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from rllib_minestudio.env.voxel.data.vocabulary import NAMESPACE, NO_ENTITY, NO_PLAYER
-from rllib_minestudio.env.voxel.engine import Box, VoxelEngine
+from rllib_minestudio.env.voxel.engine import VoxelEngine
 from rllib_minestudio.env.voxel.items.items import ITEM_ID, ITEMS
+from rllib_minestudio.env.voxel.observed_boxes import Box
 from rllib_minestudio.env.voxel.server.step_text import ProtocolError, StepRequest
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllib_minestudio.env.voxel.engine import Box, mobs_box, voxels_box
+from rllib_minestudio.env.voxel.observed_boxes import Box, mobs_box, voxels_box
 
 KEYS = frozenset(
     ["forward", "left", "back", "right", "jump", "inventory", "sneak", "sprint", "attack", "use"]

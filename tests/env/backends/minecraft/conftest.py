@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rllib_minestudio.env import MineStudioEnv
-from rllib_minestudio.env.voxel import warmup_game
+from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.env.voxel.server import launcher
 
 FAULTY_ENGINE = Path(__file__).parents[2] / "voxel" / "server" / "faulty_engine.py"
@@ -78,7 +78,7 @@ def isolate(monkeypatch, temporary):
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
     """Compile the engine's kernels before a launch with a deadline has to."""
-    warmup_game.warmup()
+    kernel_cache.warmup()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from rllib_minestudio.env.backends.minecraft import process
+from rllib_minestudio.env.backends.minecraft import node_locks
 from rllib_minestudio.errors import EngineError
 
 FIRST = 29000
@@ -25,7 +25,7 @@ def node(tmp_path, monkeypatch):
 def other_process(code):
     """Run code in another process, which says so when it is done and then sleeps."""
     package = "rllib_minestudio.env.backends.minecraft"
-    script = f"from {package} import process\n{code}\nprint('done', flush=True)"
+    script = f"from {package} import node_locks\n{code}\nprint('done', flush=True)"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{script}\nimport time; time.sleep(60)"], stdout=subprocess.PIPE
     )
@@ -40,59 +40,59 @@ def end(process):
 
 
 def test_workers_have_ranges_of_their_own():
-    locks = [process.claim_port(FIRST, worker) for worker in (0, 0, 3, 128)]
-    ports = [process.port_of(lock) for lock in locks]
-    assert ports == [FIRST, FIRST + 1, FIRST + 3 * process.PORTS_PER_WORKER, FIRST + 2]
+    locks = [node_locks.claim_port(FIRST, worker) for worker in (0, 0, 3, 128)]
+    ports = [node_locks.port_of(lock) for lock in locks]
+    assert ports == [FIRST, FIRST + 1, FIRST + 3 * node_locks.PORTS_PER_WORKER, FIRST + 2]
 
 
 def test_a_port_that_something_listens_on_is_left_out():
     with socket.socket() as other:
         other.bind(("127.0.0.1", FIRST))
         other.listen()
-        assert process.port_of(process.claim_port(FIRST, 0)) == FIRST + 1
-    assert process.port_of(process.claim_port(FIRST, 0)) == FIRST
+        assert node_locks.port_of(node_locks.claim_port(FIRST, 0)) == FIRST + 1
+    assert node_locks.port_of(node_locks.claim_port(FIRST, 0)) == FIRST
 
 
 def test_a_released_port_is_claimed_again():
-    lock = process.claim_port(FIRST, 0)
+    lock = node_locks.claim_port(FIRST, 0)
     lock.release()
-    assert process.port_of(process.claim_port(FIRST, 0)) == FIRST
+    assert node_locks.port_of(node_locks.claim_port(FIRST, 0)) == FIRST
 
 
 def test_a_killed_holder_gives_its_port_back_and_is_known_to_have_died():
-    holder = other_process(f"lock = process.claim_port({FIRST}, 0)\nlock.write({{'group': 77}})")
-    assert process.port_of(process.claim_port(FIRST, 0)) == FIRST + 1
-    assert list(process.abandoned()) == []
+    holder = other_process(f"lock = node_locks.claim_port({FIRST}, 0)\nlock.write({{'group': 77}})")
+    assert node_locks.port_of(node_locks.claim_port(FIRST, 0)) == FIRST + 1
+    assert list(node_locks.abandoned()) == []
     end(holder)
-    (lock,) = process.abandoned()
-    assert (process.port_of(lock), lock.read()) == (FIRST, {"group": 77})
+    (lock,) = node_locks.abandoned()
+    assert (node_locks.port_of(lock), lock.read()) == (FIRST, {"group": 77})
     lock.clear()
     lock.release()
-    assert list(process.abandoned()) == []
+    assert list(node_locks.abandoned()) == []
 
 
 def test_a_note_that_was_not_finished_is_none():
-    lock = process.claim_port(FIRST, 0)
+    lock = node_locks.claim_port(FIRST, 0)
     lock.path.write_text('{"group": 7')
     assert lock.read() == {}
 
 
 def test_turns_are_limited_and_end_with_their_holder():
-    holder = other_process("turn = process.turn_to_start(1, 5); turn.__enter__()")
+    holder = other_process("turn = node_locks.turn_to_start(1, 5); turn.__enter__()")
     refused = pytest.raises(EngineError, match=r"one of 1 turns.*starts_at_once")
-    with refused, process.turn_to_start(1, timeout_s=0.1):
+    with refused, node_locks.turn_to_start(1, timeout_s=0.1):
         raise AssertionError("two at once")
-    with process.turn_to_start(2, timeout_s=0.1):
+    with node_locks.turn_to_start(2, timeout_s=0.1):
         pass
     end(holder)
     started = time.monotonic()
-    with process.turn_to_start(1, timeout_s=5):
+    with node_locks.turn_to_start(1, timeout_s=5):
         pass
     assert time.monotonic() - started < 1
 
 
 def test_a_turn_ends_with_an_exception():
-    with pytest.raises(ZeroDivisionError), process.turn_to_start(1, timeout_s=1):
+    with pytest.raises(ZeroDivisionError), node_locks.turn_to_start(1, timeout_s=1):
         raise ZeroDivisionError
-    with process.turn_to_start(1, timeout_s=0.1):
+    with node_locks.turn_to_start(1, timeout_s=0.1):
         pass

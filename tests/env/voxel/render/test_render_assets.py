@@ -14,6 +14,7 @@ from rllib_minestudio.env.voxel.render.block_textures import build_block_atlas
 from rllib_minestudio.env.voxel.render.light import sky_at, sun_angle
 from rllib_minestudio.env.voxel.render.mob_textures import PARTS
 from rllib_minestudio.env.voxel.render.models import MOB_MODELS, build_models
+from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.texels import (
     MIP_OFFSET,
     TEXTURE_WORDS,
@@ -21,7 +22,7 @@ from rllib_minestudio.env.voxel.render.texels import (
     sprite_texture,
     texture,
 )
-from rllib_minestudio.env.voxel.render.textures import OUR_PACK, TEXTURES, Textures, textures_of
+from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, textures_of
 from rllib_minestudio.env.voxel.world.blocks import BLOCKS
 from tools.painting.__main__ import paint
 

@@ -19,14 +19,9 @@ from rllib_minestudio.env.voxel.player.player import STANDING_EYES
 from rllib_minestudio.env.voxel.render.gui import bare_window, panel, veil
 from rllib_minestudio.env.voxel.render.mob_textures import mob_face
 from rllib_minestudio.env.voxel.render.renderer import Renderer
+from rllib_minestudio.env.voxel.render.resource_pack import TEXTURES
 from rllib_minestudio.env.voxel.render.texels import FACE_SOUTH, FACE_TOP, FACE_WEST
-from rllib_minestudio.env.voxel.render.textures import (
-    OUR_PACK,
-    TEXTURES,
-    Textures,
-    resized,
-    textures_of,
-)
+from rllib_minestudio.env.voxel.render.textures import OUR_PACK, Textures, resized, textures_of
 from rllib_minestudio.env.voxel.screens.geometry import LAYOUTS
 from rllib_minestudio.errors import InvalidOptionsError
 from tests.env.voxel.render.render_stage import FLOOR, Stage

@@ -18,7 +18,7 @@ from rllib_minestudio.env import MineStudioEnv
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.env_options import EnvOptions
 from rllib_minestudio.env.recorder import EpisodeRecorder, RecorderOptions
-from rllib_minestudio.env.voxel import warmup_game
+from rllib_minestudio.env.voxel import kernel_cache
 from rllib_minestudio.env.voxel.server import launcher
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -47,7 +47,7 @@ def processes_of(directory):
 @pytest.fixture
 def run(tmp_path):
     """A function that runs a program on the embedded engine and returns what it found out."""
-    warmup_game.warmup()
+    kernel_cache.warmup()
     directory = tmp_path / "minestudio"
     launcher.install(directory)
     environ = {

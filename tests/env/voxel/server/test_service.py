@@ -10,7 +10,7 @@ import pytest
 
 from rllib_minestudio.env.backends.voxel import VoxelBackend
 from rllib_minestudio.env.env_options import EnvOptions
-from rllib_minestudio.env.voxel.game.game_state import STATISTICS
+from rllib_minestudio.env.voxel.game.statistics import STATISTICS
 from rllib_minestudio.env.voxel.server import service as service_module
 from rllib_minestudio.env.voxel.server.service import LARGEST_MESSAGE, MAX_CONNECTIONS
 from rllib_minestudio.env.voxel.server.session import MissionServer

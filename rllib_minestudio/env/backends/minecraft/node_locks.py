@@ -1,0 +1,174 @@
+"""File locks by which the processes of one node share ports, and take turns to start a game.
+
+A lock belongs to an open file (flock) and ends with the process, however that ends, so that no
+process can leave anything locked behind. The files lie in the temporary folder, which is local to
+the node, unlike MineStudio's directory, which several nodes may share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rllib_minestudio.errors import EngineError
+
+PORTS_PER_WORKER = 32
+_PORT_RANGE = 4096
+"""Ports from `first_port` on that games may use, which is 128 workers' ranges."""
+_LOOK_EVERY_S = 0.05
+
+
+def node_directory() -> Path:
+    """Return this user's folder of shared state on this node, made if it is missing."""
+    directory = Path(tempfile.gettempdir(), f"rllib_minestudio-{os.getuid()}")
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
+
+
+class Lock:
+    """A file that this process has locked; holds a note about what the lock protects."""
+
+    def __init__(self, file: Any) -> None:
+        """Take over a locked file; use `try_lock`."""
+        self._file = file
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return Path(self._file.name)
+
+    def read(self) -> dict[str, Any]:
+        """Return the note that the present or the previous holder left; {} if none."""
+        self._file.seek(0)
+        try:
+            note = json.loads(self._file.read() or "{}")
+        except ValueError:  # its writer died while writing
+            return {}
+        return note if isinstance(note, dict) else {}
+
+    def write(self, note: dict[str, Any]) -> None:
+        """Replace the note."""
+        self._file.truncate(0)
+        self._file.write(json.dumps(note))
+        self._file.flush()
+
+    def clear(self) -> None:
+        """Remove the note: what the lock protects has ended in good order."""
+        self._file.truncate(0)
+
+    def release(self) -> None:
+        """Unlock; may be called twice. The file stays: removing it would race with others."""
+        self._file.close()
+
+
+def try_lock(path: Path) -> Lock | None:
+    """Lock a file, made if it is missing, or return None if another process or lock has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return Lock(file)
+
+
+def claim_port(first_port: int, worker_index: int, *, avoid: frozenset[int] = frozenset()) -> Lock:
+    """Lock a port that nothing on this node uses.
+
+    Args:
+        first_port: Where the ports of all workers begin.
+        worker_index: Whose range of `PORTS_PER_WORKER` ports comes first; the ranges of the
+            others follow.
+        avoid: Ports to leave out.
+
+    Returns:
+        The lock; `port_of` tells the number.
+
+    Raises:
+        EngineError: If every port is taken.
+    """
+    start = worker_index * PORTS_PER_WORKER % _PORT_RANGE
+    for offset in range(_PORT_RANGE):
+        port = first_port + (start + offset) % _PORT_RANGE
+        if port in avoid or port > 65535:
+            continue
+        lock = try_lock(node_directory() / "ports" / f"{port}.lock")
+        if lock is None:
+            continue
+        if _is_free(port):
+            return lock
+        lock.release()
+    raise EngineError(
+        f"No port from {first_port} to {first_port + _PORT_RANGE - 1} is free for the game. Choose "
+        "another minecraft.first_port, or end the games that hold them (ss -tlnp)."
+    )
+
+
+def port_of(lock: Lock) -> int:
+    """Return the port that a lock of `claim_port` stands for."""
+    return int(lock.path.stem)
+
+
+def abandoned() -> Iterator[Lock]:
+    """Yield the locks of ports whose holder has died without releasing what it had.
+
+    The caller owns each lock and releases it.
+    """
+    for path in sorted((node_directory() / "ports").glob("*.lock")):
+        if path.stat().st_size == 0:
+            continue
+        lock = try_lock(path)
+        if lock is None:
+            continue
+        if path.stat().st_size:
+            yield lock
+        else:  # released just now
+            lock.release()
+
+
+@contextlib.contextmanager
+def turn_to_start(limit: int, timeout_s: float) -> Iterator[None]:
+    """Wait until fewer than `limit` processes of this node are inside, and be one of them.
+
+    Raises:
+        EngineError: If the others have not made way after `timeout_s` seconds.
+    """
+    slots = [node_directory() / "starts" / f"{i}.lock" for i in range(limit)]
+    deadline = time.monotonic() + timeout_s
+    while True:
+        for path in random.sample(slots, len(slots)):
+            lock = try_lock(path)
+            if lock is not None:
+                try:
+                    yield
+                finally:
+                    lock.release()
+                return
+        if time.monotonic() >= deadline:
+            raise EngineError(
+                f"Waited {timeout_s:.0f} s for one of {limit} turns to start a game on this node. "
+                "Start fewer workers per node, or raise minecraft.starts_at_once."
+            )
+        time.sleep(_LOOK_EVERY_S * random.uniform(0.5, 1.5))
+
+
+def _is_free(port: int) -> bool:
+    """Return whether the game could listen on a port."""
+    with socket.socket() as probe:
+        # As the game does: a port whose last connection is in TIME_WAIT is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
