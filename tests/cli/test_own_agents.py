@@ -139,8 +139,8 @@ def test_it_is_evaluated_beside_a_policy_in_its_worlds(own, tmp_path):
 
 
 COPIES = """
-from copied_humanlike import HumanlikeHunter
-from copied_random_agent import RandomAgent
+from copied_hunter import HumanlikeHunter
+from copied_scripted import RandomAgent
 
 
 def make_hunter(seed):
@@ -154,9 +154,9 @@ def make_random(seed):
 
 @pytest.mark.slow  # four runs, two of them with Ray, in processes of their own
 def test_copies_of_our_agents_give_our_numbers(tmp_path):
-    for module in (human_limits, hunter, hunter, scripted):
+    for module in (human_limits, hunter, scripted):
         text = inspect.getsource(module)
-        for name in ("human_limits", "humanlike", "hunter", "random_agent"):
+        for name in ("human_limits", "hunter", "scripted"):
             text = text.replace(f"rllib_minestudio.env.agents.{name} ", f"copied_{name} ")
         (tmp_path / f"copied_{module.__name__.rpartition('.')[2]}.py").write_text(text)
     (tmp_path / "copies.py").write_text(COPIES)

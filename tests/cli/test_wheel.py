@@ -97,7 +97,7 @@ def outputs_of(program, unpacked, processes):
 def test_processes_that_start_together_outside_the_checkout_compile_once(distributions, tmp_path):
     compiled_here = tmp_path / "compiled"
     unpacked = unpack(distributions[1], tmp_path, **{CACHE_VARIABLE: str(compiled_here)})
-    game = tmp_path / "unpacked" / "rllib_minestudio" / "env" / "voxel" / "kernel_cache.py"
+    game = tmp_path / "unpacked" / "rllib_minestudio" / "env" / "voxel" / "warmup_game.py"
     before_main, main = game.read_text().split("\ndef main(")
     game.write_text(f"{before_main}{ONE_KERNEL}\ndef main({main}")
     numbers = outputs_of(WARM + COUNT, unpacked, processes=3)

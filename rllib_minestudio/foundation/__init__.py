@@ -1,0 +1,1 @@
+"""What all layers use, and what knows none of them; see docs/architecture.md."""
