@@ -1,4 +1,4 @@
-"""The checks of `rllib doctor`: each looks at one thing by using it.
+"""`rllib doctor`: checks that each look at one thing by using it, and how they are run.
 
 `python -m rllib_minestudio.doctor NAME` runs one check and prints its finding as
 JSON. The doctor runs each in a process of its own: a driver that hangs or a library that crashes

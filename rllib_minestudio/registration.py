@@ -1,4 +1,4 @@
-"""Makes algorithms and environment known by name, and evaluation to the algorithms.
+"""What `import rllib_minestudio` sets up: names in Ray and gymnasium, and quicker imports.
 
 `import rllib_minestudio` is enough for `tune.Tuner("MineStudioPPO")`, before or after Ray is
 imported. Tune's registry is filled as soon as it exists; what it is given unpickles to the class,
@@ -260,7 +260,7 @@ def _set_compilers_option(config: Any) -> None:
 
 
 # ---------------------------------------------------- which versions of Ray this package works with
-# it uses much that Ray keeps to itself.
+# It uses much that Ray keeps to itself.
 
 
 def check_ray_version() -> None:

@@ -409,7 +409,7 @@ def was_reconstructed() -> bool:
 
 
 # --------------------------------------------------------------- RLlib's callbacks of an env runner
-# episodes, the end of a rollout, environments that were built.
+# Episodes, the end of a rollout, environments that were built.
 #
 # They get RLlib's arguments. Our runner keeps no `SingleAgentEpisode`, which would hold every
 # frame: `CallbackEpisode` offers the part of it that callbacks read. Nothing is followed, and

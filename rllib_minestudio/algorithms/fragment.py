@@ -306,7 +306,7 @@ class Observed(NamedTuple):
 
 
 # --------------------------------------------------------- what an env runner returns from one call
-# fragments, and a report of how they were played.
+# Fragments, and a report of how they were played.
 
 INFERENCE = "inference"
 WAITING = "waiting_for_envs"

@@ -1,4 +1,4 @@
-"""The options of MineStudioPPO."""
+"""The options of MineStudioPPO and MineStudioBC, each declared once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class EnvPoolOptions:
 
 
 # ---------------------------------------------------------------------------------- the option `lr`
-# a number, or RLlib's schedule.
+# A number, or RLlib's schedule.
 
 LearningRate = float | list[list[float]] | list[tuple[float, float]]
 """A rate, or pairs of an environment step and the rate that is reached there."""
@@ -468,7 +468,7 @@ class CloningTraining(CloningOptions, ModelArgument):
 
 
 # ------------------------------------------------- lists the options, for `rllib train file --help`
-# docs/options.md has the same as a table.
+# Docs/options.md has the same as a table.
 
 ALGORITHMS = {"MineStudioPPO": PPOTraining, "MineStudioBC": CloningTraining}
 """Name of an algorithm -> what its config's `training` takes."""

@@ -1,4 +1,4 @@
-"""What the training loop measures: staleness and reuse of samples, and which parts are busy."""
+"""What the training loop reports: staleness and reuse, which parts are busy, episodes, stages."""
 
 from __future__ import annotations
 

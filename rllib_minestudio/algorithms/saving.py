@@ -1,4 +1,4 @@
-"""The policy inside a checkpoint as files that hold data only, beside RLlib's pickles.
+"""Saving a checkpoint: RLlib's files, the policy as files that hold data only, and the record.
 
     policy/network.json         the network's options
     policy/model.safetensors    its weights

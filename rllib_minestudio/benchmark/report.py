@@ -1,4 +1,4 @@
-"""The results of a benchmark as one HTML page that needs no other file and no network."""
+"""The results of a benchmark, for a reader: tables for a terminal, and one HTML page."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def _unwritable(folder: Path, error: OSError) -> MineStudioError:
 
 
 # --------------------------------------------------------------------- shows how far a benchmark is
-# a line per task, and how long the rest is going to take.
+# A line per task, and how long the rest is going to take.
 
 
 class BenchmarkProgress:
@@ -386,7 +386,7 @@ def each_warning_once(source: str) -> Iterator[None]:
 
 
 # ----------------------------------------------------------------------------- the videos of a task
-# its first success and its first failure, out of all that are recorded.
+# Its first success and its first failure, out of all that are recorded.
 
 _RECORDINGS = "recordings"
 """Where a task's episodes are recorded while it is played; nothing is left of it."""

@@ -44,7 +44,7 @@ from rllib_minestudio.foundation.options import (
 )
 
 # ------------------------------------------------------------------------------ the world of a task
-# what an episode begins with.
+# What an episode begins with.
 
 
 @dataclass(frozen=True)
@@ -429,7 +429,7 @@ class BiomeCallback(MinecraftCallback):
 
 
 # ----------------------------------------------------- what tasks need and an engine lacks, by name
-# a task that needs one of these is marked.
+# A task that needs one of these is marked.
 
 _FILE = Path(__file__).parent / "capabilities.yaml"
 
@@ -442,7 +442,7 @@ def lacking_capabilities() -> Mapping[str, str]:
 
 
 # ------------------------------------------------------------------------------ names in conditions
-# a pattern that nothing of the game fits is a mistake.
+# A pattern that nothing of the game fits is a mistake.
 
 
 def name_problem(fact: WorldFact) -> str | None:
@@ -464,7 +464,7 @@ def _unfit(kind: str, pattern: str, names: Sequence[str]) -> str | None:
 
 
 # ---------------------------------------------------------------------------------- suites of tasks
-# folders of task files, those of the package and those of users.
+# Folders of task files, those of the package and those of users.
 
 FOLDER = Path(__file__).parent / "suites"
 """The suites that come with the package."""

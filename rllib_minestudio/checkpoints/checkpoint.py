@@ -13,8 +13,8 @@ OpenAI                                      ``[x.model, y.weights]``, the ``.mod
 MineStudio, training                        ``model.ckpt``, or its folder               tensors
 Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
 our own                                     checkpoint folder of an algorithm: its      network.json
-                                            ``policy``; before there was one, or of     the module's
-                                            a module: its pickles                       options
+                                            ``policy``; of a module: its pickles        the module's
+                                                                                        options
 our own, by name                            a trial's, run's or experiment's folder,    network.json
                                             ``latest`` or ``best`` behind one, or
                                             ``package:NAME`` (``lookup.py``)

@@ -300,11 +300,11 @@ def _listed(folder: Path) -> str:
 
 
 # -------------------------------------------------------------------- a trial's checkpoints on disk
-# which are whole, which are kept for good, which is best.
+# Which are whole, which are kept for good, which is best.
 #
-# <trial>/checkpoint_000011/ the newest few, numbered by Tune, which deletes older ones
-# <trial>/kept/iteration_000200/ every keep_interval-th, and the best; nothing deletes them
-# <trial>/best link to the one with the highest mean return
+#     <trial>/checkpoint_000011/       the newest few, numbered by Tune, which deletes older ones
+#     <trial>/kept/iteration_000200/   every keep_interval-th, and the best; nothing deletes them
+#     <trial>/best                     link to the one with the highest mean return
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from rllib_minestudio.foundation.options import is_integer, is_number, shown
 from rllib_minestudio.foundation.provenance import DISTRIBUTION, versions
 
 # --------------------------------------------------------- which format a checkpoint's record names
-# this version reads its own, and refuses all others.
+# This version reads its own, and refuses all others.
 
 FORMAT = 1
 """Of checkpoints; whatever makes the next version read them differently raises it."""

@@ -248,7 +248,7 @@ def _check_overlay(recording: RecordedEpisode) -> None:
 
 
 # ---------------------------------------------------------------------------- episodes side by side
-# batches in which every window continues the one at its place before.
+# Batches in which every window continues the one at its place before.
 #
 # The memory that a policy has after one batch is then what it has before the next, as when it
 # plays, however long an episode is. What has to be in memory is an episode per lane.

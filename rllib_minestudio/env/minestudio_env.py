@@ -277,7 +277,7 @@ def _action_space(options: EnvOptions) -> spaces.Dict:
 
 
 # ---------------------------------------------------- the space of a `MineStudioEnv`'s observations
-# the frame, and what callbacks declare.
+# The frame, and what callbacks declare.
 
 
 def observation_space(obs_size: tuple[int, int], callbacks: Iterable[Any]) -> spaces.Dict:

@@ -370,7 +370,7 @@ def begins(step: PoolStep) -> NDArray[np.bool_]:
 
 
 # ---------------------------------------------------------- the environment's side of an evaluation
-# it lives in the environment's own process.
+# It lives in the environment's own process.
 
 EVALUATION = "evaluation"
 """Key of `reset`'s `options` that begins an episode, and of the last info that reports on it."""

@@ -1,4 +1,4 @@
-"""A summary as one HTML page that needs no other file and no network."""
+"""The summary of an evaluation, for a reader: tables, plots, and one HTML page."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def _title(summary: Summary) -> str:
 
 
 # --------------------------------------------------------------------------------- videos in a page
-# part of it as long as there is room, and linked beyond.
+# Part of it as long as there is room, and linked beyond.
 
 
 class VideoSources:
@@ -349,7 +349,7 @@ class VideoSources:
 
 
 # ------------------------------------------------------------------- draws learning curves as a PNG
-# of one run, of the trials of a search, of several seeds.
+# Of one run, of the trials of a search, of several seeds.
 
 COLOUR = "#2a7a3b"
 """Of a curve that is alone."""

@@ -1,4 +1,4 @@
-"""What an env runner is asked to play."""
+"""What an env runner is asked to play, and what the randomness of each episode derives from."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PlaySettings:
 
 
 # --------------------------------------------------- what the randomness of an episode derives from
-# the evaluation's seed and the episode's index.
+# The evaluation's seed and the episode's index.
 #
 # Neither the worker that plays it nor what is played beside it has a part in it, so that two
 # checkpoints meet the same worlds, and the number of workers changes nothing.

@@ -1,4 +1,4 @@
-"""What an evaluation comes to."""
+"""What an evaluation comes to, and the comparison of two that met the same worlds."""
 
 from __future__ import annotations
 

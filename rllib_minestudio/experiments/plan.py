@@ -1,4 +1,4 @@
-"""An experiment found to be in order, in the terms of Ray Tune."""
+"""An experiment found to be in order, in Ray Tune's terms: its config judged, its searches read."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def make_plan(experiment: Experiment) -> Plan:
 
 
 # ---------------------------------------------------------- judges an experiment's `config` section
-# keys, types, each part, and the whole.
+# Keys, types, each part, and the whole.
 
 ALGORITHMS = {
     DEFAULT_ALGORITHM: "rllib_minestudio.algorithms.MineStudioPPO",
@@ -445,7 +445,7 @@ def _broken_rule(value: Any, default: Any) -> str | None:
 
 
 # ---------------------------------------------------------------------------- search spaces in YAML
-# how `{grid_search: [...]}` and its kin become Ray Tune's objects.
+# How `{grid_search: [...]}` and its kin become Ray Tune's objects.
 #
 # A mapping with exactly one key, one of `SEARCHES`, and a list as its value is a search:
 #

@@ -263,7 +263,7 @@ class TrainingProgress(tune.Callback):
 
 
 # ----------------------------------------------------- says early in a run whether the agent learns
-# its return beside the random policy's.
+# Its return beside the random policy's.
 
 ENTROPY = "learners/default_policy/entropy"
 

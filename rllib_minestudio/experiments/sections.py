@@ -196,9 +196,9 @@ def is_count(value: Any, least: int) -> bool:
 
 
 # ----------------------------------------------------------------- the `scheduler` of an experiment
-# which of a search's trials are stopped early.
+# Which of a search's trials are stopped early.
 #
-# scheduler: {asha: {grace_period: 20000, max_t: 100000, reduction_factor: 3}}
+#     scheduler: {asha: {grace_period: 20000, max_t: 100000, reduction_factor: 3}}
 #
 # One name of `SCHEDULERS`, with the arguments of Tune's class. Trials are compared by their return
 # after equal numbers of environment steps, unless the arguments say otherwise.
@@ -345,12 +345,15 @@ def make_scheduler(options: dict[str, Any]) -> Any | None:
 
 
 # -------------------------------------------------------- the section `evaluation` of an experiment
-# how the agent is evaluated while it is trained.
+# How the agent is evaluated while it is trained.
 #
-# evaluation: interval: 50 # iterations between two evaluations episodes: 20 workers: 1 # env
-# runners of its own; 0 plays in the driver parallel: true # beside the next iteration, not before
-# it filter: kill_entity:cow>=3 # what counts as a success record: true # or options of the
-# recorder, such as {overlay: true}
+#     evaluation:
+#       interval: 50                        # iterations between two evaluations
+#       episodes: 20
+#       workers: 1                          # env runners of its own; 0 plays in the driver
+#       parallel: true                      # beside the next iteration, not before it
+#       filter: kill_entity:cow>=3          # what counts as a success
+#       record: true                        # or options of the recorder, such as {overlay: true}
 #
 # It is another way to write RLlib's `evaluation_...` options and `evaluation_options` of the
 # config.

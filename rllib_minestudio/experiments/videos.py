@@ -172,7 +172,7 @@ class NewVideos:
 
 
 # ----------------------------------------------------------------------------------- films an agent
-# whole episodes, played with a checkpoint's policy, in one video.
+# Whole episodes, played with a checkpoint's policy, in one video.
 
 
 def film_checkpoint(

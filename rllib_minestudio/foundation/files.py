@@ -1,4 +1,4 @@
-"""Files and folders that appear as a whole or not at all: the one way this package writes.
+"""Files: written as a whole or not at all, and small ones of others' making read within bounds.
 
 Whatever goes wrong until the end, a full disk or the end of the process, leaves what was there
 before, and no half-written file under its final name, which a second attempt would trip over.
@@ -139,7 +139,7 @@ def _remove(path: Path) -> None:
 
 
 # ------------------------------------------------------------ reading small files of others' making
-# regular ones of a bounded size, and what is in them.
+# Regular ones of a bounded size, and what is in them.
 #
 # A named pipe would be waited for; a file of gigabytes, or a few lines of YAML that name one part
 # inside the other, would fill the memory before anybody looked at it.

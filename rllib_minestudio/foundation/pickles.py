@@ -1,4 +1,4 @@
-"""Reading pickles that others wrote without running anything that they may contain.
+"""Reading pickles that others wrote without running anything, within bounds of memory.
 
 A pickle is a program: unpickling calls whatever functions it names, with arguments of its choice.
 Here it can make containers, numbers and strings. What it says about NumPy's arrays is noted by

@@ -1,4 +1,4 @@
-"""How a process shares the processor: its threads, what they do while they wait, Ray's priority.
+"""How a process shares the processor, and the processes that it starts.
 
 PyTorch's threads are OpenMP's. Left alone, a thread that waits for the others spins for a while:
 where another process wants its core, the others wait for it meanwhile, and an operation takes

@@ -1,4 +1,4 @@
-"""The distribution over actions that a policy's heads offer together.
+"""Distributions over actions: one token per head, the heads independent.
 
 An action is one token per head, and the heads are independent, so log-probability, entropy and KL
 divergence are sums over them. A head's own distribution has a score per token

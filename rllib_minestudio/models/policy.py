@@ -34,7 +34,7 @@ from rllib_minestudio.models.strict_loading import load_strictly
 from rllib_minestudio.models.value_head import ValueHead
 
 # --------- what a policy with a memory has to offer, and what can be known of it before it is built
-# docs/policies.md describes it on one page. `RecurrentRLModule` adds all that RLlib asks for.
+# Docs/policies.md describes it on one page. `RecurrentRLModule` adds all that RLlib asks for.
 
 MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
 """Options of ``model_config`` that every policy has; all others are its network's."""

@@ -170,7 +170,7 @@ def read_column(
 
 
 # -------------------------------------------------------------- what was observed besides the frame
-# optional columns of an episode, described beside it.
+# Optional columns of an episode, described beside it.
 #
 # `episode.json` says under `observations` which parts there are, `{name: {"shape": [2], "dtype":
 # "float64"}}`, and `steps.npz` has a column `obs/<name>` of N rows for each: row t is what was seen

@@ -1,4 +1,4 @@
-"""One environment of a process pool: what it is doing, and what becomes of it when it fails.
+"""Environments in processes of their own: what each is doing, and what becomes of it when it fails.
 
 STARTING -> [IDLE ->] RESETTING -> READY -> HELD -> STEPPING -> READY -> ...
 ^                     ^                             |

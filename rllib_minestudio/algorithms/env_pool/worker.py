@@ -1,4 +1,4 @@
-"""The entry point of the process that one environment runs in.
+"""The process that one environment runs in: its entry point, and its messages to the pool.
 
 Imports neither Ray nor torch, which would cost every environment seconds and hundreds of megabytes.
 """

@@ -292,7 +292,7 @@ def stacked_states(sequences: SequenceBatch) -> Tensors:
 
 
 # ----------------------------------------------------------- minibatches on their way to the device
-# one is trained on, the next is prepared meanwhile.
+# One is trained on, the next is prepared meanwhile.
 #
 # An iteration's fragments stay in the host's memory. The device holds two minibatches at most,
 # whatever the size of the iteration.

@@ -226,7 +226,7 @@ class Peers:
 
 
 # -------------------------------------------- what a learner's hooks and an optimizer step exchange
-# gradients by parameter.
+# Gradients by parameter.
 
 Gradients = dict[Tensor, Tensor]
 """Parameter -> gradient of the same shape; RLlib's `ParamDict`."""
@@ -254,7 +254,7 @@ def total_norm(gradients: Sequence[Tensor]) -> Tensor:
 
 
 # ---------------------------------------------------------- an optimizer's moments across a restore
-# they follow their parameters, and nothing else does.
+# They follow their parameters, and nothing else does.
 #
 # torch numbers parameters group by group, so its saved state belongs to other parameters as soon as
 # `lr_factors` or `freeze` sort them differently; and its `load_state_dict` brings back the groups'

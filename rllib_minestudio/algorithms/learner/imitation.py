@@ -202,7 +202,7 @@ class MineStudioBCLearner(PolicyLearner):
 
 
 # ----------------- behaviour cloning's loss, for MineStudioBC and for the demonstrations beside PPO
-# pure functions.
+# Pure functions.
 #
 # Both learn from windows of recorded episodes (`demonstrations/windows.py`): frames of burn-in,
 # which rebuild the memory, and then the steps to imitate, whose `weight` is 1.

@@ -317,7 +317,7 @@ class MineStudioPPOLearner(PolicyLearner):
 
 
 # --------------------------------------------- what a learner's checkpoint holds beside RLlib's own
-# the prior and the averaged weights.
+# The prior and the averaged weights.
 
 COMPONENT_PRIOR = "prior"
 PRIOR_VERSION = "prior_version"

@@ -160,7 +160,7 @@ class PolicyLearner(TorchLearner):
 
 
 # -------------------------------------- keeping freed memory in the process while training on a CPU
-# glibc returns every large block to the kernel as soon as it is freed, and faults it in again, page
+# Glibc returns every large block to the kernel as soon as it is freed, and faults it in again, page
 # by page, at the next allocation. A training step frees and allocates hundreds of megabytes of
 # activations, so these faults can cost more than half of it.
 

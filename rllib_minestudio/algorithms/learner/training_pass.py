@@ -272,7 +272,7 @@ def _known(version_bt: Tensor, knows: Callable[[int], bool]) -> Tensor:
 
 
 # -------------------------------------------------------- which sequences make which optimizer step
-# a pure function, the same for every learner.
+# A pure function, the same for every learner.
 #
 # An iteration is split into as few steps as `gradient_accumulation` allows, and all of them are of
 # nearly equal size, whatever does not divide or had to be left out: a last step that averaged over

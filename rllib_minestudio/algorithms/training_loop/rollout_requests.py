@@ -270,7 +270,7 @@ class RolloutRequests:
 
 
 # -------------------------------------------------------- a remote env runner as the driver sees it
-# the calls under way there, and whether it is lost.
+# The calls under way there, and whether it is lost.
 
 
 @dataclass
@@ -348,7 +348,7 @@ def _starts(actor: Any) -> int:
 
 
 # -------------------------------------------------------------------------- where env runners begin
-# a run that goes on plays the episodes that come next, not its first.
+# A run that goes on plays the episodes that come next, not its first.
 #
 # Runners report how far they have come, and the newest of these reports is saved with a checkpoint.
 # What a runner had played beyond it counts as not played: nothing was trained on it.

@@ -1,4 +1,4 @@
-"""Solutions that raise the player on blocks put below its feet."""
+"""Solutions that put blocks: a pillar under the player's feet, a gate."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Pillar(Family):
 
 
 # --------------------------------------------------------------------------------- a gate of blocks
-# two posts, and the beam that joins them.
+# Two posts, and the beam that joins them.
 
 _AHEAD = 2
 """Blocks from where one stands to the gate."""

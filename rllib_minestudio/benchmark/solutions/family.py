@@ -78,7 +78,7 @@ def check_box(name: str, value: Any) -> list[str]:
 
 
 # ------------------------------------------------------------------------- the player of a solution
-# the toolmaker's body without its limits, which knows where all is.
+# The toolmaker's body without its limits, which knows where all is.
 
 _NEAR = 24
 """Blocks, along each axis, within which blocks are looked for."""

@@ -1,4 +1,4 @@
-"""Solutions that go somewhere: far away, to a biome, back again, or down into the rock."""
+"""Solutions that go somewhere, break blocks, or hunt animals."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Tunnel(Family):
 
 
 # ---------------------------------------------------------------------- solutions that break blocks
-# mining, clearing a box, digging down and filling up again.
+# Mining, clearing a box, digging down and filling up again.
 
 _MOST_BLOCKS = 500
 """Broken before a solution is begun anew: something that it does has no effect."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rllib_minestudio.cli.convert.stand_ins import Config
+from rllib_minestudio.cli.convert.stand_ins import Config, ConfigModule
 from rllib_minestudio.cli.convert.writer import as_yaml, experiment_name, translate
 from rllib_minestudio.errors import InvalidOptionsError, MineStudioError
 from rllib_minestudio.experiments.file import minestudio_config, packaged_example
@@ -172,7 +172,7 @@ def _file_of(generator: Callable[[], Any]) -> Path | None:
 
 
 # ------------------------------------------------------- a translation that is trained from at once
-# kept with the run, and complete or refused.
+# Kept with the run, and complete or refused.
 
 
 @contextmanager
@@ -195,9 +195,6 @@ def experiment_file(given: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
     if config is None:
         yield given, {}
         return
-    from rllib_minestudio.cli.convert.stand_ins import ConfigModule
-    from rllib_minestudio.cli.convert.writer import as_yaml, translate
-
     stdout.print(
         f"{given} is MineStudio's config {config}, Python that is executed; it is converted, and "
         f"the run's folder keeps {config.stem}.yaml."

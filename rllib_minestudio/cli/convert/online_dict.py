@@ -323,7 +323,7 @@ def translate_options(translation: Translation, online_dict: Any) -> None:
 
 
 # ----------------------------------------- what `policy_generator` returns, in this package's terms
-# a policy's class and its weights.
+# A policy's class and its weights.
 #
 # VPT is translated whole. For any other class there is no network here, so the file names a class
 # that its reader has yet to write: it is refused until there is one, and VPT never stands in for

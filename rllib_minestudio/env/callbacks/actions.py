@@ -1,4 +1,4 @@
-"""PrevAction: what the agent has just done, as a part of the observation."""
+"""PrevAction, MaskActions: the last action as an observation, and keys held at fixed values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _told(action: EnvAction) -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------------------------- MaskActions
-# keys held at fixed values, whatever the agent does.
+# Keys held at fixed values, whatever the agent does.
 
 
 class MaskActionsCallback(MinecraftCallback):

@@ -148,7 +148,7 @@ class Compose(MinecraftCallback):
 
 
 # ---------------------------------------------------- what callbacks promise to add to observations
-# their declarations, judged and put together.
+# Their declarations, judged and put together.
 
 METHOD = "observation_spaces"
 """Name of the method that declares. It takes nothing and returns key -> space."""

@@ -1,4 +1,4 @@
-"""Inventory: how many of some items the player carries, as a part of the observation."""
+"""Inventory, Cursor, Voxels: what callbacks add to the observation."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class InventoryCallback(MinecraftCallback):
 
 
 # ------------------------------------------------------------------------------------------- cursor
-# where the hand has moved the cursor of an open screen, as a part of the observation.
+# Where the hand has moved the cursor of an open screen, as a part of the observation.
 
 CURSOR = "cursor"
 """Key of the observation."""
@@ -153,7 +153,7 @@ class CursorCallback(MinecraftCallback):
 
 
 # ------------------------------------------------------------------------------------------- voxels
-# the blocks around the player, for callbacks that look at them.
+# The blocks around the player, for callbacks that look at them.
 
 VOXELS = "voxels"
 """Key of the request in an action, and of the answer in the info."""

@@ -1,4 +1,4 @@
-"""InitInventory: what the player holds at the start of an episode."""
+"""InitInventory, SummonMobs, Commands: what an episode begins with."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def allowed_quantities(quantity: Any, stack_size: int) -> list[int]:
 
 
 # --------------------------------------------------------------------------------------- SummonMobs
-# animals and monsters around the player at the start of an episode.
+# Animals and monsters around the player at the start of an episode.
 
 _MOST_MOBS = 1000
 """Of one kind; each takes a tick to summon."""
@@ -358,7 +358,7 @@ def _check_mob(problems: Problems, where: str, mob: Any) -> None:
 
 
 # ----------------------------------------------------------------------------------------- commands
-# chat commands at the start of every episode.
+# Chat commands at the start of every episode.
 
 _LONGEST_COMMAND = 32500
 """Characters, as in Minecraft's command blocks."""

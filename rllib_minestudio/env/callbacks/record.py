@@ -213,7 +213,7 @@ class RecordCallback(MinecraftCallback):
 
 
 # ---------------------------------------------------------------------------------------- SpeedTest
-# how fast the game and the callbacks are.
+# How fast the game and the callbacks are.
 
 _LONGEST = 10**9
 

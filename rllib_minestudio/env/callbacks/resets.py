@@ -1,4 +1,4 @@
-"""FastReset: the next episode in another place of the same world, without reloading it."""
+"""FastReset, HardReset, JudgeReset: where the next episode begins, and when this one is cut off."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FastResetCallback(MinecraftCallback):
 
 
 # ---------------------------------------------------------------------------------------- HardReset
-# every episode in a new world, from a list of seeds and places.
+# Every episode in a new world, from a list of seeds and places.
 
 _HARD_RESET_FIELDS = ("seed", "position")
 _FARTHEST = 30_000_000
@@ -166,7 +166,7 @@ def _check_spawn(problems: Problems, where: str, spawn: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------- JudgeReset
-# the time limit of an episode.
+# The time limit of an episode.
 
 _LONGEST = 10**9
 """Steps of an episode: a year and a half of play."""

@@ -1,4 +1,4 @@
-"""Rewards: payment for events that the game counts, such as kills."""
+"""Rewards, TechTreeRewards, GateRewards: payment for what the game counts or the world shows."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ def _check_rule(problems: Problems, where: str, entry: Any) -> None:
 # ---------------------------------------------------------------------------------- TechTreeRewards
 # VPT's reward for the way from a log to a diamond pickaxe.
 #
-# log -> planks -> stick, crafting table -> wooden pickaxe -> cobblestone -> stone pickaxe ->
-# furnace, coal, torch, iron ore -> iron ingot -> iron pickaxe -> diamond -> its pickaxe
+#     log -> planks -> stick, crafting table -> wooden pickaxe -> cobblestone -> stone pickaxe
+#         -> furnace, coal, torch, iron ore -> iron ingot -> iron pickaxe -> diamond -> its pickaxe
 #
 # The items, how many of each are paid and what each one pays are in `tech_tree.csv`, after the
 # appendix on fine-tuning by reinforcement learning of Baker et al., "Video PreTraining (VPT)",
@@ -389,7 +389,7 @@ def _check_limits(problems: Problems, limits: object) -> None:
 
 
 # -------------------------------------------------------------------------------------- GateRewards
-# payment for obsidian that stands where the frame of a Nether portal needs it.
+# Payment for obsidian that stands where the frame of a Nether portal needs it.
 
 _WIDTH, _HEIGHT = 4, 5
 """Blocks of a portal's frame, corners included."""

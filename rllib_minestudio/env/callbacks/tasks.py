@@ -1,4 +1,4 @@
-"""Task: what the agent is to do, by name and in words."""
+"""Task, TaskFile: what the agent is to do, by name, in words, or as MineStudio's files say it."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _is_plain(text: str) -> bool:
 
 
 # ----------------------------------------------------------------------------------------- TaskFile
-# a task from a file of MineStudio's benchmark.
+# A task from a file of MineStudio's benchmark.
 
 _SHIPPED = "minestudio:"
 """Prefix of the files that MineStudio's package has, such as "minestudio:simple/collect_wood"."""

@@ -466,7 +466,7 @@ MEASURES: dict[str, Callable[[EvaluatedEpisode], float | None]] = {
 
 
 # -------------------------------------------- what a condition may ask of the world beside the info
-# blocks, containers, structures.
+# Blocks, containers, structures.
 #
 # An info does not tell such facts. The judge of a benchmark's task asks the game for those that the
 # task's condition names, and writes them into the info, under `WORLD_FACTS` and the fact's key.

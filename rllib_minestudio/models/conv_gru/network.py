@@ -230,7 +230,7 @@ class ConvGRUConfig:
 
 
 # ----------------------------------------------------- from the parts of an observation to features
-# frames, texts, and other numbers.
+# Frames, texts, and other numbers.
 
 BYTES = 256
 

@@ -265,7 +265,7 @@ def _joined_heads(
 
 
 # --------------------------------------------------------------------- the layers of `inference.py`
-# their weights are laid out once for the processor that runs them.
+# Their weights are laid out once for the processor that runs them.
 #
 # In a rollout the same weights serve thousands of steps of few frames each. On the CPU oneDNN then
 # spends much of a linear layer's time on rearranging its weights; doing that once makes small

@@ -1,4 +1,4 @@
-"""VPT's memory as a ring of slots that stays where it is.
+"""VPT's memory: the state that moves by one slot a step, and the ring that stays where it is.
 
 ``VPTState`` moves every key and value by one slot at each step. Here a frame overwrites the
 oldest slot instead, which no frame may attend to any more. With M = 4 (letters are frames)::

@@ -176,7 +176,7 @@ def _note_if_slower() -> None:
 
 
 # ------------------------------------------------------------------------------------- action heads
-# from the latent to log-probabilities of VPT's joint actions, and their sums.
+# From the latent to log-probabilities of VPT's joint actions, and their sums.
 #
 # An action is ``{"buttons": token, "camera": token}`` (``env/actions.py`` defines the tokens). The
 # two heads are independent categoricals, so log-probability, entropy and KL divergence are sums

@@ -138,7 +138,7 @@ class InferenceSession:
 
 
 # --------------------------------------------------------------------------- from logits to actions
-# one token per head, and the log-probability of them all.
+# One token per head, and the log-probability of them all.
 
 
 class TokenSample(NamedTuple):
@@ -192,12 +192,15 @@ def sample(
 # ---------------- noticing at every step, at next to no cost, that a network's weights have changed
 # There is no one mark of that in PyTorch:
 #
-# ============================================== ================================== what happens to
-# a parameter how it shows ==============================================
-# ================================== it is written in place its version counter ``parameter.data =
-# ...`` its address it or its module is replaced, as modules report what is registered
-# ``load_state_dict(..., assign=True)`` does in them a fused optimizer writes it optimizers report
-# their steps ============================================== ==================================
+# ==============================================  ==================================
+# what happens to a parameter                     how it shows
+# ==============================================  ==================================
+# it is written in place                          its version counter
+# ``parameter.data = ...``                        its address
+# it or its module is replaced, as                modules report what is registered
+# ``load_state_dict(..., assign=True)`` does      in them
+# a fused optimizer writes it                     optimizers report their steps
+# ==============================================  ==================================
 #
 # The two reports go to hooks of the whole process, so that a step of acting pays nothing for them.
 

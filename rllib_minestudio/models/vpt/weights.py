@@ -1,4 +1,4 @@
-"""Loading weights strictly: nothing missing, nothing left over, all of one shape, all finite.
+"""VPT's weights: loading them strictly, the sizes they imply, and writing them in published forms.
 
 State dict names are those of MineStudio and OpenAI (``net.*``, ``pi_head.*``, ``value_head.*``);
 ``network.py`` creates its layers under the same names, so no translation is needed.

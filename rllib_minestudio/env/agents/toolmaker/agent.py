@@ -181,7 +181,7 @@ def _checked_goal(goal: Any, where: str) -> str:
 
 
 # ----------------------------------------------------------------------------- the toolmaker's work
-# one step of the plan after the other, until the goal is made.
+# One step of the plan after the other, until the goal is made.
 
 _STACK_SIZE = 64
 """How many items of a kind a slot holds."""

@@ -231,7 +231,7 @@ def hold_one_of(body: AgentBody, names: Iterable[str]) -> Skill:
 
 
 # -------------------------------------------------- the cursor of a screen, as the player tracks it
-# it sees how far its own hand has moved.
+# It sees how far its own hand has moved.
 
 
 class TrackedCursor(screen.ScreenCursor):
@@ -243,7 +243,7 @@ class TrackedCursor(screen.ScreenCursor):
 
 
 # --------------------------------------------------------------------------------- working a screen
-# opening and closing it, moving the cursor to a slot, clicking.
+# Opening and closing it, moving the cursor to a slot, clicking.
 
 _NEAR_ENOUGH = 4.0
 """Pixels between the cursor and where it is to go, at which one clicks; a slot is 18 wide."""

@@ -333,7 +333,7 @@ def open_station(body: AgentBody, cell: Cell) -> Skill:
 
 
 # ------------------------------------------------------------ screens and the blocks that open them
-# found, put down, walked up to, used, and left again.
+# Found, put down, walked up to, used, and left again.
 
 _RANGE = 20.0
 """Blocks beyond which one rather puts down another station."""

@@ -224,7 +224,7 @@ def make_plan(
 
 
 # ----------------------------------------------------------------------------------------- crafting
-# ingredients clicked into the grid one by one, the result taken out.
+# Ingredients clicked into the grid one by one, the result taken out.
 
 
 def most_sets(
@@ -297,7 +297,7 @@ def _lay_out(
 
 
 # ----------------------------------------------------------------------------------------- smelting
-# ore and fuel put into the furnace, what came of it taken out.
+# Ore and fuel put into the furnace, what came of it taken out.
 
 _SPARE_TICKS = 20
 """Waited for after the last item should be done."""

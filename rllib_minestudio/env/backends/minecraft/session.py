@@ -313,7 +313,7 @@ class Connection:
 
 
 # ---------------------------------------------------------------- MineStudio's info as plain Python
-# no arrays, no default dictionaries, nothing unpicklable.
+# No arrays, no default dictionaries, nothing unpicklable.
 
 _OF_ARRAYS = ("equipped_items", "location_stats")
 """What MineStudio's handlers tell in arrays without dimensions; the rest is as JSON gave it."""

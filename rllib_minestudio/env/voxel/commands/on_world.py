@@ -251,7 +251,7 @@ def difficulty(source: Source, arguments: list[str]) -> CommandResult:
 
 
 # -------------------------------------------------------------------------- commands about entities
-# give, clear, replaceitem, summon, effect, kill, tp, teleportbiome.
+# Give, clear, replaceitem, summon, effect, kill, tp, teleportbiome.
 
 _DEFAULT_EFFECT_SECONDS = 30
 _LONGEST_EFFECT = 1_000_000

@@ -13,7 +13,7 @@ NO_ENTITY, NO_PLAYER = "No entity was found", "No player was found"
 
 
 # --------------------------------------------------------------------------------- Minecraft's time
-# ticks, days, and the times of day that have a name.
+# Ticks, days, and the times of day that have a name.
 
 TICKS_PER_SECOND = 20
 

@@ -268,7 +268,7 @@ def tick_mobs(
 
 
 # ------------------------------------------------------------------------------------ dropped items
-# how they fall, slide, age, and come within the player's reach.
+# How they fall, slide, age, and come within the player's reach.
 
 DROP_DELAY = 10
 """Ticks before an item from a block or a mob can be picked up."""
@@ -404,7 +404,7 @@ def tick_items(
 
 
 # --------------------------------------------- what a hit does to a body, as in Minecraft Java 1.16
-# damage, invulnerability, knockback.
+# Damage, invulnerability, knockback.
 
 PANIC_TICKS = 100
 """How long a mob remembers who hit it."""
@@ -456,7 +456,7 @@ def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bo
 
 
 # ------------------------------------------------------------------------------------------- events
-# what a kernel tells Python about a tick.
+# What a kernel tells Python about a tick.
 
 EVENT_CAPACITY = 2 * MOB_CAPACITY + ITEM_CAPACITY + 8
 """Most events in one tick: every mob hurt and dead, every item touched, and the player's own."""

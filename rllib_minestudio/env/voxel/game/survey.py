@@ -30,7 +30,6 @@ from rllib_minestudio.env.voxel.world.box_field import HEIGHT, block_index
 from rllib_minestudio.env.voxel.world.worldgen import BIOMES, biome_at
 
 if TYPE_CHECKING:
-    from rllib_minestudio.env.voxel.game.game_state import GameState
     from rllib_minestudio.env.voxel.world.world import World
 
 Corner = tuple[int, int, int]

@@ -104,7 +104,7 @@ def mining_ticks(item: Item | None) -> NDArray[np.float32]:
 
 
 # -------------------------------------------------------------- what can be eaten and what it gives
-# the facts are in `data/foods.csv`.
+# The facts are in `data/foods.csv`.
 
 
 class FoodEffect(NamedTuple):

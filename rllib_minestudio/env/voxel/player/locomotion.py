@@ -235,7 +235,7 @@ def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float
 
 
 # --------------------------------------------------------------------------- one tick of the player
-# look, attack and mine, then move, in Minecraft's client order.
+# Look, attack and mine, then move, in Minecraft's client order.
 
 
 @kernel()

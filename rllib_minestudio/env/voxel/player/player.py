@@ -327,7 +327,7 @@ def read_camera(action: Mapping[str, Any]) -> tuple[float, float]:
 
 
 # ------------------------------------------------------------------------------------------- hunger
-# exhaustion, food and natural healing, as in Minecraft Java 1.16.
+# Exhaustion, food and natural healing, as in Minecraft Java 1.16.
 
 SPRINT_FOOD = 6
 """With this food level or less one cannot sprint."""
@@ -382,7 +382,7 @@ def tick_hunger(player: np.void) -> None:
 
 
 # --------------------------------------------------------------------- status effects of the player
-# their names, and what they change.
+# Their names, and what they change.
 
 EFFECTS: tuple[str, ...] = (
     "speed",

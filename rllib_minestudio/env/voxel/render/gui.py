@@ -1,4 +1,4 @@
-"""An open screen over the frame: the dark veil, the panel with its stacks, and the cursor.
+"""What lies over the world: open screens with their stacks and cursor, and the heads-up display.
 
 What goes with the cursor (the lit slot, the stack carried, the cursor itself) is drawn over
 everything that lies still, and what it covers is kept. From one step to the next, and when the same
@@ -274,7 +274,7 @@ def _merged(rects: list[Rect]) -> list[Rect]:
 
 
 # ------------------------------------------------------ the panels of the screens, with empty slots
-# what does not change while one is open.
+# What does not change while one is open.
 
 DIM_RGB, DIM_TOP, DIM_BOTTOM = 16, 0xC0, 0xD0
 """The dark veil over the game behind a screen: its grey, and its opacity above and below."""
@@ -388,7 +388,7 @@ def _draw_player(canvas: Rgba, skin: Rgba) -> None:
 
 
 # ------------------------------------------------------------------------- a stack as slots show it
-# the item's icon, its count, and how worn it is.
+# The item's icon, its count, and how worn it is.
 
 GLYPH = 8
 """Pixels of a side of a letter's cell; the font has 16 cells in a row, by code."""
@@ -506,7 +506,7 @@ class StackPictures:
 
 
 # ----------------------------------------------------------------------------- the heads-up display
-# hotbar, hearts and hunger, of which only what changes is drawn again.
+# Hotbar, hearts and hunger, of which only what changes is drawn again.
 #
 # Everything is laid out as Minecraft does in its window at GUI scale 1. Only the crosshair is not
 # averaged, but drawn in a frame's own pixels: it would vanish.

@@ -281,7 +281,7 @@ def arm_pose(swing: float) -> Matrix:
 
 
 # ----------------------------------------------------- a flat picture one texel thick, seen by rays
-# a tool or an apple in the hand.
+# A tool or an apple in the hand.
 #
 # It stands in the middle of the unit cube, across z, with its rows running down y. A ray enters it
 # by the front, the back or a rim, and goes on from texel to texel until one is opaque.

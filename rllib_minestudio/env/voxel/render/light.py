@@ -1,4 +1,4 @@
-"""What a ray shows where it ends: face, texel, light, fog or sky."""
+"""Light: what a ray shows where it ends, and the colours of the sky and of the hour."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def _towards(
 
 
 # ------------------------------------------------------------------------------ colours of the hour
-# fog and sky from the time of day.
+# Fog and sky from the time of day.
 #
 # The formulas are Minecraft 1.16's (as documented on minecraft.wiki, "Daylight cycle" and "Light"):
 # the sun's angle runs a little unevenly, and everything else follows from its cosine.

@@ -221,7 +221,7 @@ def build_models(
 
 
 # ----------------------------------------------- from mobs, items and falling blocks to *instances*
-# which model the camera sees where.
+# Which model the camera sees where.
 #
 # Positions are taken relative to the eye in double precision, then rounded to float32, so nothing
 # trembles far from the origin. What is out of sight is left out.

@@ -334,7 +334,7 @@ def view_problems(
 
 
 # -------------------------------------------------- the picture of a world in which nothing changes
-# behind a screen the player stands still.
+# Behind a screen the player stands still.
 
 
 class StillPicture:
@@ -385,7 +385,7 @@ def _state(world: World, camera: Camera, hour: int) -> bytes:
 
 
 # ---------------------------------------------------------------------- what is glued to the window
-# crosshair, hand, display, and an open screen over them all.
+# Crosshair, hand, display, and an open screen over them all.
 
 
 class Overlays:

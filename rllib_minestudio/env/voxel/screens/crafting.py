@@ -22,7 +22,7 @@ from rllib_minestudio.env.voxel.world.blocks import BLOCK_ID, SCREENS
 from rllib_minestudio.env.voxel.world.world import World
 
 # -------------------------------------------------------------------------- the words of the tables
-# items, tags, and alternatives of both, as sets of item ids.
+# Items, tags, and alternatives of both, as sets of item ids.
 
 _TAG = "#"
 _OR = "|"
@@ -210,7 +210,7 @@ def _repair(grid: Sequence[ItemStack]) -> ItemStack:
 
 
 # -------------------------------------------------------------------------------------- the furnace
-# what burns how long, what becomes of what, and the course of it by ticks.
+# What burns how long, what becomes of what, and the course of it by ticks.
 
 INPUT, FUEL, OUTPUT = range(3)
 """Slots of a furnace."""
@@ -356,7 +356,7 @@ class Furnace(Container):
 
 
 # ------------------------------------------------------------------------ the containers of a world
-# what lies in furnaces and chests, by the block's place.
+# What lies in furnaces and chests, by the block's place.
 
 Place = tuple[int, int, int]
 

@@ -271,7 +271,7 @@ def _without(stack: ItemStack, quantity: int) -> ItemStack:
 
 
 # -------------------------------------------------------------------- the menus of the four screens
-# their slots, and where the sneak key moves stacks.
+# Their slots, and where the sneak key moves stacks.
 
 _ARMOUR = {"head": HEAD_SLOT, "chest": CHEST_SLOT, "legs": LEGS_SLOT, "feet": FEET_SLOT}
 """Slot of the inventory by where a piece is worn, in the order of the screen."""
@@ -401,7 +401,7 @@ class ChestMenu(Menu):
 
 
 # ------------------------------------------------------------------- what is seen of an open screen
-# all that drawing one takes.
+# All that drawing one takes.
 
 
 class ScreenView(NamedTuple):

@@ -218,7 +218,7 @@ def _listen(port: int, log: Callable[[str], None]) -> socket.socket:
 
 
 # ----------------------------------------------------------------------- who may talk to the engine
-# one call at a time, and so many connections at once.
+# One call at a time, and so many connections at once.
 
 
 class HungError(Exception):

@@ -143,7 +143,7 @@ def _for_minestudio(info: dict[str, Any]) -> dict[str, Any]:
 
 
 # -------------------------------------------------------------------------- what a mission asks for
-# the parts of MineStudio's MissionInit XML that mean something here.
+# The parts of MineStudio's MissionInit XML that mean something here.
 
 MIN_SIDE, MAX_SIDE = 16, 4096
 """Bounds of a frame's width and height in pixels."""

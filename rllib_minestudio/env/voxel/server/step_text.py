@@ -96,7 +96,7 @@ def _box(read: Callable[[list[float]], Box | None], key: str, value: str) -> Box
 
 
 # ----------------------------------------------------------------------------- messages on a socket
-# a big-endian uint32 length, then so many bytes; never more than allowed.
+# A big-endian uint32 length, then so many bytes; never more than allowed.
 
 _LENGTH = struct.Struct("!I")
 _CHUNK = 65536

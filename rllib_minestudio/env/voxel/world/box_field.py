@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rllib_minestudio.env.voxel.kernels import kernel, shared_with_kernels
 
 # --------------------------------------------------------------------------------- the layer radius
-# how far away the nearest block of a cell's own layer is.
+# How far away the nearest block of a cell's own layer is.
 #
 # It is the first stage of the box field. A cell's radius depends on the blocks of its layer within
 # `REACH` columns, no others: a change can alter it in these layers and columns only.
@@ -322,7 +322,7 @@ def _spread_in_layer(distances: NDArray[np.uint8], rows: int, row: int, side: in
 
 
 # ----------------------------------- where a block and a column lie in the flat arrays of a `World`
-# x and z wrap around at the borders of the window, so that every column of the world has a place in
+# X and z wrap around at the borders of the window, so that every column of the world has a place in
 # it: bits 15 to 22 of a block's index are x, bits 7 to 14 z, bits 0 to 6 y. The layers of a column
 # lie side by side; a column's index has 8 bits of x above 8 of z.
 
