@@ -128,7 +128,6 @@ class _WhenImported(MetaPathFinder):
     """
 
     def __init__(self, name: str, acts: list[Callable[[ModuleType], None]]) -> None:
-        """Wait for the module."""
         self.name = name
         self.acts = acts
 
@@ -154,7 +153,6 @@ class _ActingLoader(Loader):
     """
 
     def __init__(self, loader: Loader, acts: Sequence[Callable[[ModuleType], None]]) -> None:
-        """Take the place of the other loader."""
         self._loader = loader
         self._acts = acts
 

@@ -58,7 +58,6 @@ class MineStudioBCConfig(PolicyAlgorithmConfig, EvaluatedConfig, BCConfig, Cloni
     OPTIONS = CloningOptions
 
     def __init__(self, algo_class: type | None = None) -> None:
-        """Set the defaults."""
         if algo_class is None:
             algo_class = MineStudioBC
         super().__init__(algo_class)

@@ -434,7 +434,6 @@ class CallbackEpisode:
     """
 
     def __init__(self, info: dict[str, Any]) -> None:
-        """Begin the episode now."""
         self.id_ = uuid.uuid4().hex
         self.t = 0
         self.is_terminated = False
@@ -512,7 +511,6 @@ class RunnerCallbacks:
     """
 
     def __init__(self, runner: Any) -> None:
-        """Find out which callbacks there are."""
         self._runner = runner
         self._running: dict[int, CallbackEpisode] = {}
         wanted = wanted_callbacks(runner.config)

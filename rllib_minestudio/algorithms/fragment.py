@@ -92,7 +92,7 @@ class Fragment:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Identifies the fragment in a run."""
+        """Identify the fragment in a run."""
         return self.env_id, self.index
 
     @property
@@ -128,7 +128,6 @@ class FragmentBuilder:
     def __init__(
         self, num_envs: int, length: int, parts: Mapping[str, ObservationPart], heads: Sequence[str]
     ) -> None:
-        """Allocate their arrays."""
         shape = (num_envs, length)
         self._length = length
         self._parts = parts
@@ -385,7 +384,6 @@ class StageTimes:
     """A stopwatch with several hands."""
 
     def __init__(self) -> None:
-        """Start at zero."""
         self._seconds = dict.fromkeys((INFERENCE, WAITING, PRIOR, SAMPLING), 0.0)
 
     @contextmanager

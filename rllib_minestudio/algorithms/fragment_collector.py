@@ -75,7 +75,6 @@ class FragmentCollector:
         device: torch.device,
         on_step: Callable[[PoolStep], None] | None = None,
     ) -> None:
-        """Begin first episodes with empty memories."""
         self.env_ids = env_ids
         self.prior: PriorLatents | None = None
         self.weights_version = 0

@@ -122,8 +122,7 @@ class SharedOptions:
 
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:  # noqa: D105
-            ...
+        def __getattr__(self, name: str) -> Any: ...
 
     module_class: str = option(
         "VPT",

@@ -366,7 +366,6 @@ class EvaluatedConfig(AlgorithmConfig):
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
-        """Set the defaults."""
         super().__init__(algo_class)
         self.evaluation_options: dict[str, Any] = {}
 

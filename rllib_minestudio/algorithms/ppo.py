@@ -93,7 +93,6 @@ class MineStudioPPOConfig(PolicyAlgorithmConfig, EvaluatedConfig, PPOOptions):
     OPTIONS = PPOOptions
 
     def __init__(self, algo_class: type | None = None) -> None:
-        """Set the defaults."""
         if algo_class is None:
             algo_class = MineStudioPPO
         super().__init__(algo_class)

@@ -58,7 +58,6 @@ class PriorLatents:
         batch_size: int,
         carry_state: bool,
     ) -> None:
-        """Begin with empty memories."""
         self.version = 0
         self._module = module.eval().requires_grad_(False)
         self._context_length = context_length

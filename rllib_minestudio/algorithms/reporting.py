@@ -106,7 +106,6 @@ class LoopTimes:
     """
 
     def __init__(self, num_env_runners: int) -> None:
-        """Start the clock."""
         self._num_env_runners = num_env_runners
         self._learning_s = 0.0
         self._stages: Counter[Any] = Counter()  # of seconds
@@ -245,7 +244,6 @@ class Count:
     """
 
     def __init__(self, name: str, total: int) -> None:
-        """Begin with none done."""
         self._name, self._total, self._done = name, total, 0
 
     def add(self, number: int = 1) -> None:
@@ -304,7 +302,6 @@ class EpisodeStatistics:
     """
 
     def __init__(self, window: int) -> None:
-        """Start without episodes."""
         self._window = window
         self._episodes: deque[Episode] = deque(maxlen=window)
         self._by_task: dict[str, deque[Episode]] = {}

@@ -184,7 +184,6 @@ class JudgeTaskCallback(MinecraftCallback):
         )
 
     def __repr__(self) -> str:
-        """Show the condition."""
         return f"JudgeTaskCallback({str(self._condition)!r})"
 
 
@@ -226,7 +225,6 @@ class _BoxObserver(ABC):
     """Tells a number that depends on the blocks of a box."""
 
     def __init__(self, fact: WorldFact, survey: Survey, start: Corner) -> None:
-        """Look at the box as it is when the episode begins."""
         self._survey = survey
         self._box = survey.box(*_corners(fact.box or NEAR, start))
         blocks = self._box.block_ids()

@@ -285,7 +285,6 @@ class BenchmarkProgress:
     """
 
     def __init__(self, plan: BenchmarkPlan, done: set[str]) -> None:
-        """Count what there is to do."""
         playable = [planned for planned in plan.tasks if planned.mark is None]
         self.left = [planned for planned in playable if planned.task.name not in done]
         self._plan, self._num_done = plan, len(playable) - len(self.left)
@@ -406,7 +405,6 @@ class KeptVideos:
     """
 
     def __init__(self, folder: Path, env_config: Mapping[str, Any]) -> None:
-        """Remove what an interrupted attempt at the task has left."""
         self._folder = folder
         self._recordings = folder / _RECORDINGS
         self._kept: dict[str, EvaluatedEpisode] = {}

@@ -414,7 +414,6 @@ class BiomeCallback(MinecraftCallback):
     """Moves the player to the nearest of a biome, drawn from a list, when an episode begins."""
 
     def __init__(self, biomes: Sequence[str]) -> None:
-        """Keep the biomes' names, of which there is at least one."""
         self.biomes = list(biomes)
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:
@@ -424,7 +423,6 @@ class BiomeCallback(MinecraftCallback):
         return sim._wrap_obs_info(raw_obs, raw_info)
 
     def __repr__(self) -> str:
-        """Show the biomes."""
         return f"BiomeCallback({self.biomes!r})"
 
 

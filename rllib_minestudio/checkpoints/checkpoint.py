@@ -5,22 +5,22 @@
 ==========================================  ==========================================  ===========
 form                                        what is given                               size from
 ==========================================  ==========================================  ===========
-MineStudio, Hugging Face                    id, or folder with ``config.json`` and      config.json
-                                            ``model.safetensors``
-OpenAI                                      ``[x.model, y.weights]``, the ``.model``    .model
-                                            beside a ``.weights`` of the same name, or
+MineStudio, Hugging Face                    id, or folder with `config.json` and      config.json
+                                            `model.safetensors`
+OpenAI                                      `[x.model, y.weights]`, the `.model`    .model
+                                            beside a `.weights` of the same name, or
                                             a folder with one of each
-MineStudio, training                        ``model.ckpt``, or its folder               tensors
-Lightning                                   a ``.ckpt`` with a ``state_dict``           tensors
+MineStudio, training                        `model.ckpt`, or its folder               tensors
+Lightning                                   a `.ckpt` with a `state_dict`           tensors
 our own                                     checkpoint folder of an algorithm: its      network.json
-                                            ``policy``; of a module: its pickles        the module's
+                                            `policy`; of a module: its pickles        the module's
                                                                                         options
 our own, by name                            a trial's, run's or experiment's folder,    network.json
-                                            ``latest`` or ``best`` behind one, or
-                                            ``package:NAME`` (``lookup.py``)
-our own, without pickle                     folder with ``network.json`` and            network.json
-                                            ``model.safetensors``
-a state dict                                file of ``torch.save`` or safetensors       tensors
+                                            `latest` or `best` behind one, or
+                                            `package:NAME` (`lookup.py`)
+our own, without pickle                     folder with `network.json` and            network.json
+                                            `model.safetensors`
+a state dict                                file of `torch.save` or safetensors       tensors
 ==========================================  ==========================================  ===========
 """
 
@@ -90,7 +90,7 @@ PLAYING_ENDS = "whole"
 """Key of its last line, true: a file that was cut short lacks it, and options with it."""
 
 MOST_NESTED = 32
-"""Levels of mappings and lists in such a ``model_config``."""
+"""Levels of mappings and lists in such a `model_config`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,7 +371,7 @@ def _described(description: Mapping[str, Any], path: Path) -> tuple[str, Mapping
 
 
 def _is_deep(value: Any, most: int) -> bool:
-    """Whether mappings and lists lie inside each other more than ``most`` times."""
+    """Whether mappings and lists lie inside each other more than `most` times."""
     parts = value.values() if isinstance(value, Mapping) else value
     is_container = isinstance(value, Mapping | list)
     return is_container and (most == 0 or any(_is_deep(part, most - 1) for part in parts))

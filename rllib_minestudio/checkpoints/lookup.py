@@ -1,6 +1,6 @@
 """Which checkpoint is meant where one is asked for: its own path, a folder with some, or a name.
 
-A name is `latest` or `best`, that of a prior of this package (a folder of ``priors``), or a Hugging
+A name is `latest` or `best`, that of a prior of this package (a folder of `priors`), or a Hugging
 Face id, whose files are downloaded when it is opened.
 """
 
@@ -36,7 +36,7 @@ SHIPPED = "package:"
 PRIORS = Path(__file__).parents[1] / "priors"
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-"""``owner/name``, of a model on Hugging Face."""
+"""`owner/name`, of a model on Hugging Face."""
 
 CONFIG_FILE, TENSORS = "config.json", "model.safetensors"
 HUB_FILES = [CONFIG_FILE, TENSORS]
@@ -164,7 +164,7 @@ def what_is_there(path: Path) -> str:
 
 
 def is_shipped(source: object) -> bool:
-    """Whether ``source`` names weights of this package."""
+    """Whether `source` names weights of this package."""
     return isinstance(source, str | Path) and str(source).startswith(SHIPPED)
 
 
@@ -174,7 +174,7 @@ def shipped_names() -> list[str]:
 
 
 def shipped_folder(source: str) -> Path:
-    """Return where the weights named ``package:NAME`` are.
+    """Return where the weights named `package:NAME` are.
 
     Raises:
         CheckpointMismatchError: There are none of that name.
@@ -190,7 +190,7 @@ def shipped_folder(source: str) -> Path:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether ``name`` can only be meant as an id: not a path here, nor in an existing folder."""
+    """Whether `name` can only be meant as an id: not a path here, nor in an existing folder."""
     if not HUB_ID.fullmatch(name) or Path(name).suffix in FILE_SUFFIXES:
         return False
     return not Path(name).exists() and not Path(name).parent.exists()
@@ -200,7 +200,7 @@ def local_copy(hub_id: str) -> Path:
     """Return the folder of a model, downloading what the local cache lacks, with progress.
 
     Args:
-        hub_id: Such as ``CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x``.
+        hub_id: Such as `CraftJarvis/MineStudio_VPT.rl_for_shoot_animals_2x`.
 
     Raises:
         CheckpointMismatchError: huggingface_hub is not installed, the machine is offline and the

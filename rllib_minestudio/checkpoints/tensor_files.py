@@ -46,7 +46,7 @@ _LEGACY_PICKLES = 5
 
 
 def read_tensors(path: Path) -> Tensors:
-    """Reads the state dict in a file of any format, under its plain names.
+    """Read the state dict in a file of any format, under its plain names.
 
     Raises:
         CheckpointMismatchError: It is missing, damaged, or holds something else.
@@ -63,7 +63,7 @@ def read_tensors(path: Path) -> Tensors:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Reads all tensors; they stay on disk until they are copied.
+    """Read all tensors; they stay on disk until they are copied.
 
     Raises:
         CheckpointMismatchError: The file is damaged.
@@ -87,7 +87,7 @@ def _check_header(path: Path) -> None:
 
 
 def _read_arrays(path: Path) -> Any:
-    """Reads the arrays in a pickle of RLlib's; whatever else it holds is left out."""
+    """Read the arrays in a pickle of RLlib's; whatever else it holds is left out."""
     content = load_plain(path)
     if not isinstance(content, Mapping):
         return content
@@ -99,7 +99,7 @@ def _read_arrays(path: Path) -> Any:
 
 
 def _read_torch(path: Path) -> Any:
-    """Reads a file of `torch.save`; tensors stay on disk until they are copied.
+    """Read a file of `torch.save`; tensors stay on disk until they are copied.
 
     Raises:
         CheckpointMismatchError: The file is damaged, or asks for too much memory.
@@ -118,7 +118,7 @@ def _read_torch(path: Path) -> Any:
 
 
 def _check_zip(path: Path) -> None:
-    """Refuses archives that are larger in memory than on disk; torch compresses nothing."""
+    """Refuse archives that are larger in memory than on disk; torch compresses nothing."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
@@ -150,7 +150,7 @@ def _load(path: Path, is_zip: bool) -> Any:
 
 
 def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuses tensors that are larger than their file: they repeat a few numbers for ever.
+    """Refuse tensors that are larger than their file: they repeat a few numbers for ever.
 
     Whoever copies them, or builds the network that they belong to, would run out of memory.
     """
@@ -165,7 +165,7 @@ def _check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def _without_prefix(state: Any, path: Path) -> dict[str, Tensor]:
-    """Unwraps a state dict; keeps only tensors and only those under the policy's prefix."""
+    """Unwrap a state dict; keeps only tensors and only those under the policy's prefix."""
     if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
         state = state["state_dict"]
     if not isinstance(state, Mapping) or not any(isinstance(v, Tensor) for v in state.values()):

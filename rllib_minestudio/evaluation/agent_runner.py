@@ -93,7 +93,6 @@ class AgentRunner:
     """
 
     def __init__(self, ends_hung: bool = False) -> None:
-        """Build nothing yet."""
         self._slots: list[_Slot] = []
         self._built_for: tuple[Any, ...] | None = None
         self._agent: AgentPlays | None = None
@@ -296,7 +295,6 @@ class AgentGroup:
     """
 
     def __init__(self, workers: int, *, gpus: float = 0.0, restarts: int = 3) -> None:
-        """Start nothing yet."""
         self._workers, self._gpus, self._restarts = workers, gpus, restarts
         self._local: AgentRunner | None = None
         self._actors: dict[int, Any] = {}
@@ -358,7 +356,6 @@ class ShowsFrames(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env) -> None:
-        """Find out what its reset takes."""
         if not isinstance(env, gym.Env):
             raise InvalidOptionsError(
                 f"env_generator made a {type(env).__name__}: it must be a gymnasium environment."

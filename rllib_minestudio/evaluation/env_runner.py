@@ -309,7 +309,6 @@ class Acting:
         device: torch.device,
         reference: ReferencePolicy | None,
     ) -> None:
-        """Start with empty memories."""
         self._session = module.make_rollout_session(num_envs)
         self._settings = settings
         self._device = device
@@ -406,7 +405,6 @@ class EvaluationEnv(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env) -> None:
-        """Wrap `env`, which is recorded when a reset asks for it."""
         super().__init__(EpisodeRecorder(StepLimit(env)))
         self._blank = blank_observation(env.observation_space)
         self._parked = True

@@ -22,7 +22,6 @@ class ScriptedPolicy:
     """Lets a scripted agent play one environment."""
 
     def __init__(self, agent: Agent, env: gym.Env) -> None:
-        """Bind `agent` to the environment that it plays in."""
         self._agent = agent
         self._env = env
 

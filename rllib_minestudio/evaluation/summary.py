@@ -313,7 +313,7 @@ def paired_episodes(new: Iterable[Played], old: Iterable[Played]) -> list[tuple[
 
 
 def paired_returns(new: Summary, old: Summary) -> NDArray[np.float64]:
-    """Returns [pairs, 2] of the new policy and of the old; infinite ones have no difference."""
+    """Return [pairs, 2] of the new policy and of the old; infinite ones have no difference."""
     returns = np.array(
         [
             [x.undiscounted_return, y.undiscounted_return]

@@ -42,7 +42,6 @@ class SaveOnInterrupt(tune.Callback):
     """
 
     def __init__(self) -> None:
-        """Wait for nothing yet."""
         self.requested = ""
         self._unsaved: set[str] | None = None
 

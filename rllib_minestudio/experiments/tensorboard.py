@@ -26,7 +26,6 @@ class TensorBoard(TBXLoggerCallback):
     """Writes every number of a result to the trial's event file, and the agent's videos."""
 
     def __init__(self) -> None:
-        """Begin with no trial known."""
         super().__init__()
         self._videos = NewVideos()
 

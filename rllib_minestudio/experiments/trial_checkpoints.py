@@ -92,7 +92,6 @@ class KeepCheckpoints(tune.Callback):
     """
 
     def __init__(self, keep_interval: int | None = None) -> None:
-        """Remember the interval."""
         self._keep_interval = keep_interval
 
     def on_checkpoint(

@@ -162,7 +162,6 @@ class ContinueTrials(tune.Callback):
         change: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
         checkpoint_config: tune.CheckpointConfig | None = None,
     ) -> None:
-        """Remember what is to change."""
         self._change = change
         self._checkpoint_config = checkpoint_config
         self._seen: set[str] = set()

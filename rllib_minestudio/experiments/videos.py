@@ -69,7 +69,6 @@ class RecordVideos(tune.Callback):
     """
 
     def __init__(self, interval: int, default_env: Any) -> None:
-        """Remember when to film."""
         self._interval = interval
         self._default_env = default_env
         self._under_way: dict[str, tuple[ray.ObjectRef, Path]] = {}
@@ -156,7 +155,6 @@ class NewVideos:
     """Tells a tracker, once each, of the videos that were finished since it last asked."""
 
     def __init__(self) -> None:
-        """Begin with no trial known."""
         self._told: dict[str, set[Path]] = {}
 
     def skip_present(self, trial: Any) -> None:

@@ -46,7 +46,6 @@ class NumberedEpisodes:
     """
 
     def __init__(self, index: int, counts: EpisodeCounts) -> None:
-        """Begin none yet."""
         self._seed, self._index = counts.seed, index
         self.unplayed = counts.unplayed[index] if index < len(counts.unplayed) else 0
         self._next = self.unplayed

@@ -48,7 +48,6 @@ class FailureBudget:
         max_delay_s: float = 0.0,
         counts: Counter[str] | None = None,
     ) -> None:
-        """Start without failures."""
         self.counts: Counter[str] = Counter() if counts is None else counts
         self._thing = thing
         self._raises = raises

@@ -29,7 +29,6 @@ class Unfinished:
     """
 
     def __init__(self, path: Path) -> None:
-        """Choose the hidden name; nothing is written yet."""
         self.path = path
         self.partial = _hidden(path, "partial")
 

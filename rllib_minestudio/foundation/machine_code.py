@@ -44,7 +44,7 @@ class MachineTarget(NamedTuple):
     """A kind of processor that machine code is made for."""
 
     architecture: str
-    """As ``platform.machine`` has it."""
+    """As `platform.machine` has it."""
 
     name: str
     """LLVM's name of the processor."""
@@ -58,7 +58,7 @@ class MachineTarget(NamedTuple):
 
 
 def target() -> MachineTarget:
-    """Returns what numba compiles for.
+    """Return what numba compiles for.
 
     That is this processor unless NUMBA_CPU_NAME, NUMBA_CPU_FEATURES or NUMBA_ENABLE_AVX ask for
     less.
@@ -72,7 +72,7 @@ def target() -> MachineTarget:
 
 
 def base_folder() -> Path:
-    """Returns the folder below which all machine code is kept."""
+    """Return the folder below which all machine code is kept."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
@@ -117,11 +117,11 @@ class ByContents(UserProvidedCacheLocator):
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """Returns a subfolder for each source folder: files in several may share a name."""
+        """Return a subfolder for each source folder: files in several may share a name."""
         return Path(_name_of(py_file)).parent.as_posix().replace("/", ".")
 
     def get_source_stamp(self) -> str:
-        """Returns a digest, also for sources that `fingerprint` was not given, such as tests."""
+        """Return a digest, also for sources that `fingerprint` was not given, such as tests."""
         return _digest(self._py_file)
 
 
@@ -131,12 +131,12 @@ def _digest(source: str) -> str:
 
 
 def compiled(function: _F, folder: Path, **options: Any) -> _F:
-    """Returns ``function`` as numba compiles it at its first call, free of the GIL.
+    """Return `function` as numba compiles it at its first call, free of the GIL.
 
     Args:
         function: What to compile.
         folder: Where its machine code is kept.
-        **options: Further ones of ``numba.njit``.
+        **options: Further ones of `numba.njit`.
     """
     with _cache_in(folder):
         result: _F = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
@@ -144,7 +144,7 @@ def compiled(function: _F, folder: Path, **options: Any) -> _F:
 
 
 def address_of(function: Callable[..., None], signature: Any, folder: Path) -> int:
-    """Compiles ``function`` for other compiled code to call, or loads it; it stays in memory.
+    """Compile `function` for other compiled code to call, or loads it; it stays in memory.
 
     Args:
         function: What to compile.
@@ -176,7 +176,7 @@ def _cache_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_process(folder: Path, waiting: Callable[[float], None]) -> Iterator[None]:
-    """Holds the lock of a cache folder; the system releases it if this process dies.
+    """Hold the lock of a cache folder; the system releases it if this process dies.
 
     Args:
         folder: Is created if it does not exist.

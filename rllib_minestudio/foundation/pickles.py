@@ -197,7 +197,7 @@ class DTypeNote:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, name: Any, align: Any = False, copy: Any = False) -> None:
-        """Notes what `numpy.dtype` would be called with.
+        """Note what `numpy.dtype` would be called with.
 
         Raises:
             ValueError: It is no dtype of numbers or text.
@@ -207,7 +207,7 @@ class DTypeNote:
         self._name = name
 
     def __setstate__(self, state: Any) -> None:
-        """Takes the byte order out of what `numpy.dtype.__reduce__` wrote.
+        """Take the byte order out of what `numpy.dtype.__reduce__` wrote.
 
         Raises:
             ValueError: It has fields, or parts of its own.
@@ -230,27 +230,27 @@ class ArrayNote:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, content: tuple[Any, Any, Any, str] | None, is_number: bool = False) -> None:
-        """Notes (bytes, dtype's note, shape, order); None: they come by `__setstate__`."""
+        """Note (bytes, dtype's note, shape, order); None: they come by `__setstate__`."""
         self._content = content
         self._is_number = is_number
 
     @classmethod
     def empty(cls, kind: Any, shape: Any, dtype: Any) -> ArrayNote:
-        """Notes `_reconstruct`, after which the pickle says what the array holds."""
+        """Note `_reconstruct`, after which the pickle says what the array holds."""
         return cls(None)
 
     @classmethod
     def of_buffer(cls, data: Any, dtype: Any, shape: Any, order: Any = "C") -> ArrayNote:
-        """Notes `_frombuffer`."""
+        """Note `_frombuffer`."""
         return cls((data, dtype, shape, order))
 
     @classmethod
     def of_number(cls, dtype: Any, data: Any) -> ArrayNote:
-        """Notes `scalar`."""
+        """Note `scalar`."""
         return cls((data, dtype, (), "C"), is_number=True)
 
     def __setstate__(self, state: Any) -> None:
-        """Notes what `numpy.ndarray.__reduce__` wrote."""
+        """Note what `numpy.ndarray.__reduce__` wrote."""
         _, shape, dtype, is_fortran, data = state
         self._content = (data, dtype, shape, "F" if is_fortran else "C")
 
@@ -260,7 +260,7 @@ class ArrayNote:
         return b"" if self._content is None else self._content[0]
 
     def array(self) -> NDArray | np.generic:
-        """Makes the array, or the number.
+        """Make the array, or the number.
 
         Raises:
             ValueError: The bytes are not those of such an array.
@@ -292,14 +292,13 @@ class Settled:
     """
 
     def __init__(self, size: int) -> None:
-        """Starts with nothing met."""
         self._most = _SHARING * size + 100_000
         self._array_bytes = 4 * size + 65536
         self._met: dict[int, tuple[Any, Any, int]] = {}
         self._open: set[int] = set()
 
     def settle(self, root: Any) -> Any:
-        """Returns `root` without notes; containers keep their identity where they can.
+        """Return `root` without notes; containers keep their identity where they can.
 
         Raises:
             ValueError: It contains itself, is nested too deeply, or is a bomb of shared parts.
@@ -307,7 +306,7 @@ class Settled:
         return self._settled(root, 0)[0]
 
     def _settled(self, value: Any, depth: int) -> tuple[Any, int]:
-        """Returns the value and how many things it holds, shared ones as often as they are met."""
+        """Return the value and how many things it holds, shared ones as often as they are met."""
         if not isinstance(value, (list, dict, tuple, ArrayNote, DTypeNote)):
             return value, 1
         known = self._met.get(id(value))
@@ -369,24 +368,24 @@ class Inert:
     """Stands in for an object whose class is not admitted; it takes anything and does nothing."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Inert:
-        """Accepts what the real class would have."""
+        """Accept what the real class would have."""
         return super().__new__(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Forgets the arguments."""
+        """Forget the arguments."""
 
     def __setstate__(self, state: Any) -> None:
-        """Forgets the state."""
+        """Forget the state."""
 
 
 def load_plain(
     path: Path, *, others_inert: bool = False, unpickler: type[PlainUnpickler] | None = None
 ) -> Any:
-    """Reads a pickle of containers, numbers, strings and NumPy arrays.
+    """Read a pickle of containers, numbers, strings and NumPy arrays.
 
     Args:
         path: The file.
-        others_inert: Put an ``Inert`` object in the place of one whose class is not admitted,
+        others_inert: Put an `Inert` object in the place of one whose class is not admitted,
             instead of refusing the file.
         unpickler: A subclass that admits more.
 
@@ -411,7 +410,7 @@ class PlainUnpickler(pickle.Unpickler):
     """Makes containers, numbers and arrays; see the module."""
 
     def __init__(self, file: Any, others_inert: bool = False) -> None:
-        """Reads from an open file or ``io.BytesIO``; ``others_inert`` as in ``load_plain``."""
+        """Read from an open file or `io.BytesIO`; `others_inert` as in `load_plain`."""
         super().__init__(file)
         self._file = file
         self._others_inert = others_inert
@@ -421,7 +420,7 @@ class PlainUnpickler(pickle.Unpickler):
         self.find_class = lambda module, name: self._metered(admitted(module, name))  # type: ignore[method-assign]
 
     def load(self) -> Any:
-        """Returns what the pickle at the file's position holds.
+        """Return what the pickle at the file's position holds.
 
         Raises:
             CheckpointMismatchError: It names something not admitted, or copies without end.
@@ -434,7 +433,7 @@ class PlainUnpickler(pickle.Unpickler):
         return Settled(size).settle(super().load())
 
     def find_class(self, module: str, name: str) -> Any:
-        """Returns what a name stands for, or refuses it."""
+        """Return what a name stands for, or refuses it."""
         module = _PYTHON_2_NAMES.get(module, module)
         found = _CONTAINERS.get((module, name)) or _from_numpy(module, name)
         if found is not None:
@@ -447,9 +446,9 @@ class PlainUnpickler(pickle.Unpickler):
         )
 
     def _metered(self, admitted: Any) -> Any:
-        """Returns ``admitted`` such that it ends the reading when it was given too much in all.
+        """Return `admitted` such that it ends the reading when it was given too much in all.
 
-        A pickle may pass one long list to ``list`` a million times.
+        A pickle may pass one long list to `list` a million times.
         """
         is_inert = isinstance(admitted, type) and issubclass(admitted, (Inert, np.generic))
         if is_inert or not callable(admitted):
@@ -466,7 +465,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 @contextmanager
 def _bytes_of(file: Any) -> Iterator[Any]:
-    """Gives all bytes of an open file without reading them."""
+    """Give all bytes of an open file without reading them."""
     if isinstance(file, io.BytesIO):
         yield file.getvalue()
         return
@@ -478,7 +477,7 @@ def _bytes_of(file: Any) -> Iterator[Any]:
 
 
 def _from_numpy(module: str, name: str) -> Any:
-    """Returns what notes the arguments of NumPy's own function or class, else None."""
+    """Return what notes the arguments of NumPy's own function or class, else None."""
     if (module, name) == ("numpy", "dtype"):
         return DTypeNote
     if (module, name) == ("numpy", "ndarray"):

@@ -31,11 +31,11 @@ from rllib_minestudio.models.vpt.network import (
 
 
 class ConvGRURLModule(RecurrentRLModule):
-    """A small policy: convolutions, a GRU, factored heads; see ``RecurrentRLModule``.
+    """A small policy: convolutions, a GRU, factored heads; see `RecurrentRLModule`.
 
-    ``model_config`` takes the fields of ``ConvGRUConfig`` besides. The policy reads every part of
-    the observation: ``image`` with convolutions, one-dimensional uint8 as a text, all else as
-    numbers. The memory is ``hidden`` [B, hidden_size].
+    `model_config` takes the fields of `ConvGRUConfig` besides. The policy reads every part of
+    the observation: `image` with convolutions, one-dimensional uint8 as a text, all else as
+    numbers. The memory is `hidden` [B, hidden_size].
     """
 
     network: ConvGRUNetwork
@@ -45,7 +45,7 @@ class ConvGRURLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def build_network(self, options: dict[str, Any]) -> ConvGRUNetwork:
-        """Builds the network for the parts that the observation space has."""
+        """Build the network for the parts that the observation space has."""
         config = ConvGRUConfig.from_options(options)
         parts = parts_of(self.observation_space)
         if IMAGE in parts:
@@ -69,7 +69,7 @@ class ConvGRURLModule(RecurrentRLModule):
     def blank(
         cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None
     ) -> Self | None:
-        """Returns a policy without numbers (on the meta device), of whatever size."""
+        """Return a policy without numbers (on the meta device), of whatever size."""
         with torch.device("meta"):
             return super().blank(options, spaces)
 

@@ -2,7 +2,7 @@
 
 An action is one token per head, and the heads are independent, so log-probability, entropy and KL
 divergence are sums over them. A head's own distribution has a score per token
-(``JointCategorical``), or one per choice that tokens are made of (``FactoredCategorical``).
+(`JointCategorical`), or one per choice that tokens are made of (`FactoredCategorical`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ActionDistribution:
     """
 
     def __init__(self, heads: Mapping[str, Categorical]) -> None:
-        """Keeps the heads, whose order is that of the columns that ``sample`` takes."""
+        """Keep the heads, whose order is that of the columns that `sample` takes."""
         self.heads = heads
 
     @property
@@ -76,7 +76,7 @@ class ActionDistribution:
         return torch.stack(terms).sum(dim=0)
 
     def sample(self, uniform: Tensor | None = None) -> ActionSample:
-        """Draws a token per head.
+        """Draw a token per head.
 
         Args:
             uniform: [..., heads] float64 numbers in [0, 1) to draw with, one column per head;
@@ -95,7 +95,7 @@ class ActionDistribution:
 
 
 class _JointLogits(Mapping[str, Tensor]):
-    """The heads' ``logits`` by name, not read before they are asked for."""
+    """The heads' `logits` by name, not read before they are asked for."""
 
     def __init__(self, heads: Mapping[str, Categorical]) -> None:
         self._heads = heads
@@ -130,7 +130,7 @@ class Categorical(ABC):
         """Entropy in nats: [...] float32."""
 
     def kl_divergence(self, other: Categorical) -> Tensor:
-        """KL(self || other) in nats, ``sum p (log p - log q)``: [...] float32.
+        """KL(self || other) in nats, `sum p (log p - log q)`: [...] float32.
 
         Args:
             other: Over the same tokens, for the same batch shape; possibly of another class.
@@ -139,7 +139,7 @@ class Categorical(ABC):
 
     @abstractmethod
     def sample(self, uniform: Tensor | None = None) -> Tensor:
-        """Draws a token per element, by inverse CDF in the order of the tokens.
+        """Draw a token per element, by inverse CDF in the order of the tokens.
 
         Args:
             uniform: [...] float64 numbers in [0, 1) to draw with, so that an element's token
@@ -158,7 +158,7 @@ class JointCategorical(Categorical):
     """A score for every token."""
 
     def __init__(self, scores: Tensor, normalised: bool = False) -> None:
-        """Keeps the scores.
+        """Keep the scores.
 
         Args:
             scores: [..., N] float32, up to a constant per row.
@@ -178,12 +178,12 @@ class JointCategorical(Categorical):
         return self.logits.gather(-1, token.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """``-sum p log p``."""
+        """`-sum p log p`."""
         return -vecdot(self.logits.exp(), self.logits)
 
     @torch.no_grad()
     def sample(self, uniform: Tensor | None = None) -> Tensor:
-        """Draws a token per element, from the scores as they are.
+        """Draw a token per element, from the scores as they are.
 
         One number per element instead of MineStudio's one per token (Gumbel-max), for the same
         distribution. The sum is float64, because in float32 the cumulative sum of 8641 terms
@@ -223,7 +223,7 @@ MERGED_CHOICES = 100
 class FactoredCategorical(Categorical):
     """A product of independent groups of choices, and possibly a token that excludes them all.
 
-    With ``q_g`` the softmax over the choices of group g, and p the probability of the exclusive
+    With `q_g` the softmax over the choices of group g, and p the probability of the exclusive
     token::
 
         log P(combination)     = log(1 - p) + sum_g log q_g(choice)
@@ -232,14 +232,14 @@ class FactoredCategorical(Categorical):
         KL(P || P')            = KL(p || p') + (1 - p) sum_g KL(q_g || q_g')
 
     This is the softmax over the N tokens whose scores are the sums of their choices' scores, to
-    rounding. Nothing N wide is computed except ``logits``.
+    rounding. Nothing N wide is computed except `logits`.
 
     What is kept has the gradients of the scores, whether or not those were wanted when it was first
     computed.
     """
 
     def __init__(self, scores: Tensor, sizes: Sequence[int], exclusive: bool = False) -> None:
-        """Keeps the scores.
+        """Keep the scores.
 
         Args:
             scores: [..., C] float32, a score per choice, group after group, then that of the
@@ -294,7 +294,7 @@ class FactoredCategorical(Categorical):
         return not_p * (of_choices - log_not_p) - log_p.exp() * log_p
 
     def kl_divergence(self, other: Categorical) -> Tensor:
-        """The groups' divergences added up, if ``other`` has the same groups."""
+        """The groups' divergences added up, if `other` has the same groups."""
         if not isinstance(other, FactoredCategorical) or not self._is_like(other):
             return super().kl_divergence(other)
         of_choices = vecdot(self._log_q.exp(), self._log_q - other._log_q)
@@ -308,7 +308,7 @@ class FactoredCategorical(Categorical):
 
     @torch.no_grad()
     def sample(self, uniform: Tensor | None = None) -> Tensor:
-        """Draws the token that the cumulative sum over all N of them would give.
+        """Draw the token that the cumulative sum over all N of them would give.
 
         Tokens that agree in their first choices lie side by side, so the number finds the first
         group's choice; its place within that choice's interval then finds the second's, and so on.

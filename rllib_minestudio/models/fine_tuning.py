@@ -1,6 +1,6 @@
 """Which parts of a pretrained policy learn, how fast, and a smoothed copy to evaluate.
 
-Parameters are picked by shell patterns on their state dict names (``docs/vpt.md`` lists them)::
+Parameters are picked by shell patterns on their state dict names (`docs/vpt.md` lists them)::
 
     net.img_process.*                   the image encoder
     net.recurrent_layer.blocks.[01].*   the two lower transformer blocks
@@ -24,7 +24,7 @@ HEADS_ONLY = ("net.img_process.*", "net.recurrent_layer.*", "net.lastlayer.*", "
 
 
 def matching(network: nn.Module, pattern: str) -> list[str]:
-    """Returns the names of the parameters that a shell pattern picks.
+    """Return the names of the parameters that a shell pattern picks.
 
     Raises:
         InvalidOptionsError: There is none.
@@ -40,10 +40,10 @@ def matching(network: nn.Module, pattern: str) -> list[str]:
 
 
 def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
-    """Stops the parameters that any pattern picks from learning.
+    """Stop the parameters that any pattern picks from learning.
 
     Args:
-        network: A ``VPTNetwork``.
+        network: A `VPTNetwork`.
         patterns: Shell patterns.
 
     Returns:
@@ -69,16 +69,16 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> list[str]:
 def parameter_groups(
     network: nn.Module, factors: Mapping[str, float], **options: Any
 ) -> list[dict[str, Any]]:
-    """Sorts the learning parameters into groups of one learning rate each.
+    """Sort the learning parameters into groups of one learning rate each.
 
     Args:
-        network: A ``VPTNetwork``.
+        network: A `VPTNetwork`.
         factors: Shell pattern to factor on the learning rate; the first that fits counts, and
             parameters that none fits have factor 1.
-        options: Added to every group, such as ``weight_decay``.
+        options: Added to every group, such as `weight_decay`.
 
     Returns:
-        Groups of named parameters for a torch optimizer, each with its ``lr_factor``: multiply
+        Groups of named parameters for a torch optimizer, each with its `lr_factor`: multiply
         the rate by it whenever the rate is set. Without factors there is one group, in the
         network's order.
 
@@ -115,10 +115,10 @@ class WeightAverage:
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        """Starts from the present weights.
+        """Start from the present weights.
 
         Raises:
-            InvalidOptionsError: ``decay`` is not between 0 and 1.
+            InvalidOptionsError: `decay` is not between 0 and 1.
         """
         if isinstance(decay, bool) or not isinstance(decay, (int, float)) or not 0 <= decay < 1:
             raise InvalidOptionsError(
@@ -133,7 +133,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, network: nn.Module) -> None:
-        """Takes in the weights after an optimizer step."""
+        """Take in the weights after an optimizer step."""
         self._updates += 1
         decay = min(self._decay, self._updates / (self._updates + 1))
         for name, tensor in network.state_dict().items():
@@ -143,15 +143,15 @@ class WeightAverage:
                 self._average[name].copy_(tensor)
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Returns the averaged state dict; load it into a network to evaluate."""
+        """Return the averaged state dict; load it into a network to evaluate."""
         return self._average
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what a checkpoint needs."""
+        """Return what a checkpoint needs."""
         return {"updates": self._updates, "average": dict(self._average)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a checkpoint."""
+        """Continue from a checkpoint."""
         self._updates = state["updates"]
         for name, tensor in self._average.items():
             tensor.copy_(state["average"][name])

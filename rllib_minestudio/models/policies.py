@@ -124,7 +124,7 @@ class PolicySummary:
     """A checkpoint in numbers."""
 
     form: str
-    """Which of the forms of ``checkpoints/checkpoint.py``."""
+    """Which of the forms of `checkpoints/checkpoint.py`."""
 
     weights: Path
     """The file with the tensors."""
@@ -133,7 +133,7 @@ class PolicySummary:
     """The class: a name or import path."""
 
     options: Mapping[str, Any]
-    """Its ``model_config``."""
+    """Its `model_config`."""
 
     tensors: int
     """How many there are."""
@@ -146,7 +146,7 @@ class PolicySummary:
 
 
 def summarize_other(checkpoint: Checkpoint) -> PolicySummary | None:
-    """Tells names, shapes and options of a checkpoint; returns None if its policy is VPT.
+    """Tell names, shapes and options of a checkpoint; returns None if its policy is VPT.
 
     Raises:
         CheckpointMismatchError: It cannot be read.

@@ -37,22 +37,22 @@ from rllib_minestudio.models.value_head import ValueHead
 # Docs/policies.md describes it on one page. `RecurrentRLModule` adds all that RLlib asks for.
 
 MODULE_OPTIONS = ("weights", "zero_init_value_head", "freeze")
-"""Options of ``model_config`` that every policy has; all others are its network's."""
+"""Options of `model_config` that every policy has; all others are its network's."""
 
 
 class RecurrentPolicy(ABC):
     """A policy with a memory.
 
-    A subclass implements ``build_network``. If its network has ``forward(obs, first_bt, state) ->
-    (latent, state)``, ``initial_state(batch)``, ``action_head`` and ``value_head``, that is all;
+    A subclass implements `build_network`. If its network has ``forward(obs, first_bt, state) ->
+    (latent, state)`, `initial_state(batch)`, `action_head` and `value_head``, that is all;
     else it overrides the four members of these names.
 
     Attributes:
-        network: Has all parameters that learn, under the names that checkpoints, ``freeze`` and
-            ``lr_factors`` know.
+        network: Has all parameters that learn, under the names that checkpoints, `freeze` and
+            `lr_factors` know.
         observation_space: Of the environment.
-        action_space: Of the environment, a ``Dict`` of ``Discrete`` or ``MultiDiscrete([n])``.
-        precision: How a GPU multiplies float32 numbers, a value of ``arithmetic.py``; None leaves
+        action_space: Of the environment, a `Dict` of `Discrete` or `MultiDiscrete([n])`.
+        precision: How a GPU multiplies float32 numbers, a value of `arithmetic.py`; None leaves
             torch's settings alone.
         memory_length: Observations from which the memory can be rebuilt well enough: the burn-in
             of windows of demonstrations, unless the config says otherwise.
@@ -69,11 +69,11 @@ class RecurrentPolicy(ABC):
         """Return the network, randomly initialised (torch's global generator).
 
         Args:
-            options: ``model_config`` without ``MODULE_OPTIONS``.
+            options: `model_config` without `MODULE_OPTIONS`.
 
         Raises:
-            InvalidOptionsError: An option is unknown or invalid, or ``self.observation_space`` or
-                ``self.action_space`` does not fit.
+            InvalidOptionsError: An option is unknown or invalid, or `self.observation_space` or
+                `self.action_space` does not fit.
         """
 
     def initial_state(self, batch: int) -> State:
@@ -99,7 +99,7 @@ class RecurrentPolicy(ABC):
 
     @property
     def action_head(self) -> nn.Module:
-        """The part of the network that makes an ``ActionDistribution`` [B, T] of a latent."""
+        """The part of the network that makes an `ActionDistribution` [B, T] of a latent."""
         return self.network.action_head  # type: ignore[return-value]
 
     @property
@@ -126,7 +126,7 @@ class RecurrentPolicy(ABC):
         return next(self.network.parameters()).device
 
     def _step(self, obs: Mapping[str, Any], first_b: Tensor, state: State) -> PolicyStep:
-        """One observation of each of B environments, for ``SteppingSession``."""
+        """One observation of each of B environments, for `SteppingSession`."""
         was_training = self.network.training
         self.network.eval()
         latent_b1e, state = self.latent(_with_time(obs), first_b[:, None], state)
@@ -141,7 +141,7 @@ class RecurrentPolicy(ABC):
         """Load a checkpoint strictly.
 
         Args:
-            source: As of the option ``weights``; a checkpoint may be open already.
+            source: As of the option `weights`; a checkpoint may be open already.
 
         Raises:
             CheckpointMismatchError: It is missing, unreadable, damaged, or holds another network.
@@ -153,7 +153,7 @@ class RecurrentPolicy(ABC):
         """Read the network's state from a checkpoint.
 
         Args:
-            source: As of the option ``weights``; a checkpoint may be open already, and is a path
+            source: As of the option `weights`; a checkpoint may be open already, and is a path
                 then.
 
         Raises:
@@ -166,8 +166,8 @@ class RecurrentPolicy(ABC):
         """Say why a checkpoint does not fit, looking at names and shapes only.
 
         Args:
-            network: Of what ``blank`` returns.
-            checkpoint: What the option ``weights`` names.
+            network: Of what `blank` returns.
+            checkpoint: What the option `weights` names.
         """
         return policy_weights_problems(network, checkpoint)
 
@@ -175,7 +175,7 @@ class RecurrentPolicy(ABC):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Check ``model_config`` as far as that can be done without anything else.
+        """Check `model_config` as far as that can be done without anything else.
 
         Raises:
             InvalidOptionsError: An option is unknown or invalid.
@@ -189,8 +189,8 @@ class RecurrentPolicy(ABC):
         """Return a policy for its names and shapes; None if they cannot be known.
 
         Args:
-            options: ``model_config``.
-            spaces: ``observation_space`` and ``action_space``, if they are known.
+            options: `model_config`.
+            spaces: `observation_space` and `action_space`, if they are known.
 
         Raises:
             InvalidOptionsError: The options are wrong, or do not fit the spaces.
@@ -205,19 +205,19 @@ class RecurrentPolicy(ABC):
         """Return the spaces that a policy of these options plays in, if the options tell.
 
         Args:
-            options: ``model_config``.
+            options: `model_config`.
 
         Returns:
-            ``observation_space`` and ``action_space``; None if the environment decides.
+            `observation_space` and `action_space`; None if the environment decides.
         """
         return None
 
     @classmethod
     def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what options of ``MineStudioEnv`` are for this policy where the user gives none.
+        """Return what options of `MineStudioEnv` are for this policy where the user gives none.
 
         Args:
-            options: ``model_config``.
+            options: `model_config`.
         """
         return {}
 
@@ -231,14 +231,14 @@ def _with_time(obs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 ACTION_DIST = "action_dist"
-"""Output key of ``forward_train``: an ``ActionDistribution`` [B, T]."""
+"""Output key of `forward_train`: an `ActionDistribution` [B, T]."""
 
 LOGITS = "logits"
-"""Output key of ``forward_train``: per head [B, T, N] normalised log-probabilities of all joint
-actions. Each is computed when it is read; what samples and scores actions is ``ACTION_DIST``."""
+"""Output key of `forward_train`: per head [B, T, N] normalised log-probabilities of all joint
+actions. Each is computed when it is read; what samples and scores actions is `ACTION_DIST`."""
 
 VALUE = "value"
-"""Output key of ``forward_train``: [B, T] value in the value head's normalised units."""
+"""Output key of `forward_train`: [B, T] value in the value head's normalised units."""
 
 _OPTIONS_OF_OTHERS = frozenset({"vf_share_layers", "twin_q", "double_q", "dueling", "num_atoms"})
 """What RLlib 2.60's algorithms add to every `model_config` (`_model_config_auto_includes`)."""
@@ -251,26 +251,26 @@ log_once("RLModule(config=[RLModuleConfig object])")
 class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
     """A policy with a memory, as RLlib wants it; what a subclass has to offer, its base says.
 
-    ``model_config`` holds the network's options and
+    `model_config` holds the network's options and
 
-    - ``weights``: a checkpoint to start from, loaded strictly; None: random weights.
-    - ``zero_init_value_head``: zero the value head, statistics included, after loading.
-    - ``freeze``: list of shell patterns on parameter names (``fine_tuning.py``) that do not learn.
+    - `weights`: a checkpoint to start from, loaded strictly; None: random weights.
+    - `zero_init_value_head`: zero the value head, statistics included, after loading.
+    - `freeze`: list of shell patterns on parameter names (`fine_tuning.py`) that do not learn.
 
-    Batches are [B, T, ...]: observations under ``Columns.OBS``, nested as the environment's,
-    ``"first"`` [B, T] bool, and under ``Columns.STATE_IN`` what was the ``Columns.STATE_OUT`` of
+    Batches are [B, T, ...]: observations under `Columns.OBS`, nested as the environment's,
+    `"first"` [B, T] bool, and under `Columns.STATE_IN` what was the `Columns.STATE_OUT` of
     the batch before. Tensors of any device and NumPy arrays will do. Without a state, episodes
     begin.
 
     Raises:
-        InvalidBatchError: A batch has another layout (from every ``forward_...``).
+        InvalidBatchError: A batch has another layout (from every `forward_...`).
         InvalidOptionsError: Unknown or invalid options, or spaces that do not fit the policy.
         CheckpointMismatchError: The weights do not fit the policy.
     """
 
     @override(TorchRLModule)
     def setup(self) -> None:
-        """Builds the network from ``model_config``, and loads and freezes what that asks for."""
+        """Build the network from `model_config`, and loads and freezes what that asks for."""
         options = dict(self.model_config or {})
         _refuse_other_algorithms(options)
         own = {name: options[name] for name in options if name not in MODULE_OPTIONS}
@@ -286,7 +286,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(TorchRLModule)
     def get_initial_state(self) -> dict[str, Tensor]:
-        """Returns the empty memory of one environment, without a batch axis."""
+        """Return the empty memory of one environment, without a batch axis."""
         return {name: tensor[0] for name, tensor in self.initial_state(1).items()}
 
     @override(TorchRLModule)
@@ -301,7 +301,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(TorchRLModule)
     def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Returns the distribution, values in both units, and the new state, with gradients."""
+        """Return the distribution, values in both units, and the new state, with gradients."""
         latent_bte, state = self._look(batch)
         distribution, value_bt = self.action_head(latent_bte), self.value_head(latent_bte)
         return {
@@ -314,13 +314,13 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(ValueFunctionAPI)
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
-        """Returns values [B, T] in the task's units; runs the network, ``embeddings`` is unused."""
+        """Return values [B, T] in the task's units; runs the network, `embeddings` is unused."""
         latent_bte, _ = self._look(batch)
         return self.value_head.denormalize(self.value_head(latent_bte))
 
     @override(TorchRLModule)
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
-        """Returns all weights and value statistics, under the names they have in the network.
+        """Return all weights and value statistics, under the names they have in the network.
 
         RLlib's own version turns 0-d arrays into Python floats and narrows float64. Inference
         needs everything (values are predicted while sampling), so there is nothing to leave out.
@@ -333,7 +333,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @override(TorchRLModule)
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Loads what ``get_state`` returned.
+        """Load what `get_state` returned.
 
         Raises:
             CheckpointMismatchError: The state is of another network; RLlib's own version would
@@ -357,7 +357,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
         return self.get_initial_state()
 
     def _look(self, batch: Mapping[str, Any]) -> tuple[Tensor, State]:
-        """Unpacks a batch and runs the network up to its heads."""
+        """Unpack a batch and runs the network up to its heads."""
         given: UnpackedBatch = unpack(batch, self._parts, self._state_parts, self.device)
         state = given.state
         if state is None:
@@ -366,7 +366,7 @@ class RecurrentRLModule(RecurrentPolicy, TorchRLModule, ValueFunctionAPI):
 
     @torch.no_grad()
     def _act(self, batch: Mapping[str, Any], *, explore: bool) -> dict[str, Any]:
-        """Runs the network and chooses actions; returns what RLlib's env runner needs of a step."""
+        """Run the network and chooses actions; returns what RLlib's env runner needs of a step."""
         latent_bte, state = self._look(batch)
         distribution: ActionDistribution = self.action_head(latent_bte)
         chosen = distribution.sample() if explore else distribution.mode()

@@ -23,7 +23,7 @@ class StateDictDifference(NamedTuple):
 
 
 def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> StateDictDifference:
-    """Compares the names and shapes of ``state`` with the network's ``own``."""
+    """Compare the names and shapes of `state` with the network's `own`."""
     return StateDictDifference(
         missing=[name for name in own if name not in state],
         unexpected=[name for name in state if name not in own],
@@ -36,27 +36,27 @@ def compare(own: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> StateDict
 
 
 def load_strictly(network: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
-    """Copies ``state`` into ``network`` if everything agrees; else changes nothing.
+    """Copy `state` into `network` if everything agrees; else changes nothing.
 
     Args:
         network: The module to load into.
         state: Names to tensors.
-        source: What to call ``state`` in an error, such as ``weights 'a.pt'``.
+        source: What to call `state` in an error, such as `weights 'a.pt'`.
 
     Raises:
-        CheckpointMismatchError: As of ``check_strictly``.
+        CheckpointMismatchError: As of `check_strictly`.
     """
     check_strictly(network.state_dict(), state, source)
     network.load_state_dict(state)
 
 
 def check_strictly(own: Mapping[str, Tensor], state: Mapping[str, Tensor], source: str) -> None:
-    """Refuses a ``state`` that a network with the state ``own`` could not load.
+    """Refuse a `state` that a network with the state `own` could not load.
 
     Args:
-        own: Names to tensors, which need no values (device ``meta``).
+        own: Names to tensors, which need no values (device `meta`).
         state: Names to tensors.
-        source: What to call ``state`` in an error.
+        source: What to call `state` in an error.
 
     Raises:
         CheckpointMismatchError: Lists the missing, unexpected and mis-shaped keys, and those with
@@ -90,7 +90,7 @@ def refuse_damaged(
 
 
 def mismatches(comparison: StateDictDifference, source: str) -> list[str]:
-    """Returns one message that lists all differences, or nothing if there are none."""
+    """Return one message that lists all differences, or nothing if there are none."""
     if not any(comparison):
         return []
     lists = "".join(_listed(kind, entries) for kind, entries in comparison._asdict().items())
@@ -107,7 +107,7 @@ def _is_sound(tensor: Tensor, own: Tensor) -> bool:
 
 
 def _listed(kind: str, entries: list[str]) -> str:
-    """Returns an indented list of at most ``MAX_LISTED`` entries under a headline, or nothing."""
+    """Return an indented list of at most `MAX_LISTED` entries under a headline, or nothing."""
     if not entries:
         return ""
     lines = [f"\n  {len(entries)} {kind}:", *(f"    {entry}" for entry in entries[:MAX_LISTED])]

@@ -1,7 +1,7 @@
 """The value head: a linear prediction in normalised space, and the running statistics behind it.
 
 Returns differ in scale between tasks by orders of magnitude; the head therefore learns
-``(return - mean) / std`` under exponentially weighted statistics of the returns seen so far.
+`(return - mean) / std` under exponentially weighted statistics of the returns seen so far.
 Source: MineStudio, utils/vpt_lib/scaled_mse_head.py and normalize_ewma.py.
 """
 
@@ -27,7 +27,7 @@ class RunningStatistics(nn.Module):
     """
 
     def __init__(self) -> None:
-        """Creates statistics that have seen nothing: mean 0, variance 0.01."""
+        """Create statistics that have seen nothing: mean 0, variance 0.01."""
         super().__init__()
         self.running_mean: Tensor
         self.running_mean_sq: Tensor
@@ -37,7 +37,7 @@ class RunningStatistics(nn.Module):
         self.register_buffer("debiasing_term", torch.tensor(0.0))
 
     def mean_and_std(self) -> tuple[Tensor, Tensor]:
-        """Returns the debiased mean and standard deviation, [1] each."""
+        """Return the debiased mean and standard deviation, [1] each."""
         weight = self.debiasing_term.clamp(min=MIN_DEBIAS)
         mean = self.running_mean / weight
         variance = (self.running_mean_sq / weight - mean**2).clamp(min=MIN_VARIANCE)
@@ -45,7 +45,7 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, mean: Tensor, mean_sq: Tensor, *, times: int = 1) -> None:
-        """Takes in one batch, given as its mean and mean square (scalars).
+        """Take in one batch, given as its mean and mean square (scalars).
 
         Passing moments rather than data lets several learners average theirs first.
 
@@ -67,7 +67,6 @@ class ValueHead(nn.Module):
     """Predicts normalised values; converts between them and returns in the task's own units."""
 
     def __init__(self, width: int) -> None:
-        """Creates the head for a latent of ``width``."""
         super().__init__()
         self.linear = nn.Linear(width, 1)
         self.normalizer = RunningStatistics()
@@ -88,6 +87,6 @@ class ValueHead(nn.Module):
 
     @torch.no_grad()
     def reset_to_zero(self) -> None:
-        """Zeroes weights, bias and statistics: a new task's values start at 0 everywhere."""
+        """Zero weights, bias and statistics: a new task's values start at 0 everywhere."""
         for tensor in (*self.parameters(), *self.buffers()):
             tensor.zero_()

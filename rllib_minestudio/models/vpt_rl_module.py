@@ -31,19 +31,19 @@ __all__ = ["LOGITS", "MODULE_OPTIONS", "VALUE", "VPTRLModule", "spaces_of"]
 
 
 class VPTRLModule(RecurrentRLModule):
-    """Adapts ``VPTNetwork`` to RLlib; see ``RecurrentRLModule``.
+    """Adapts `VPTNetwork` to RLlib; see `RecurrentRLModule`.
 
-    ``model_config`` takes the options of ``VPTConfig.from_options`` besides. ``weights`` may have
-    any form of ``checkpoints/checkpoint.py``; without ``preset`` they also decide the sizes. Of
-    observations the network reads ``image``, uint8 [B, T, H, W, 3]. The memory has the fields of
-    ``VPTState``.
+    `model_config` takes the options of `VPTConfig.from_options` besides. `weights` may have
+    any form of `checkpoints/checkpoint.py`; without `preset` they also decide the sizes. Of
+    observations the network reads `image`, uint8 [B, T, H, W, 3]. The memory has the fields of
+    `VPTState`.
     """
 
     network: VPTNetwork
 
     @override(RecurrentRLModule)
     def setup(self) -> None:
-        """Opens the weights once: they may decide the sizes before their tensors are loaded."""
+        """Open the weights once: they may decide the sizes before their tensors are loaded."""
         weights = (self.model_config or {}).get("weights")
         if weights is not None:
             self.model_config = {**self.model_config, "weights": checkpoints.open(weights)}
@@ -51,9 +51,9 @@ class VPTRLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def build_network(self, options: dict[str, Any]) -> VPTNetwork:
-        """Builds the network after checking the spaces against its options.
+        """Build the network after checking the spaces against its options.
 
-        Without ``img_shape``, and without weights that decide it, images are the environment's.
+        Without `img_shape`, and without weights that decide it, images are the environment's.
         """
         weights = (self.model_config or {}).get("weights")
         if "img_shape" not in options and weights is None:
@@ -86,7 +86,7 @@ class VPTRLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def initial_state(self, batch: int) -> State:
-        """The fields of an empty ``VPTState``."""
+        """The fields of an empty `VPTState`."""
         return self.network.initial_state(batch)._asdict()
 
     @override(RecurrentRLModule)
@@ -104,17 +104,17 @@ class VPTRLModule(RecurrentRLModule):
 
     @override(RecurrentRLModule)
     def make_rollout_session(self, num_envs: int) -> VPTRolloutSession:
-        """Returns a fast way to act step by step, whose memory stays on the module's device."""
+        """Return a fast way to act step by step, whose memory stays on the module's device."""
         return VPTRolloutSession(self.network, num_envs)
 
     @classmethod
     def read_weights(cls, source: Any) -> dict[str, Tensor]:
-        """Reads a checkpoint of any form that VPT's are published in."""
+        """Read a checkpoint of any form that VPT's are published in."""
         return policy_part(checkpoints.open(source).tensors())
 
     @classmethod
     def weights_problems(cls, network: nn.Module, checkpoint: Checkpoint) -> list[str]:
-        """Says why a checkpoint of any form does not fit."""
+        """Say why a checkpoint of any form does not fit."""
         assert isinstance(network, VPTNetwork)
         return weights_problems(network.config, checkpoint)
 
@@ -126,32 +126,32 @@ class VPTRLModule(RecurrentRLModule):
 
     @classmethod
     def blank(cls, options: Mapping[str, Any], spaces: Mapping[str, gym.Space] | None) -> Self:
-        """Returns a policy without numbers (on the meta device); the options tell all of it."""
+        """Return a policy without numbers (on the meta device); the options tell all of it."""
         config = config_from_options(options, MODULE_OPTIONS)
         with torch.device("meta"):
             return cls(model_config=dataclasses.asdict(config), **spaces_of(config))
 
     @classmethod
     def env_defaults(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns frames as OpenAI's networks saw them, for networks of their sizes."""
+        """Return frames as OpenAI's networks saw them, for networks of their sizes."""
         config = config_from_options(options, MODULE_OPTIONS)
         return {"sampling": "samples"} if is_published_size(config) else {}
 
     @classmethod
     def spaces_of(cls, options: Mapping[str, Any]) -> dict[str, gym.Space]:
-        """Returns frames of the network's size, and VPT's tokens."""
+        """Return frames of the network's size, and VPT's tokens."""
         return spaces_of(config_from_options(options, MODULE_OPTIONS))
 
 
 class VPTRolloutSession:
-    """The session of ``vpt/rollout.py`` as every policy's; see ``rollout.py``."""
+    """The session of `vpt/rollout.py` as every policy's; see `rollout.py`."""
 
     def __init__(self, network: VPTNetwork, num_envs: int) -> None:
-        """Allocates empty memories for ``num_envs`` environments on the network's device."""
+        """Allocate empty memories for `num_envs` environments on the network's device."""
         self._session = InferenceSession(network, num_envs)
 
     def act(self, obs: Mapping[str, Any], first_b: Tensor, **how: Any) -> Decision:
-        """See ``rollout.RolloutSession.act``."""
+        """See `rollout.RolloutSession.act`."""
         decision = self._session.act(obs[IMAGE], first_b, **how)
         return Decision(
             {name: tokens[:, 0] for name, tokens in decision.actions.items()},
@@ -161,20 +161,20 @@ class VPTRolloutSession:
         )
 
     def value(self, obs: Mapping[str, Any], first_b: Tensor, rows: Tensor | None = None) -> Tensor:
-        """See ``rollout.RolloutSession.value``."""
+        """See `rollout.RolloutSession.value`."""
         return self._session.value(obs[IMAGE], first_b, rows)
 
     def state(self, rows: Tensor | None = None) -> State:
-        """See ``rollout.RolloutSession.state``."""
+        """See `rollout.RolloutSession.state`."""
         return self._session.state(rows)._asdict()
 
     def load_state(self, state: State) -> None:
-        """See ``rollout.RolloutSession.load_state``."""
+        """See `rollout.RolloutSession.load_state`."""
         self._session.load_state(VPTState(**state))
 
 
 def spaces_of(config: VPTConfig) -> dict[str, gym.Space]:
-    """Returns the spaces that a network plays in, as arguments of its module."""
+    """Return the spaces that a network plays in, as arguments of its module."""
     image = gym.spaces.Box(0, 255, config.img_shape, np.uint8)
     return {
         "observation_space": gym.spaces.Dict({IMAGE: image}),
@@ -190,13 +190,13 @@ def _action_space() -> gym.spaces.Dict:
 
 
 def _image_option(observation: gym.Space) -> dict[str, Any]:
-    """Returns the option that fits the environment's images; nothing if it has none."""
+    """Return the option that fits the environment's images; nothing if it has none."""
     image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
     return {"img_shape": image.shape} if image is not None and len(image.shape) == 3 else {}
 
 
 def _space_problems(observation: gym.Space, action: gym.Space, config: VPTConfig) -> list[str]:
-    """Returns one sentence for each way in which an environment does not fit the model."""
+    """Return one sentence for each way in which an environment does not fit the model."""
     problems = []
     image = observation.get(IMAGE) if isinstance(observation, gym.spaces.Dict) else None
     height, width, _ = config.img_shape

@@ -353,7 +353,6 @@ class InfoLines:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open `path` for writing."""
         compressed = gzip.GzipFile(path, "wb", compresslevel=COMPRESSION)
         self._stream = io.TextIOWrapper(compressed, encoding="utf-8")
         self._before: dict[str, Any] = {}

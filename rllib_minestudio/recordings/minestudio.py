@@ -44,7 +44,6 @@ class PickledList:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open `path` and begin an empty list."""
         self.path = path
         self._file = path.open("wb")
         self._file.write(_HEADER + pickle.EMPTY_LIST)
@@ -80,7 +79,6 @@ class InferenceLayout(Layout):
     _VIDEO = VideoOptions(fps=30, crf=28, preset="veryfast")
 
     def __init__(self, path: Path, video: VideoOptions) -> None:
-        """Open the files; of the video's options, the media count."""
         self.path = path
         name = uuid.uuid5(uuid.NAMESPACE_OID, path.name)
         self.partial = Unfinished(path.with_name(str(name))).partial
@@ -132,7 +130,6 @@ class DatasetLayout(Layout):
     takes_keys = True
 
     def __init__(self, path: Path, video: VideoOptions) -> None:
-        """Open the files; the video has MineStudio's options."""
         self.path = path
         self._name = f"{uuid.uuid5(uuid.NAMESPACE_OID, path.name)}-0"
         self.partial = Unfinished(path.with_name(self._name)).partial

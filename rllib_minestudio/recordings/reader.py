@@ -75,7 +75,6 @@ class Recording:
         return int(self.meta["length"])
 
     def __repr__(self) -> str:
-        """Name the folder."""
         return f"Recording({str(self.path)!r})"
 
     @cached_property

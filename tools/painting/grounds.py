@@ -116,7 +116,7 @@ def rings(rng: Random, colour: RGB, rim: RGB) -> Picture:
 
 
 def foliage(rng: Random, colour: RGB) -> Picture:
-    """Leaves with dark gaps and light tips."""
+    """Leave with dark gaps and light tips."""
     picture = noise(rng, colour, 26)
     picture[rng.rand(SIZE, SIZE) < 0.24] *= 0.5
     picture[rng.rand(SIZE, SIZE) < 0.12] *= 1.25

@@ -206,7 +206,6 @@ class RunningEpisode:
     """
 
     def __init__(self, env_index: int, info: Mapping[str, Any]) -> None:
-        """Begin the episode now."""
         self._env_index = env_index
         self._info = info
         self._length = 0
@@ -271,7 +270,6 @@ class EnvConfig(dict[str, Any]):
     def __init__(
         self, options: Mapping[str, Any], *, worker_index: int, vector_index: int, num_workers: int
     ) -> None:
-        """Copy the options."""
         super().__init__(options)
         self.worker_index = worker_index
         self.vector_index = vector_index

@@ -43,7 +43,6 @@ class Reaper:
     """
 
     def __init__(self) -> None:
-        """Start it."""
         self._groups: set[int] = set()
         self._start()
 
@@ -101,7 +100,6 @@ class EnvProcess:
     """
 
     def __init__(self, maker: bytes, obs_fd: int, reaper: Reaper) -> None:
-        """Start it; it says so when the environment is built."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._handover_fd = os.memfd_create("handover")
         write_file(self._handover_fd, maker)

@@ -58,7 +58,6 @@ class InlineEnvs(EnvPool):
         infos: Infos = Infos.NONE,
         read: Collection[str] | None = None,
     ) -> None:
-        """Construct the environments; they are reset by `reset`."""
         options = options or EnvPoolOptions()
         self.restarts = Counter()
         self._make_envs = make_envs

@@ -382,7 +382,6 @@ class SupervisedEnv:
     """
 
     def __init__(self, index: int, maker: bytes, context: PoolContext) -> None:
-        """Start the first process."""
         self.spaces: Spaces | None = None
         self.obs: Observations = {}
         self.outcome: Outcome | None = None

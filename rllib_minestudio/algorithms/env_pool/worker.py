@@ -156,7 +156,6 @@ class Channel:
     """
 
     def __init__(self, end: socket.socket) -> None:
-        """Take over the socket."""
         self._end = end
         self._buffer = memoryview(bytearray(MAX_BYTES))
 

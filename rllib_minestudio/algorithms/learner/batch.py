@@ -316,7 +316,6 @@ class MinibatchStream:
     """
 
     def __init__(self, device: torch.device) -> None:
-        """Start nothing yet."""
         self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="minibatches")

@@ -63,7 +63,6 @@ class GradientStep:
         peers: Peers,
         average: WeightAverage | None = None,
     ) -> None:
-        """Start with no minibatch skipped."""
         self._network = network
         self._optimizer = optimizer
         self._hooks = hooks
@@ -199,7 +198,6 @@ class Peers:
     """
 
     def __init__(self, count: int, device: torch.device | str = "cpu") -> None:
-        """Remember the number of learners."""
         self.count = max(1, count)
         self._device = device
 

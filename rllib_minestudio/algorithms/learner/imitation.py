@@ -281,7 +281,6 @@ class BehaviourCloning:
         seed: int,
         rank: int,
     ) -> None:
-        """Open the recordings."""
         self._module = module
         self._options = options
         self._context_length = context_length

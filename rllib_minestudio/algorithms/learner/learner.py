@@ -334,7 +334,6 @@ class ExtraState:
     """
 
     def __init__(self, prior: Prior | None, averaged: AveragedModule | None) -> None:
-        """Keep both."""
         self._prior = prior
         self._averaged = averaged
 
@@ -374,7 +373,6 @@ class AveragedModule:
     """
 
     def __init__(self, module: RecurrentRLModule, decay: float) -> None:
-        """Start from the present weights."""
         self.average = WeightAverage(module.network, decay)
         self.module = copy.deepcopy(module)
         # The module holds the very tensors that the average updates in place.

@@ -47,7 +47,6 @@ class FragmentLoader:
     """
 
     def __init__(self, *, join: int) -> None:
-        """Start nothing yet."""
         self._join = join
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
         self._announced: deque[tuple[list[Any], Future[LoadedFragments]]] = deque(maxlen=2)

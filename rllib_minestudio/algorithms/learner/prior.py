@@ -42,7 +42,6 @@ class Prior:
         device: torch.device | str = "cpu",
         versions_kept: int = 1,
     ) -> None:
-        """Freeze the policy."""
         self.module = module.eval().requires_grad_(False)
         self.version = 0
         self._device = device

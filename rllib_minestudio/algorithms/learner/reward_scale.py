@@ -53,7 +53,6 @@ class RewardScale:
     """
 
     def __init__(self, clip: float | None, peers: Peers) -> None:
-        """Have seen nothing."""
         self._clip = clip
         self._peers = peers
         self._count, self._squares = 0.0, 0.0

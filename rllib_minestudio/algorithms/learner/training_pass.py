@@ -87,7 +87,6 @@ class TrainingPass:
         seed: int,
         cloning: BehaviourCloning | None = None,
     ) -> None:
-        """Train nothing yet."""
         reporting.publish_as_actor()
         self._minibatches = reporting.Count("minibatch", 0)
         self._cloning = cloning
@@ -359,7 +358,6 @@ class IterationMetrics:
     """
 
     def __init__(self, peers: Peers) -> None:
-        """Start empty."""
         self._peers = peers
         self._pending: list[Tensors] = []
         self._sums: dict[str, list[Tensor]] = defaultdict(list)

@@ -65,7 +65,6 @@ class Experience(ABC):
         starts: RolloutStarts,
         seed: int = 0,
     ) -> None:
-        """Begin without experience."""
         self.starts = starts
         self.replay_buffer: ReplayBuffer[Any] = ReplayBuffer(
             max_fragments=capacity,
@@ -186,7 +185,6 @@ class LocalExperience(Experience):
         has_local_learner: bool,
         seed: int = 0,
     ) -> None:
-        """Begin without experience."""
         super().__init__(limits, on_report, capacity=capacity, starts=starts, seed=seed)
         self._runner = runner
         self._has_local_learner = has_local_learner
@@ -419,7 +417,6 @@ class Lead:
     """
 
     def __init__(self, count: int, max_staleness: int, *, step: int) -> None:
-        """Begin with an iteration's."""
         self._least, self._most = count, count * max(1, max_staleness)
         self._step = step
         self._fragments = count
@@ -443,7 +440,6 @@ class Waste:
     """Tells once if much of what is played is never trained on."""
 
     def __init__(self) -> None:
-        """Have seen nothing."""
         self._seen = BufferCounts()
         self._told = False
 

@@ -65,7 +65,6 @@ class Learners:
         timeout_s: float,
         max_restarts_per_hour: int,
     ) -> None:
-        """Take over a group."""
         self.group = group
         leave_at_exit(group)
         self.failures = part_failures("learner", max_restarts_per_hour)
@@ -167,7 +166,7 @@ class Learners:
             )
 
     def metrics(self) -> dict[tuple[str, ...], float]:
-        """Rebuilds by cause."""
+        """Rebuild by cause."""
         restarts = restart_metrics("learner", self.failures)
         return {(RESTARTS, name): count for name, count in restarts.items()}
 
@@ -284,7 +283,6 @@ class LearnerLostError(Exception):
     """
 
     def __init__(self, cause: str) -> None:
-        """Keep the cause."""
         super().__init__(cause)
         self.cause = cause
 
@@ -350,7 +348,6 @@ class NotStartedError(Exception):
     """
 
     def __init__(self, cause: str) -> None:
-        """Keep the cause."""
         super().__init__(cause)
         self.cause = cause
 

@@ -121,7 +121,6 @@ class ReplayBuffer(Generic[Payload]):
         fragments_per_sequence: int = 1,
         seed: int = 0,
     ) -> None:
-        """Create an empty buffer at weights version 0."""
         for name, limit, least in (
             ("max_fragments", max_fragments, 1),
             ("max_reuse", max_reuse, 1),
@@ -331,7 +330,6 @@ class BucketQueue(Generic[Name]):
     """Every operation takes time in proportion to the buckets and to the names it returns."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._buckets: dict[_Bucket, list[Name]] = {}
         self._places: dict[Name, tuple[list[Name], int]] = {}
 

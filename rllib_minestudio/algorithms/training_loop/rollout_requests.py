@@ -69,7 +69,6 @@ class RolloutRequests:
         restore_timeout_s: float,
         max_restarts_per_hour: int,
     ) -> None:
-        """Begin without calls."""
         self._runners = [RemoteRunner(index, actor) for index, actor in actors.items()]
         self.num_envs = num_envs
         self._max_in_flight = max_in_flight
@@ -363,7 +362,6 @@ class RolloutStarts:
     """
 
     def __init__(self, seed: int, trial: int | None = None) -> None:
-        """Begin a run."""
         self._seed = seed
         self._trial = trial
         self._is_copy = False

@@ -75,7 +75,6 @@ class WeightsBoard:
     """
 
     def __init__(self) -> None:
-        """Know of no weights yet."""
         self._newest: _Announcement | None = None
 
     def announce(self, announcement: _Announcement) -> None:
@@ -98,7 +97,6 @@ class WeightsSource:
     """
 
     def __init__(self, board: Any, newest: _Announcement) -> None:
-        """Point at the actor and the newest announcement."""
         self._board = board
         self._known = newest
         self.reachable = True
@@ -152,7 +150,6 @@ class WeightsPublisher:
     """
 
     def __init__(self, max_restarts_per_hour: int) -> None:
-        """Start the actor."""
         self.failures = part_failures("weights", max_restarts_per_hour)
         self.answer_within_s = ANSWER_WITHIN_S
         self._number = 0

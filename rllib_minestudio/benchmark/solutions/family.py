@@ -90,7 +90,6 @@ class WorldMemory(Memory):
     """The blocks as they are: what a `Memory` would hold after having seen all of them."""
 
     def __init__(self, survey: Survey) -> None:
-        """Begin to ask about a world."""
         super().__init__()
         self._survey = survey
 

@@ -163,7 +163,6 @@ class AgentActs:
     takes_batches: ClassVar[bool] = False
 
     def __init__(self, agent: Any, env: gym.Env, deterministic: bool) -> None:
-        """Bind an agent to the environment that it plays in."""
         self._agent = agent
         self._env = env
         self._deterministic = deterministic
@@ -458,7 +457,6 @@ class AgentPlays:
         gpu: bool = False,
         load: Callable[[gym.Env, str], Any] | None = None,
     ) -> None:
-        """Make nothing yet."""
         self.maker = maker
         self._deterministic, self._gpu, self._load = deterministic, gpu, load
         self._make: Callable[..., Any] | None = None
@@ -563,7 +561,6 @@ class Watch:
     """
 
     def __init__(self, ends_hung: bool) -> None:
-        """Watch nothing yet."""
         self._ends_hung = ends_hung
         self._ends_at = 0.0
         self._limit_s = 0.0

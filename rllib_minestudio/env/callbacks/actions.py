@@ -34,7 +34,6 @@ class PrevActionCallback(MinecraftCallback):
     """
 
     def __init__(self) -> None:
-        """Begin with no action."""
         self.prev_action: EnvAction = {}
 
     def observation_spaces(self) -> Mapping[str, gym.Space]:
@@ -109,5 +108,4 @@ class MaskActionsCallback(MinecraftCallback):
         return {**action, **self.action_settings}
 
     def __repr__(self) -> str:
-        """Show the overrides."""
         return f"MaskActionsCallback(**{self.action_settings!r})"

@@ -119,7 +119,6 @@ class MinecraftCallback:
         return image
 
     def __repr__(self) -> str:
-        """Return the class name."""
         return f"{type(self).__name__}()"
 
 

@@ -327,7 +327,6 @@ class ForeignCallback:
     """
 
     def __init__(self, callback: Any) -> None:
-        """Take over the hooks that the callback really has."""
         self.callback = callback
         for name in HOOKS:
             hook = getattr(callback, name)
@@ -340,7 +339,6 @@ class ForeignCallback:
             setattr(self, name, hook)
 
     def __repr__(self) -> str:
-        """Show the callback."""
         return f"ForeignCallback({self.callback!r})"
 
 

@@ -143,7 +143,6 @@ class Compose(MinecraftCallback):
         return image
 
     def __repr__(self) -> str:
-        """Show what is composed."""
         return f"Compose({self.callbacks!r}, options={self.options})"
 
 

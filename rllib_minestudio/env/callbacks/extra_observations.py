@@ -80,7 +80,6 @@ class InventoryCallback(MinecraftCallback):
         return np.minimum(np.array(list(counts.values()), np.float32) / MOST, 1.0)
 
     def __repr__(self) -> str:
-        """Show the argument."""
         return f"InventoryCallback({list(self.items)!r})"
 
 
@@ -107,7 +106,6 @@ class CursorCallback(MinecraftCallback):
     """
 
     def __init__(self) -> None:
-        """Begin without a screen."""
         self._open = False
         self._place = np.zeros(2)
         self._turn = np.zeros(2)
@@ -199,5 +197,4 @@ class VoxelsCallback(MinecraftCallback):
         return {**action, VOXELS: list(self.voxels_ins)}
 
     def __repr__(self) -> str:
-        """Show the box."""
         return f"VoxelsCallback({self.voxels_ins!r})"

@@ -139,7 +139,6 @@ class InitInventoryCallback(MinecraftCallback):
             _logger.warning("InitInventory: the game has not put %r into slot %d.", name, slot)
 
     def __repr__(self) -> str:
-        """Show the arguments."""
         return f"InitInventoryCallback({self.init_inventory!r}, {self.distraction_level!r})"
 
 
@@ -333,7 +332,6 @@ class SummonMobsCallback(MinecraftCallback):
         return obs, info
 
     def __repr__(self) -> str:
-        """Show the mobs."""
         return f"SummonMobsCallback({self.mobs!r})"
 
 
@@ -404,5 +402,4 @@ class CommandsCallback(MinecraftCallback):
         return obs, info
 
     def __repr__(self) -> str:
-        """Show the commands."""
         return f"CommandsCallback({self.commands!r})"

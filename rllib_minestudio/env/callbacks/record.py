@@ -208,7 +208,6 @@ class RecordCallback(MinecraftCallback):
         self._writer = None
 
     def __repr__(self) -> str:
-        """Show the folder."""
         return f"RecordCallback({str(self.record_path)!r})"
 
 
@@ -275,5 +274,4 @@ class SpeedTestCallback(MinecraftCallback):
         return obs, reward, terminated, truncated, info
 
     def __repr__(self) -> str:
-        """Show the interval."""
         return f"SpeedTestCallback(interval={self.interval})"

@@ -82,7 +82,6 @@ class FastResetCallback(MinecraftCallback):
         return False
 
     def __repr__(self) -> str:
-        """Show the arguments."""
         return f"FastResetCallback({self.biomes!r}, {self.random_tp_range})"
 
 
@@ -140,7 +139,6 @@ class HardResetCallback(MinecraftCallback):
         return sim._wrap_obs_info(raw_obs, raw_info)
 
     def __repr__(self) -> str:
-        """Show the list."""
         return f"HardResetCallback({self.spawn_positions!r})"
 
 
@@ -216,5 +214,4 @@ class JudgeResetCallback(MinecraftCallback):
         return obs, reward, terminated, truncated, info
 
     def __repr__(self) -> str:
-        """Show the limit."""
         return f"JudgeResetCallback(time_limit={self.time_limit})"

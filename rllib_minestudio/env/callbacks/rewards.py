@@ -131,7 +131,6 @@ class RewardsCallback(MinecraftCallback):
         return obs, earned, terminated, truncated, info
 
     def __repr__(self) -> str:
-        """Show the rules."""
         return f"RewardsCallback({self.reward_cfg!r})"
 
 
@@ -313,7 +312,6 @@ class TechTreeRewardsCallback(MinecraftCallback):
         return float(units * item.each) * self.scale
 
     def __repr__(self) -> str:
-        """Show the arguments."""
         return f"TechTreeRewardsCallback(scale={self.scale}, limits={self.limits!r})"
 
 
@@ -432,7 +430,6 @@ class GateRewardsCallback(MinecraftCallback):
     """
 
     def __init__(self) -> None:
-        """Begin with a score of zero."""
         self._score = 0.0
 
     def after_reset(self, sim: Sim, obs: Obs, info: Info) -> tuple[Obs, Info]:

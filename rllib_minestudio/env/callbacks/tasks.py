@@ -119,7 +119,6 @@ class TaskCallback(MinecraftCallback):
         return obs, reward, terminated, truncated, {**info, **self._told}
 
     def __repr__(self) -> str:
-        """Show the tasks."""
         return f"TaskCallback({self.task_cfg!r})"
 
 
@@ -213,7 +212,6 @@ class TaskFileCallback(Compose):
         super().__init__([*parts, TaskCallback(described, max_text_bytes)])
 
     def __repr__(self) -> str:
-        """Show the file."""
         return f"TaskFileCallback({self.path!r})"
 
 

@@ -49,7 +49,7 @@ class VoxelEngine:
         gamma: float = MINESTUDIO_GAMMA,
         resource_pack: str | None = None,
     ) -> None:
-        """Builds an engine with a world of seed 0; the first on a machine compiles the kernels.
+        """Build an engine with a world of seed 0; the first on a machine compiles the kernels.
 
         Args:
             frame_size: (width, height) of the frames in pixels.
@@ -85,11 +85,11 @@ class VoxelEngine:
 
     @property
     def survey(self) -> Survey:
-        """Answers questions about the present game that no observation answers."""
+        """Answer questions about the present game that no observation answers."""
         return Survey(self._game.state)
 
     def reset(self, seed: int, biome: str | None = None) -> None:
-        """Begins a new game; everything in it follows from the seed.
+        """Begin a new game; everything in it follows from the seed.
 
         Args:
             seed: Any integer.
@@ -108,7 +108,7 @@ class VoxelEngine:
         self._game.begin(int(seed), biome)
 
     def tick(self, action: Mapping[str, Any]) -> None:
-        """Advances the game by one tick (1/20 s).
+        """Advance the game by one tick (1/20 s).
 
         Args:
             action: MineStudio's env action: keys 0 or 1, `camera` = (pitch, yaw) in degrees
@@ -120,7 +120,7 @@ class VoxelEngine:
         self._game.tick(action)
 
     def execute(self, command: str) -> CommandResult:
-        """Executes a chat command, with or without the leading slash; takes no game time.
+        """Execute a chat command, with or without the leading slash; takes no game time.
 
         Returns:
             Whether it succeeded and the chat message; a bad command never raises.
@@ -130,7 +130,7 @@ class VoxelEngine:
     def render(
         self, out: NDArray[np.uint8] | None = None, frame_size: tuple[int, int] | None = None
     ) -> NDArray[np.uint8]:
-        """Draws what the player sees.
+        """Draw what the player sees.
 
         Args:
             out: uint8 [height, width, 3] to draw into; None for a new array.

@@ -49,7 +49,7 @@ def is_warm() -> bool:
 
 
 def warmup(progress: Callable[[str], None] | None = None) -> None:
-    """Makes sure that every kernel is compiled; returns at once when they are.
+    """Make sure that every kernel is compiled; returns at once when they are.
 
     Args:
         progress: Receives a line of text now and then while compiling, or while waiting for
@@ -92,7 +92,7 @@ def _compile(tell: Callable[[str], None]) -> None:
 
 
 def _told(child: subprocess.Popen[str], tell: Callable[[str], None]) -> Iterator[str]:
-    """Passes on what stage the child has come to, and yields everything that it prints."""
+    """Pass on what stage the child has come to, and yields everything that it prints."""
     for line in child.stdout or ():
         if line.startswith(_STAGE):
             tell(line.removeprefix(_STAGE).rstrip())
@@ -101,7 +101,7 @@ def _told(child: subprocess.Popen[str], tell: Callable[[str], None]) -> Iterator
 
 @contextmanager
 def _machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
-    """Holds the lock of this cache folder; the system releases it if this process dies."""
+    """Hold the lock of this cache folder; the system releases it if this process dies."""
 
     def waiting(seconds: float) -> None:
         if seconds % _REPORT_SECONDS < machine_code.POLL_SECONDS:
@@ -119,7 +119,7 @@ def _machine_lock(tell: Callable[[str], None]) -> Iterator[None]:
 
 
 def _delete_outdated() -> None:
-    """Removes the machine code of other versions that was made long ago."""
+    """Remove the machine code of other versions that was made long ago."""
     for folder in kernels.CACHE_FOLDER.parent.iterdir():
         marker = folder / _MARKER_NAME
         outdated = marker.exists() and time.time() - marker.stat().st_mtime > _OUTDATED_AFTER

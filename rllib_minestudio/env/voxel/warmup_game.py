@@ -86,7 +86,7 @@ STAGES: tuple[tuple[str, Callable[[], None]], ...] = (
 
 
 def main(prefix: str) -> None:
-    """Plays the game, which compiles the kernels that are not compiled; prints the stages."""
+    """Play the game, which compiles the kernels that are not compiled; prints the stages."""
     for number, (name, stage) in enumerate(STAGES, 1):
         print(f"{prefix}  {number}/{len(STAGES)} {name}", flush=True)
         stage()

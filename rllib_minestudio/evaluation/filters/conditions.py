@@ -96,7 +96,6 @@ class AllOf(EpisodeFilter):
         return _facts_of(self.parts)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return " and ".join(_bracketed(part, AnyOf) for part in self.parts)
 
 
@@ -116,7 +115,6 @@ class AnyOf(EpisodeFilter):
         return _facts_of(self.parts)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return " or ".join(str(part) for part in self.parts)
 
 
@@ -124,7 +122,6 @@ class Not(EpisodeFilter):
     """Accepts what its part refuses."""
 
     def __init__(self, part: EpisodeFilter) -> None:
-        """Negate `part`."""
         self.part = part
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
@@ -136,7 +133,6 @@ class Not(EpisodeFilter):
         return self.part.needed_facts()
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"not {_bracketed(self.part, AnyOf, AllOf)}"
 
 
@@ -189,7 +185,6 @@ class Threshold(EpisodeFilter):
         return self.quantity.needed_facts()
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"{self.quantity}{self.comparison}{self.number:g}"
 
 
@@ -197,7 +192,6 @@ class OutcomeFlag(EpisodeFilter):
     """Asks for one of `FLAGS`: `success`."""
 
     def __init__(self, name: str) -> None:
-        """Ask for the flag called `name`."""
         if name not in FLAGS:
             raise InvalidOptionsError(not_a_choice("flag", name, FLAGS))
         self.name = name
@@ -207,7 +201,6 @@ class OutcomeFlag(EpisodeFilter):
         return FLAGS[self.name](episode)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return self.name
 
 
@@ -215,7 +208,6 @@ class Task(EpisodeFilter):
     """Asks for the task's name: `task:hunt_*`."""
 
     def __init__(self, pattern: str) -> None:
-        """Accept tasks whose names fit the shell pattern."""
         self.pattern = pattern
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
@@ -223,7 +215,6 @@ class Task(EpisodeFilter):
         return fnmatchcase(episode.task, self.pattern)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"task:{self.pattern}"
 
 
@@ -233,7 +224,6 @@ class HeldItem(EpisodeFilter):
     PATH = "equipped_items.mainhand.type"
 
     def __init__(self, pattern: str) -> None:
-        """Accept items whose names fit the shell pattern."""
         self.pattern = pattern
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
@@ -242,7 +232,6 @@ class HeldItem(EpisodeFilter):
         return isinstance(item, str) and matches(item, self.pattern)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"held:{self.pattern}"
 
 
@@ -250,7 +239,6 @@ class WornItem(EpisodeFilter):
     """Asks what armour the player wore in the end: `worn:iron_helmet`."""
 
     def __init__(self, pattern: str) -> None:
-        """Accept items whose names fit the shell pattern."""
         self.pattern = pattern
 
     def accepts(self, episode: EvaluatedEpisode) -> bool:
@@ -259,7 +247,6 @@ class WornItem(EpisodeFilter):
         return any(isinstance(item, str) and matches(item, self.pattern) for item in worn)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"worn:{self.pattern}"
 
 
@@ -292,7 +279,6 @@ class FunctionFilter(EpisodeFilter):
         return bool(self._function(episode))
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"function:{self.path}"
 
 
@@ -327,7 +313,6 @@ class Measure(Quantity):
     """One of `MEASURES`: `return`."""
 
     def __init__(self, name: str) -> None:
-        """Take the measure called `name`."""
         if name not in MEASURES:
             raise InvalidOptionsError(not_a_choice("measure", name, MEASURES))
         self.name = name
@@ -337,7 +322,6 @@ class Measure(Quantity):
         return MEASURES[self.name](episode)
 
     def __str__(self) -> str:
-        """Return the text form."""
         return self.name
 
 
@@ -360,7 +344,6 @@ class Statistic(Quantity):
         return sum(count for name, count in counters.items() if matches(name, self.pattern))
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"{self.statistic}:{self.pattern}"
 
 
@@ -368,7 +351,6 @@ class InfoValue(Quantity):
     """A number of the last info: `info:player_pos.y`."""
 
     def __init__(self, path: str) -> None:
-        """Take the entry at `path`, keys separated by dots."""
         self.path = path
 
     def measured(self, episode: EvaluatedEpisode) -> float | None:
@@ -376,7 +358,6 @@ class InfoValue(Quantity):
         return _number(episode.info, self.path)
 
     def __str__(self) -> str:
-        """Return the text form."""
         shorthands = {full: short for short, full in INFO_SHORTHANDS.items()}
         return shorthands.get(self.path, f"info:{self.path}")
 
@@ -400,7 +381,6 @@ class Has(Quantity):
         )
 
     def __str__(self) -> str:
-        """Return the text form."""
         return f"has:{self.pattern}"
 
 
@@ -521,7 +501,6 @@ class WorldQuantity(Quantity):
     """A number that the game told the judge: `placed:oak_planks@near`."""
 
     def __init__(self, fact: WorldFact) -> None:
-        """Keep what is asked for."""
         self.fact = fact
 
     def measured(self, episode: EvaluatedEpisode) -> float | None:
@@ -534,7 +513,6 @@ class WorldQuantity(Quantity):
         return frozenset({self.fact})
 
     def __str__(self) -> str:
-        """Return the text form."""
         return self.fact.key
 
 
@@ -554,7 +532,6 @@ class Inside(EpisodeFilter):
         return self._told.needed_facts()
 
     def __str__(self) -> str:
-        """Return the text form."""
         return str(self._told)
 
 

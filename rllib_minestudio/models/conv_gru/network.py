@@ -39,18 +39,18 @@ MEMORY = "hidden"
 class ConvGRUNetwork(nn.Module):
     """Policy and value function over chunks of observations, with a memory between chunks.
 
-    ``value_head`` and ``action_head`` read the latent that ``forward`` returns.
+    `value_head` and `action_head` read the latent that `forward` returns.
     """
 
     def __init__(
         self, config: ConvGRUConfig, parts: Mapping[str, ObservationPart], action_head: ActionHeads
     ) -> None:
-        """Creates a randomly initialised network (torch's global generator).
+        """Create a randomly initialised network (torch's global generator).
 
         Args:
             config: Its sizes.
             parts: Of the observations; all of them are read.
-            action_head: Reads a latent of ``config.hidden_size``.
+            action_head: Reads a latent of `config.hidden_size`.
         """
         super().__init__()
         self.config = config
@@ -77,13 +77,13 @@ class ConvGRUNetwork(nn.Module):
     def forward(
         self, obs: Mapping[str, Any], first_bt: Tensor, state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Looks at a chunk.
+        """Look at a chunk.
 
         Args:
             obs: Nested as the environment's, [B, T, ...] each.
             first_bt: [B, T] bool, True where an observation begins an episode; all before it is
                 then forgotten.
-            state: ``hidden`` [B, hidden_size] before the chunk.
+            state: `hidden` [B, hidden_size] before the chunk.
 
         Returns:
             The latent [B, T, hidden_size], and the state after the chunk.
@@ -95,7 +95,7 @@ class ConvGRUNetwork(nn.Module):
         return self.norm(x_bte + memory_bte), {MEMORY: hidden_be}
 
     def initial_state(self, batch: int) -> dict[str, Tensor]:
-        """Returns the empty memory for ``batch`` environments, on the network's device."""
+        """Return the empty memory for `batch` environments, on the network's device."""
         return {MEMORY: self.norm.weight.new_zeros(batch, self.config.hidden_size)}
 
     def _features(self, flat: Mapping[str, Tensor]) -> Tensor:
@@ -243,7 +243,7 @@ class FrameEncoder(nn.Module):
     """
 
     def __init__(self, shape: tuple[int, ...], config: ConvGRUConfig) -> None:
-        """Creates the layers for frames of one shape, (height, width, 3)."""
+        """Create the layers for frames of one shape, (height, width, 3)."""
         super().__init__()
         layers: list[nn.Module] = []
         inputs = (3, *config.channels)
@@ -280,7 +280,6 @@ class TextEncoder(nn.Module):
     """
 
     def __init__(self, length: int, embedding: int, size: int) -> None:
-        """Creates the layers for texts of one length."""
         super().__init__()
         self.embedding = nn.Embedding(BYTES, embedding, padding_idx=0)
         self.linear = nn.Linear(length * embedding, size)
@@ -299,7 +298,6 @@ class NumbersEncoder(nn.Module):
     """
 
     def __init__(self, numbers: int, size: int, frequencies: int) -> None:
-        """Creates the layer for so many numbers."""
         super().__init__()
         self.frequencies = frequencies
         self.linear = nn.Linear(numbers * (1 + 2 * frequencies), size)

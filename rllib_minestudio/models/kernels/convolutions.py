@@ -57,13 +57,13 @@ class Torch(Engine):
     name = "torch"
 
     def why_not(self, work: Any) -> str:
-        """Takes whatever is left."""
+        """Take whatever is left."""
         return ""
 
     def pack(
         self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
     ) -> TorchWeights:
-        """Lays a convolution out in channels-last layout."""
+        """Lay a convolution out in channels-last layout."""
         filters, bias, *norm = layer.parameters
         assert filters is not None
         processor = engines.detected(with_kernels=False)
@@ -79,7 +79,7 @@ class Torch(Engine):
         )
 
     def forward(self, x: Tensor, packed: TorchWeights, skip: Tensor | None = None) -> Tensor:
-        """Normalises each frame, convolves, and adds ``skip``, of the result's shape, if any."""
+        """Normalise each frame, convolves, and adds `skip`, of the result's shape, if any."""
         if packed.norm is not None:
             x = packed.norm(x)
         y = self._convolved(x.to(packed.filters.dtype), packed)
@@ -128,7 +128,7 @@ class FrameNorm:
     """A group norm of one group: normalises each frame as a whole."""
 
     def __init__(self, norm: Sequence[Tensor], epsilon: float, dtype: torch.dtype) -> None:
-        """Copies weight and bias unless they are of ``dtype``, the images', already."""
+        """Copy weight and bias unless they are of `dtype`, the images', already."""
         weight, bias = norm
         self._in_parts = weight.device.type == "cuda"
         dtype = torch.float32 if self._in_parts else dtype
@@ -191,7 +191,7 @@ def choose(work: Convolution) -> Torch | Winograd: ...
 
 
 def choose(work: Work) -> Engine:
-    """Returns the engine of some work on this processor, ready to be used.
+    """Return the engine of some work on this processor, ready to be used.
 
     Kernels are compiled where they are to be used for the first time; where that fails, or their
     code cannot be kept, the next engine takes over.
@@ -210,7 +210,7 @@ def choose(work: Work) -> Engine:
 
 @cache
 def _tell(work: Work, chosen: Engine) -> None:
-    """Logs, once, what computes some work, and why nothing does that would be preferred."""
+    """Log, once, what computes some work, and why nothing does that would be preferred."""
     preferred = ENGINES[type(work)][: ENGINES[type(work)].index(chosen)]
     reasons = [
         f"not {engine}: {engine.why_not(work) or 'slow on this processor, or not compiled'}"

@@ -54,7 +54,7 @@ class Cuda(EngineWithGradients):
     name = "CUDA"
 
     def why_not(self, work: ConvolutionStack) -> str:
-        """Asks for channels that fill a read."""
+        """Ask for channels that fill a read."""
         channels_in, channels = work.channels
         if work.device.type != "cuda":
             return "it is for GPUs"
@@ -67,13 +67,13 @@ class Cuda(EngineWithGradients):
         return "there are no frames" if work.frames == 0 else ""
 
     def is_ready(self, work: ConvolutionStack) -> bool:
-        """Compiles the kernels for images of this dtype, once per process."""
+        """Compile the kernels for images of this dtype, once per process."""
         return program(work.device, work.dtype) is not None
 
     def pack(
         self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
     ) -> CudaWeights:
-        """Copies filters that are in another layout or dtype."""
+        """Copy filters that are in another layout or dtype."""
         first, first_bias, *first_norm = layer.parameters[:4]
         pooled_norm, of_blocks = layer.parameters[4:6], layer.parameters[6:]
         assert first is not None
@@ -114,7 +114,7 @@ class Cuda(EngineWithGradients):
         return x.to(dtype)
 
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
-        """Keeps what lies between the layers, and the weights as they were laid out."""
+        """Keep what lies between the layers, and the weights as they were laid out."""
         packed = self.pack(layer, x.dtype)
         y, activations = _forward(x, packed, keep=True)
         assert activations is not None
@@ -206,7 +206,7 @@ class Activations(NamedTuple):
 def _forward(
     x: Tensor, weights: CudaWeights, *, keep: bool = False
 ) -> tuple[Tensor, Activations | None]:
-    """Computes a stack.
+    """Compute a stack.
 
     Args:
         x: [N, C_in, H, W].
@@ -241,7 +241,7 @@ def _forward(
 def _backward(
     dy: Tensor, kept: Activations, weights: CudaWeights, *, needs_dx: bool
 ) -> tuple[Tensor | None, list[Tensor | None]]:
-    """Computes a stack's gradients.
+    """Compute a stack's gradients.
 
     Args:
         dy: [N, C, H / 2, W / 2], of the output.
@@ -299,7 +299,7 @@ class _Kernels:
         return x, self._positive(x, None, x, relu=True)
 
     def positive_added(self, x: Tensor, skip: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of positive parts and ``skip``, and its moments."""
+        """The sum of positive parts and `skip`, and its moments."""
         y = torch.empty_like(x)
         return y, self._positive(x, skip, y, relu=True)
 
@@ -310,7 +310,7 @@ class _Kernels:
         return moments_np3
 
     def pool(self, x: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Max pool and ReLU; taps [N, H / 2, W / 2, C] (none unless ``keep``); moments."""
+        """Max pool and ReLU; taps [N, H / 2, W / 2, C] (none unless `keep`); moments."""
         frames, channels, height, width = x.shape
         rows, columns = (height + 1) // 2, (width + 1) // 2
         y = torch.empty(
@@ -360,13 +360,13 @@ class _Kernels:
         return dx, dweight, dbias
 
     def positive_backward(self, dy: Tensor, x: Tensor) -> Tensor:
-        """Gradient of a ReLU's input ``x``."""
+        """Gradient of a ReLU's input `x`."""
         dx = torch.empty_like(x)
         self._program.launch("positive_backward", len(x), dy, x, dx, _vectors(x))
         return dx
 
     def pool_backward(self, dy: Tensor, taps: Tensor, image: Tensor) -> Tensor:
-        """Gradient of the pool's input, which has the sides of ``image``."""
+        """Gradient of the pool's input, which has the sides of `image`."""
         frames, channels, height, width = len(dy), dy.shape[1], *image.shape[2:]
         dx = torch.empty(
             (frames, channels, height, width),
@@ -436,7 +436,7 @@ class Program:
     """The kernels for images of one dtype, loaded on one device."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        """Compiles them, which takes a second.
+        """Compile them, which takes a second.
 
         Raises:
             OSError: If there is no NVRTC, or it or the driver refuses.
@@ -450,7 +450,7 @@ class Program:
         self._functions: dict[str, ctypes.c_void_p] = {}
 
     def launch(self, name: str, frames: int, *arguments: Argument, parts: int = PARTS) -> None:
-        """Runs a kernel on the current stream of the device, which must be the current one.
+        """Run a kernel on the current stream of the device, which must be the current one.
 
         Args:
             name: Of the kernel.

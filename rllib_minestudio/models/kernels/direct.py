@@ -111,7 +111,7 @@ def kept_size(sizes: Any) -> int:
 
 @numba.njit
 def kept(values: Any, frame: int, convolution: int, sizes: Any) -> Any:
-    """Returns the `Channels` of a convolution's result; of convolution 0, the pooled one."""
+    """Return the `Channels` of a convolution's result; of convolution 0, the pooled one."""
     _, height, width, _, channels = sizes
     span = span_of(height // 2, width // 2)
     return Channels(values, frame * kept_size(sizes) + convolution * channels * span, span)
@@ -127,7 +127,7 @@ def taps_size(sizes: Any) -> int:
 
 # ---------------------------------------------------------------------------- forward
 # Several threads may call the kernel at the same time with the same arguments: they share the
-# frames by the tickets in ``words`` (`take_ticket`). A frame's numbers are the same whoever
+# frames by the tickets in `words` (`take_ticket`). A frame's numbers are the same whoever
 # computes it and whatever other frames there are.
 
 
@@ -143,7 +143,7 @@ def forward(
     statistics: Any,
     sizes: Any,
 ) -> None:
-    """Computes a stack's output.
+    """Compute a stack's output.
 
     Args:
         words: Of the call.
@@ -209,7 +209,7 @@ def forward(
 
 @numba.njit
 def add(source: Any, out: Any, channels: int, planes: Any) -> None:
-    """Adds planes to others."""
+    """Add planes to others."""
     values, first, stride = source
     sums, out_first, out_stride = out
     for channel in range(channels):
@@ -220,7 +220,7 @@ def add(source: Any, out: Any, channels: int, planes: Any) -> None:
 
 @numba.njit
 def _note(facts: Any, norm: int, found: Any) -> Any:
-    """Keeps what `moments` found of a norm's input."""
+    """Keep what `moments` found of a norm's input."""
     facts[2 * norm], facts[2 * norm + 1] = found
     return found
 
@@ -278,7 +278,7 @@ class Work(NamedTuple):
 
 @numba.njit
 def make_work(channels_in: int, channels: int, whole: Any, halved: Any) -> Any:
-    """Makes room for one thread."""
+    """Make room for one thread."""
     widest = max(channels, channels_in)
     filters = (channels_in + (CONVOLUTIONS - 1) * channels) * channels
     return Work(
@@ -313,20 +313,20 @@ def backward(
     gradients: Any,
     sizes: Any,
 ) -> None:
-    """Computes a stack's gradients.
+    """Compute a stack's gradients.
 
     Args:
         words: Of the call.
         image: As `forward` had it.
         x: Likewise.
         parameters: Likewise.
-        turned: As ``parameters``, with filters that lead from gradients of outputs to gradients of
+        turned: As `parameters`, with filters that lead from gradients of outputs to gradients of
             inputs.
         kept_values: From `forward`.
         taps: Likewise.
         statistics: Likewise.
         dy: [frames * channels * height / 2 * width / 2] float32, gradient of the output.
-        dx: As ``x``, receives its gradient; or empty.
+        dx: As `x`, receives its gradient; or empty.
         gradients: [shares * count_parameters] float32, receives each share's sums.
         sizes: `StackShape`.
     """
@@ -372,7 +372,7 @@ def _pool(
     whole: Any,
     halved: Any,
 ) -> None:
-    """Runs back through the norm after the pool, and the pool; fills ``work.whole_slope``."""
+    """Run back through the norm after the pool, and the pool; fills `work.whole_slope`."""
     _, _, _, channels_in, channels = sizes
     pooled = kept(kept_values, frame, 0, sizes)
     _norm(
@@ -398,7 +398,7 @@ def _first_convolution(
     channels: int,
     planes: Any,
 ) -> None:
-    """Runs back through the first convolution and its norm, to ``dx`` if that is asked for."""
+    """Run back through the first convolution and its norm, to `dx` if that is asked for."""
     read_dense(x, frame, work.raw, channels_in, planes)
     statistics, at = (facts[0], facts[1]), norm_at(0, channels_in, channels)
     normalise(work.raw, channels_in, planes, statistics, parameters, at, work.read)
@@ -429,7 +429,7 @@ def _blocks(
     sizes: Any,
     planes: Any,
 ) -> None:
-    """Runs back through the residual blocks; ``work.slope`` becomes the gradient before them."""
+    """Run back through the residual blocks; `work.slope` becomes the gradient before them."""
     _, _, _, channels_in, channels = sizes
     pooled = kept(kept_values, frame, 0, sizes)
     of_pool = facts[2 * NORM_OF_POOL], facts[2 * NORM_OF_POOL + 1]
@@ -497,7 +497,7 @@ def _sums_at(convolution: int, channels_in: int, channels: int) -> int:
 
 @numba.njit
 def _collect(sums: Any, found: Any, channels_in: int, channels: int) -> None:
-    """Adds up the lanes of all filters' gradients."""
+    """Add up the lanes of all filters' gradients."""
     for number in range(CONVOLUTIONS):
         count = (channels_in if number == 0 else channels) * channels * TAPS
         start = _sums_at(number, channels_in, channels)
@@ -507,7 +507,7 @@ def _collect(sums: Any, found: Any, channels_in: int, channels: int) -> None:
 
 @numba.njit
 def _gate(source: Any, gradient: Any, channels: int, planes: Any, out: Any) -> None:
-    """Hands gradients on where a ReLU's output is positive, and 0 elsewhere."""
+    """Hand gradients on where a ReLU's output is positive, and 0 elsewhere."""
     values, first, stride = source
     given, given_first, given_stride = gradient
     gated, out_first, out_stride = out
@@ -522,11 +522,11 @@ def _gate(source: Any, gradient: Any, channels: int, planes: Any, out: Any) -> N
 
 @numba.njit
 def _copy(source: Any, out: Any, channels: int, planes: Any) -> None:
-    """Copies planes without a border."""
+    """Copy planes without a border."""
     out.values[: channels * planes.span] = source.values[: channels * planes.span]
 
 
 @numba.njit
 def _clear(out: Any, channels: int, planes: Any) -> None:
-    """Sets planes with a border to zero."""
+    """Set planes with a border to zero."""
     out.values[: channels * planes.padded] = 0

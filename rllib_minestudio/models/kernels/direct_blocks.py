@@ -59,7 +59,7 @@ def convolve_block(
     channels_in: Any,
     relu: Any,
 ) -> Any:
-    """Convolves `BLOCK` pixels of `CHANNELS` output channels.
+    """Convolve `BLOCK` pixels of `CHANNELS` output channels.
 
     Args:
         typing: Numba's, not passed by callers.
@@ -150,7 +150,7 @@ def correlate_block(
     sums_at: Any,
     vectors: Any,
 ) -> Any:
-    """Adds to the gradients of one row of filter taps, lane by lane.
+    """Add to the gradients of one row of filter taps, lane by lane.
 
     Args:
         typing: Numba's, not passed by callers.
@@ -206,7 +206,7 @@ def _generate_correlate_block(context: Any, builder: Any, signature: Any, argume
 def _repeat(
     builder: Any, count: Any, starts: list[Any], step: Callable[[Any, list[Any]], list[Any]]
 ) -> list[Any]:
-    """Generates ``for i in range(count): values = step(i, values)``; ``count`` is at least 1."""
+    """Generate `for i in range(count): values = step(i, values)`; `count` is at least 1."""
     before, loop = builder.block, builder.append_basic_block("loop")
     after = builder.append_basic_block("after")
     builder.branch(loop)
@@ -233,7 +233,7 @@ def _fma(builder: Any, left: Any, right: Any, total: Any) -> Any:
 
 
 def keep(builder: Any, value: Any, mask: Any) -> Any:
-    """Generates the numbers where the mask is -1, and 0 where it is 0."""
+    """Generate the numbers where the mask is -1, and 0 where it is 0."""
     return builder.bitcast(builder.and_(builder.bitcast(value, INTS), mask), FLOATS)
 
 
@@ -246,7 +246,7 @@ COLOURS = 3
 
 @intrinsic
 def load_colours(typing: Any, image: Any, index: Any) -> Any:
-    """Returns the first, second and third bytes of `LANES` pixels as three vectors."""
+    """Return the first, second and third bytes of `LANES` pixels as three vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         image, index = arguments
@@ -264,7 +264,7 @@ def load_colours(typing: Any, image: Any, index: Any) -> Any:
 
 @intrinsic
 def filled(typing: Any, value: Any) -> Any:
-    """Returns a vector of equal numbers."""
+    """Return a vector of equal numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return spread(builder, arguments[0])
@@ -274,7 +274,7 @@ def filled(typing: Any, value: Any) -> Any:
 
 @intrinsic
 def masked(typing: Any, vector: Any, mask: Any, index: Any) -> Any:
-    """Returns the numbers for which ``mask[index : index + LANES]`` is -1, else (at 0) zeros."""
+    """Return the numbers for which `mask[index : index + LANES]` is -1, else (at 0) zeros."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector, mask, index = arguments
@@ -286,7 +286,7 @@ def masked(typing: Any, vector: Any, mask: Any, index: Any) -> Any:
 
 @intrinsic
 def where_greater(typing: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
-    """Returns ``yes if left > right else no`` by lane; NaN is greater than all, and less."""
+    """Return `yes if left > right else no` by lane; NaN is greater than all, and less."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         left, right, yes, no = arguments
@@ -297,7 +297,7 @@ def where_greater(typing: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
 
 @intrinsic
 def where_equal(typing: Any, left: Any, right: Any, yes: Any) -> Any:
-    """Returns ``yes if left == right else 0`` by lane."""
+    """Return `yes if left == right else 0` by lane."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         left, right, yes = arguments
@@ -335,7 +335,7 @@ alternating_high = _order([(lane + LANES) // 2 + lane % 2 * LANES for lane in ra
 
 @intrinsic
 def total(typing: Any, vector: Any) -> Any:
-    """Returns the sum of a vector's numbers: of halves, of their halves, and so on."""
+    """Return the sum of a vector's numbers: of halves, of their halves, and so on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector, width = arguments[0], LANES // 2

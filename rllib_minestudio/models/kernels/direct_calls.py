@@ -37,7 +37,7 @@ def forward(
     sizes: StackShape,
     threads: int,
 ) -> None:
-    """Calls `direct.forward` with up to so many threads."""
+    """Call `direct.forward` with up to so many threads."""
     arguments = image, x, parameters, out, kept, taps, statistics, *sizes
     machine_code.run(CODE.addresses[_forward_code], arguments, min(threads, sizes.frames))
 
@@ -56,7 +56,7 @@ def backward(
     sizes: StackShape,
     threads: int,
 ) -> None:
-    """Calls `direct.backward` with up to so many threads."""
+    """Call `direct.backward` with up to so many threads."""
     arrays = image, x, parameters, turned, kept, taps, statistics, dy, dx, gradients
     machine_code.run(
         CODE.addresses[_backward_code], (*arrays, *sizes), min(threads, count_shares(sizes.frames))

@@ -48,7 +48,7 @@ class Direct(EngineWithGradients):
     reads_bytes = True
 
     def why_not(self, work: ConvolutionStack) -> str:
-        """Asks for few channels, in whole blocks."""
+        """Ask for few channels, in whole blocks."""
         channels_in, channels = work.channels
         if work.device.type != "cpu":
             return "it is for CPUs"
@@ -63,18 +63,18 @@ class Direct(EngineWithGradients):
         return processor.lanes > 0
 
     def is_ready(self, work: ConvolutionStack) -> bool:
-        """Compiles them once per machine."""
+        """Compile them once per machine."""
         return is_compiled(_kernels().CODE)
 
     def pack(
         self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
     ) -> DirectWeights:
-        """Copies the weights, to float32."""
+        """Copy the weights, to float32."""
         return _packed(layer, _blocked)
 
     @torch.no_grad()
     def forward(self, x: Tensor, packed: DirectWeights) -> Tensor:
-        """Returns [N, C, H / 2, W / 2] float32."""
+        """Return [N, C, H / 2, W / 2] float32."""
         return _forward(self.as_read(x, torch.float32), packed)
 
     def as_read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -82,7 +82,7 @@ class Direct(EngineWithGradients):
         return (x if x.dtype == torch.uint8 else x.float()).contiguous()
 
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
-        """Keeps the convolutions' results, the pool's choices and the norms' statistics."""
+        """Keep the convolutions' results, the pool's choices and the norms' statistics."""
         packed, kernels = _packed(layer, _blocked), _kernels()
         sizes = _sizes(x, packed)
         kept = (
@@ -152,7 +152,7 @@ def _turned(filters: Tensor) -> Tensor:
 
 
 def _empty(size: int, dtype: type[np.generic]) -> Tensor:
-    """Allocates as NumPy does: in huge pages, where Linux has them.
+    """Allocate as NumPy does: in huge pages, where Linux has them.
 
     To get these numbers' memory in small pages takes longer than to compute them.
     """
@@ -172,7 +172,7 @@ def _split(gradient: Tensor, layer: ConvolutionLayer, sizes: Any) -> Iterator[Te
 
 
 def _forward(x: Tensor, packed: DirectWeights, kept: Sequence[Tensor] = ()) -> Tensor:
-    """Calls the kernel; ``kept``, where gradients follow, receives what they need."""
+    """Call the kernel; `kept`, where gradients follow, receives what they need."""
     kernels, sizes = _kernels(), _sizes(x, packed)
     y = torch.empty(sizes.frames, sizes.channels, sizes.height // 2, sizes.width // 2)
     kernels.forward(
@@ -203,12 +203,12 @@ def _images(x: Tensor) -> tuple[Any, Any]:
 
 
 def _array(x: Tensor) -> Any:
-    """The numbers as the kernels take them; ``x`` has to stay, and has no gaps."""
+    """The numbers as the kernels take them; `x` has to stay, and has no gaps."""
     return _kernels().Array(x.data_ptr(), x.numel())
 
 
 def _kernels() -> ModuleType:
-    """Imports them, late because they bring the compiler."""
+    """Import them, late because they bring the compiler."""
     from rllib_minestudio.models.kernels import direct_calls
 
     return direct_calls

@@ -92,7 +92,7 @@ def span_of(height: int, width: int) -> int:
 
 @numba.njit
 def planes_of(height: int, width: int) -> Any:
-    """Returns the `Planes` of a size."""
+    """Return the `Planes` of a size."""
     row = width + 1
     span = span_of(height, width)
     lead = _rounded_up(row + 1, LANES)
@@ -107,13 +107,13 @@ def planes_of(height: int, width: int) -> Any:
 
 @numba.njit
 def bordered(channels: int, planes: Any) -> Any:
-    """Allocates planes with a border, all of zeros."""
+    """Allocate planes with a border, all of zeros."""
     return Channels(np.zeros(channels * planes.padded, np.float32), planes.lead, planes.padded)
 
 
 @numba.njit
 def bare(channels: int, planes: Any) -> Any:
-    """Allocates planes without a border, all of zeros."""
+    """Allocate planes without a border, all of zeros."""
     return Channels(np.zeros(channels * planes.span, np.float32), 0, planes.span)
 
 
@@ -123,7 +123,7 @@ def bare(channels: int, planes: Any) -> Any:
 
 @numba.njit
 def read_image(image: Any, frame: int, out: Any, planes: Any) -> None:
-    """Spreads a frame of [height, width, COLOURS] bytes over planes, as numbers from 0 to 1."""
+    """Spread a frame of [height, width, COLOURS] bytes over planes, as numbers from 0 to 1."""
     values, first, stride = out
     scale = np.float32(1 / 255)
     vectors = planes.width // LANES
@@ -145,7 +145,7 @@ def read_image(image: Any, frame: int, out: Any, planes: Any) -> None:
 
 @numba.njit
 def read_dense(image: Any, frame: int, out: Any, channels: int, planes: Any) -> None:
-    """Copies a frame of [channels, height, width] float32 into planes."""
+    """Copy a frame of [channels, height, width] float32 into planes."""
     values, first, stride = out
     vectors = planes.width // LANES
     at = frame * channels * planes.height * planes.width
@@ -161,7 +161,7 @@ def read_dense(image: Any, frame: int, out: Any, channels: int, planes: Any) -> 
 
 @numba.njit
 def write_dense(source: Any, image: Any, frame: int, channels: int, planes: Any) -> None:
-    """Copies planes into a frame of [channels, height, width] float32."""
+    """Copy planes into a frame of [channels, height, width] float32."""
     values, first, stride = source
     vectors = planes.width // LANES
     at = frame * channels * planes.height * planes.width
@@ -194,7 +194,7 @@ def convolve(
     out: Any,
     channels_out: int,
 ) -> None:
-    """Convolves a frame; what lies between pixels becomes 0.
+    """Convolve a frame; what lies between pixels becomes 0.
 
     Args:
         source: `Channels` with a border.
@@ -233,7 +233,7 @@ def correlate(
     sums: Any,
     sums_at: int,
 ) -> None:
-    """Adds a frame's gradient of the filters to sums that are kept lane by lane.
+    """Add a frame's gradient of the filters to sums that are kept lane by lane.
 
     Args:
         source: `Channels` with a border, of the convolution's input.
@@ -263,14 +263,14 @@ def correlate(
 
 @numba.njit
 def add_over_lanes(sums: Any, sums_at: int, count: int, out: Any, out_at: int) -> None:
-    """Adds the lanes of each of so many sums to one number of ``out``."""
+    """Add the lanes of each of so many sums to one number of `out`."""
     for index in range(count):
         out[out_at + index] += total(load(sums, sums_at + index * LANES))
 
 
 @numba.njit
 def add_over_pixels(gradient: Any, channels: int, planes: Any, out: Any, out_at: int) -> None:
-    """Adds each channel's sum to ``out``: the gradient of a bias."""
+    """Add each channel's sum to `out`: the gradient of a bias."""
     values, first, stride = gradient
     for channel in range(channels):
         summed = zeros()
@@ -285,7 +285,7 @@ def add_over_pixels(gradient: Any, channels: int, planes: Any, out: Any, out_at:
 
 @numba.njit
 def moments(source: Any, channels: int, planes: Any, epsilon: float) -> Any:
-    """Returns a frame's mean, and one over its standard deviation; float32.
+    """Return a frame's mean, and one over its standard deviation; float32.
 
     Squares are of distances from the mean of the first channel. That is off the mean by at most
     sqrt(channels) standard deviations, so that nothing cancels.
@@ -329,7 +329,7 @@ def normalise(
     norm_at: int,
     out: Any,
 ) -> None:
-    """Normalises a frame.
+    """Normalise a frame.
 
     Args:
         source: `Channels`.
@@ -366,7 +366,7 @@ def norm_slopes(
     gradients_at: int,
     slopes: Any,
 ) -> None:
-    """Finds the gradients of a norm's parameters, and how to get that of its input.
+    """Find the gradients of a norm's parameters, and how to get that of its input.
 
     With x the input, y' the gradient of the output, n numbers x^ normalised, and g the weights,
     x' = s (g y' - mean(g y') - x^ mean(g y' x^)), where s is one over the deviation.
@@ -412,7 +412,7 @@ def norm_slopes(
 def add_input_gradient(
     source: Any, gradient: Any, channels: int, planes: Any, slopes: Any, out: Any
 ) -> None:
-    """Adds the gradient of a norm's input, by ``slopes`` from `norm_slopes`."""
+    """Add the gradient of a norm's input, by `slopes` from `norm_slopes`."""
     by_input, constant = slopes[channels], filled(slopes[channels + 1])
     values, first, stride = source
     given, given_first, given_stride = gradient
@@ -433,7 +433,7 @@ def add_input_gradient(
 def gated_input_gradient(
     source: Any, gradient: Any, channels: int, planes: Any, slopes: Any, out: Any
 ) -> None:
-    """Writes that gradient where the norm's input, which a ReLU made, is positive; else 0."""
+    """Write that gradient where the norm's input, which a ReLU made, is positive; else 0."""
     by_input, constant = slopes[channels], filled(slopes[channels + 1])
     values, first, stride = source
     given, given_first, given_stride = gradient
@@ -460,19 +460,19 @@ _ONE, _TWO = np.float32(1), np.float32(2)
 def pool(
     source: Any, channels: int, planes: Any, halved: Any, out: Any, taps: Any, taps_at: int
 ) -> None:
-    """Pools a frame.
+    """Pool a frame.
 
-    Vectors may run on beyond the end of a row, and of ``out``: what follows there must be written
+    Vectors may run on beyond the end of a row, and of `out`: what follows there must be written
     later.
 
     Args:
         source: `Channels` with a border.
         channels: How many.
-        planes: `Planes` of ``source``, of even height and width.
-        halved: `Planes` of ``out``.
+        planes: `Planes` of `source`, of even height and width.
+        halved: `Planes` of `out`.
         out: `Channels`; zeros are written between pixels.
         taps: int16, bits of bfloat16: receives which of the nine pixels, row by row, was the first
-            largest one, or `TAPS` where none was positive; planes as those of ``out``.
+            largest one, or `TAPS` where none was positive; planes as those of `out`.
         taps_at: Index of the first.
     """
     values, first, stride = source
@@ -511,15 +511,15 @@ def _larger(value: Any, largest: Any, number: Any, tap: Any) -> Any:
 def unpool(
     gradient: Any, taps: Any, taps_at: int, channels: int, planes: Any, halved: Any, out: Any
 ) -> None:
-    """Hands each gradient to the pixel that was the largest.
+    """Hand each gradient to the pixel that was the largest.
 
     Args:
         gradient: `Channels` with a border, of the pool's output.
         taps: From `pool`.
         taps_at: Index of the first.
         channels: How many.
-        planes: `Planes` of ``out``.
-        halved: `Planes` of ``gradient``.
+        planes: `Planes` of `out`.
+        halved: `Planes` of `gradient`.
         out: `Channels` with a border.
     """
     slopes, first, stride = gradient

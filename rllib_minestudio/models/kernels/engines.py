@@ -46,7 +46,7 @@ class Processor:
     """What a processor offers to a network.
 
     The number of cores is not among it: every engine shares its work among
-    ``torch.get_num_threads()`` threads.
+    `torch.get_num_threads()` threads.
     """
 
     lanes: int
@@ -67,7 +67,7 @@ class Processor:
         return device.type == "cpu" and self.onednn
 
     def arithmetic(self, dtype: torch.dtype, device: torch.device) -> torch.dtype:
-        """Chooses what torch computes in where the numbers between layers are of ``dtype``.
+        """Choose what torch computes in where the numbers between layers are of `dtype`.
 
         Where oneDNN cannot multiply bfloat16, torch does it in plain loops, which take several
         times as long as rounding what goes into and comes out of float32.
@@ -78,11 +78,11 @@ class Processor:
 
 @cache
 def detected(with_kernels: bool) -> Processor:
-    """Returns what is here.
+    """Return what is here.
 
     Args:
         with_kernels: Whether to look at the kernels, too: that imports the compiler, which small
-            networks do not need. Otherwise ``lanes`` is 0.
+            networks do not need. Otherwise `lanes` is 0.
     """
     lanes = 0
     if with_kernels:
@@ -108,7 +108,7 @@ class Convolution(NamedTuple):
     """In and out."""
 
     dtype: torch.dtype
-    """Of the images; that of the weights is ``weight_dtype``."""
+    """Of the images; that of the weights is `weight_dtype`."""
 
     weight_dtype: torch.dtype = torch.float32
     device: torch.device = CPU
@@ -190,12 +190,11 @@ class Engine(ABC):
     """Whether images may come as they are: [N, H, W, 3] uint8."""
 
     def __repr__(self) -> str:
-        """For messages."""
         return self.name
 
     @abstractmethod
     def why_not(self, work: Any) -> str:
-        """Returns why this work is not for the engine on any processor; empty if it is for it."""
+        """Return why this work is not for the engine on any processor; empty if it is for it."""
 
     def is_fast(self, work: Any, processor: Processor) -> bool:
         """Whether it is worth taking on a processor, for work that it suits."""
@@ -207,7 +206,7 @@ class Engine(ABC):
 
     @abstractmethod
     def pack(self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0) -> Any:
-        """Lays weights out for many calls of `forward`.
+        """Lay weights out for many calls of `forward`.
 
         Args:
             layer: The weights; what is already laid out as it should be is not copied.
@@ -218,7 +217,7 @@ class Engine(ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, packed: Any) -> Tensor:
-        """Computes outputs without gradients.
+        """Compute outputs without gradients.
 
         Args:
             x: [N, C_in, H, W], or bytes if it `reads_bytes`.
@@ -229,7 +228,7 @@ class Engine(ABC):
         """
 
     def compute(self, x: Tensor, layer: ConvolutionLayer, dtype: torch.dtype) -> Tensor:
-        """Computes outputs of weights as they are now; shapes are those of `forward`."""
+        """Compute outputs of weights as they are now; shapes are those of `forward`."""
         return self.forward(x, self.pack(layer, dtype))
 
 
@@ -260,7 +259,7 @@ class EngineWithGradients(Engine):
     def backward(
         self, dy: Tensor, kept: Kept, layer: ConvolutionLayer, needs_dx: bool, needs_weights: bool
     ) -> tuple[Tensor | None, Sequence[Tensor | None]]:
-        """Computes gradients.
+        """Compute gradients.
 
         Args:
             dy: Of the outputs.
@@ -315,7 +314,7 @@ class _Differentiable(torch.autograd.Function):
 
 @cache
 def is_compiled(code: MachineCode) -> bool:
-    """Compiles kernels if that is to be done; False if they cannot be kept."""
+    """Compile kernels if that is to be done; False if they cannot be kept."""
     try:
         code.compile_once()
     except OSError as error:

@@ -54,19 +54,19 @@ Argument = Array | int
 
 @numba.njit
 def words_at(address: Any, count: int) -> Any:
-    """Returns the words of a call, an array of int64; the first is the team's."""
+    """Return the words of a call, an array of int64; the first is the team's."""
     return numba.carray(address, count, np.int64)
 
 
 @numba.njit
 def array_at(words: Any, index: int, dtype: Any) -> Any:
-    """Returns the array that ``words[index]`` and the next one stand for."""
+    """Return the array that `words[index]` and the next one stand for."""
     return numba.carray(_pointer(words[index]), words[index + 1], dtype)
 
 
 @intrinsic
 def take_ticket(typing: Any, words: Any) -> Any:
-    """Returns 0, 1, 2, ...: each number to one thread only."""
+    """Return 0, 1, 2, ...: each number to one thread only."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -87,7 +87,7 @@ def _pointer(typing: Any, address: Any) -> Any:
 
 
 def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
-    """Lets threads run the same code at the same time; returns when all are done.
+    """Let threads run the same code at the same time; returns when all are done.
 
     Args:
         code: Address of compiled code with `SIGNATURE`.
@@ -110,7 +110,7 @@ def run(code: int, arguments: Sequence[Argument], threads: int) -> None:
 
 @cache
 def _openmp() -> Callable[[int, int, int, int], None] | None:
-    """GNU OpenMP's ``GOMP_parallel``, if its library is loaded already; never loads a second."""
+    """GNU OpenMP's `GOMP_parallel`, if its library is loaded already; never loads a second."""
     if not hasattr(os, "RTLD_NOLOAD"):
         return None
     try:
@@ -126,13 +126,13 @@ def _openmp() -> Callable[[int, int, int, int], None] | None:
 
 @cache
 def _function(code: int) -> Callable[[int], None]:
-    """Makes compiled code callable; it runs without the GIL."""
+    """Make compiled code callable; it runs without the GIL."""
     function: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code)
     return function
 
 
 def _run_in_pool(code: Callable[[int], None], words: int, threads: int) -> None:
-    """Runs the code here and in threads of Python's."""
+    """Run the code here and in threads of Python's."""
     futures = [_pool(os.getpid()).submit(code, words) for _ in range(threads - 1)]
     code(words)
     for future in futures:
@@ -154,7 +154,7 @@ class MachineCode:
     def __init__(
         self, what: str, modules: Sequence[ModuleType], functions: Sequence[Callable[[Any], None]]
     ) -> None:
-        """Compiles nothing yet.
+        """Compile nothing yet.
 
         Args:
             what: Their name in messages.
@@ -182,7 +182,7 @@ class MachineCode:
         return (self.folder / _MARKER_NAME).exists()
 
     def compile_once(self, progress: Callable[[str], None] | None = None) -> None:
-        """Makes sure that the functions are compiled; returns at once when they are.
+        """Make sure that the functions are compiled; returns at once when they are.
 
         Args:
             progress: Receives a line of text before and after compiling, and while waiting for

@@ -25,7 +25,7 @@ from rllib_minestudio.foundation.machine_code import MachineTarget, target
 
 
 def fused_lanes(target: MachineTarget) -> int:
-    """Returns how many floats a vector should have that is multiplied and added to another.
+    """Return how many floats a vector should have that is multiplied and added to another.
 
     0 if the target has no instruction for both, as `winograd.multiply` needs: LLVM then calls a
     function for each number, which is right, and takes 20 times as long as torch.
@@ -52,7 +52,6 @@ class Vector(types.Type):
     """The type of `LANES` float32 numbers in a register."""
 
     def __init__(self) -> None:
-        """Names the type; there is one."""
         super().__init__(name=f"float32x{LANES}")
 
 
@@ -70,7 +69,7 @@ class _VectorModel(models.PrimitiveModel):
 
 @intrinsic
 def load(typing: Any, array: Any, index: Any) -> Any:
-    """Returns the vector ``array[index : index + LANES]``."""
+    """Return the vector `array[index : index + LANES]`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]
@@ -87,7 +86,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Does ``array[index : index + LANES] = value``, rounded to the nearest bfloat16 or even."""
+    """Do `array[index : index + LANES] = value`, rounded to the nearest bfloat16 or even."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]
@@ -112,7 +111,7 @@ def _to_bfloat16(builder: Any, value: Any) -> Any:
 
 
 def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, index: Any, to: Any) -> Any:
-    """Generates the address of ``array[index]`` as that of a ``to``."""
+    """Generate the address of `array[index]` as that of a `to`."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), to.as_pointer())
 
@@ -122,7 +121,7 @@ def _ints(value: int) -> Any:
 
 
 def spread(builder: Any, scalar: Any) -> Any:
-    """Generates a vector of equal numbers."""
+    """Generate a vector of equal numbers."""
     undefined = ir.Constant(FLOATS, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
     return builder.shuffle_vector(first, undefined, _ints(0))
@@ -130,7 +129,7 @@ def spread(builder: Any, scalar: Any) -> Any:
 
 @intrinsic
 def zeros(typing: Any) -> Any:
-    """Returns a vector of zeros."""
+    """Return a vector of zeros."""
     return VECTOR(), lambda context, builder, signature, arguments: NO_FLOATS
 
 
@@ -157,7 +156,7 @@ def _scale(typing: Any, factor: Any, vector: Any) -> Any:
 
 
 def _overload(symbol: Callable[..., Any], left_type: types.Type, operation: Any) -> None:
-    """Makes ``operation`` what a symbol does with something on the left and a vector."""
+    """Make `operation` what a symbol does with something on the left and a vector."""
     # Numba compares names and annotations of the two functions; lambdas have none of the latter.
     overload(symbol)(
         lambda left, right: (
@@ -176,7 +175,7 @@ _overload(operator.mul, VECTOR, _elementwise("fmul"))
 
 @intrinsic
 def maximum(typing: Any, left: Any, right: Any) -> Any:
-    """Returns the larger of each two numbers; NaN if one of them is."""
+    """Return the larger of each two numbers; NaN if one of them is."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function = cgutils.get_or_insert_function(
@@ -189,7 +188,7 @@ def maximum(typing: Any, left: Any, right: Any) -> Any:
 
 @intrinsic
 def positive_part(typing: Any, vector: Any) -> Any:
-    """Returns max(vector, 0); NaN stays NaN."""
+    """Return max(vector, 0); NaN stays NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         is_negative = builder.fcmp_ordered("<", arguments[0], NO_FLOATS)
@@ -209,12 +208,12 @@ _PARTS = 16
 
 @numba.njit
 def moments(array: Any, first: int, size: int) -> Any:
-    """Returns the mean and the variance of ``array[first : first + size]``, as float64.
+    """Return the mean and the variance of `array[first : first + size]`, as float64.
 
     Squares are of distances from the mean of the first of `_PARTS` parts. That is off the mean by
     at most sqrt(_PARTS) standard deviations, so that nothing cancels.
 
-    ``size`` is a multiple of two vectors.
+    `size` is a multiple of two vectors.
     """
     part = max(size // _PARTS // (2 * LANES), 1) * 2 * LANES
     shift, _ = _sums(array, first, part, np.float32(0))
@@ -226,7 +225,7 @@ def moments(array: Any, first: int, size: int) -> Any:
 
 @numba.njit
 def _sums(array: Any, first: int, size: int, shift: Any) -> Any:
-    """Returns the sum of differences from ``shift``, and of their squares, as float64."""
+    """Return the sum of differences from `shift`, and of their squares, as float64."""
     total, total_squares = 0.0, 0.0
     lanes = np.empty(2 * LANES, np.float32)
     lanes[:] = shift

@@ -57,7 +57,7 @@ _A, _B = 5 / 8, 3 / 2
 
 
 def filter_matrix() -> NDArray[np.floating[Any]]:
-    """Returns [36, 9]: the values at the points of a 3x3 filter, both row by row."""
+    """Return [36, 9]: the values at the points of a 3x3 filter, both row by row."""
     values = [[1 / (_A * _B) ** 2, 0, 0]]
     for point, other in ((_A, _B), (-_A, _B), (_B, _A), (-_B, _A)):
         scale = 2 * point**2 * (point**2 - other**2)
@@ -149,7 +149,7 @@ def corner(height: int, width: int, tile: int) -> Any:
 
 @numba.njit
 def square(image: Any, shape: Any, tile: int, margin: int, padded: Any) -> Any:
-    """Finds the pixels of a tile and of a margin around it.
+    """Find the pixels of a tile and of a margin around it.
 
     Args:
         image: [frames * height * width * channels].
@@ -179,7 +179,7 @@ def square(image: Any, shape: Any, tile: int, margin: int, padded: Any) -> Any:
 
 @numba.njit
 def normalised_square(image: Any, shape: Any, tile: int, affine: Any, out: Any) -> Any:
-    """As ``square`` with a margin of 1, each frame's channels scaled and shifted on the way.
+    """As `square` with a margin of 1, each frame's channels scaled and shifted on the way.
 
     Args:
         image: [frames * height * width * channels].
@@ -210,7 +210,7 @@ def normalised_square(image: Any, shape: Any, tile: int, affine: Any, out: Any) 
 
 @numba.njit
 def transform_input(square: Any, channels: int, half: Any, out: Any, out_at: Any) -> None:
-    """B^T d B for all channels of a tile; ``out_at`` is its first index, and a point's stride."""
+    """B^T d B for all channels of a tile; `out_at` is its first index, and a point's stride."""
     image, first, row = square
     out_first, point = out_at
     for channel in range(0, channels, LANES):
@@ -249,7 +249,7 @@ def transform_output(
 ) -> None:
     """A^T m A for all channels of a tile, as far as it lies in the image.
 
-    Negative results are replaced by 0 if ``relu``, then ``skip`` is added unless it is empty.
+    Negative results are replaced by 0 if `relu`, then `skip` is added unless it is empty.
     """
     first, point = products_at
     height, width, channels = shape
@@ -308,7 +308,7 @@ def multiply(
     depth: Any,
     adds: Any,
 ) -> Any:
-    """Does out = left @ right, or out += left @ right, for one block that fits into registers.
+    """Do out = left @ right, or out += left @ right, for one block that fits into registers.
 
     Args:
         typing: Numba's, not passed by callers.
@@ -319,7 +319,7 @@ def multiply(
         out: float32, holds a matrix [ROWS, PANEL] whose rows are contiguous.
         out_at: Index of its first element, and its stride along rows.
         depth: Length of the sums, at least 1; they run from the first to the last.
-        adds: Whether to begin with what is in ``out``, else with 0.
+        adds: Whether to begin with what is in `out`, else with 0.
     """
     index = types.intp
     pair, triple = types.UniTuple(index, 2), types.UniTuple(index, 3)
@@ -398,7 +398,7 @@ def _starts(builder: Any, outs: list[Any], adds: Any) -> list[Any]:
 
 # ---------------------------------------------------------------------------- convolutions
 # Several threads may call a kernel at the same time with the same arguments: they share the work by
-# the tickets in ``words`` (`take_ticket`). Each tile's numbers are the same whoever computes it.
+# the tickets in `words` (`take_ticket`). Each tile's numbers are the same whoever computes it.
 # Kernels hold no lock and keep nothing between calls.
 
 POINTS = PATCH**2
@@ -438,7 +438,7 @@ def convolve(
     sizes: Any,
     relu: bool,
 ) -> None:
-    """Computes a 3x3 convolution of the same size, with zeros around the image.
+    """Compute a 3x3 convolution of the same size, with zeros around the image.
 
     Args:
         words: Of the call.
@@ -447,10 +447,10 @@ def convolve(
             is multiplied by, and what is added to it, before it is convolved; or empty.
         filters: [POINTS * channels_out / PANEL * channels_in * PANEL] float32: values at the
             points, in panels of output channels.
-        skip: Shape and type of ``out``, added to the result in the end; or empty.
+        skip: Shape and type of `out`, added to the result in the end; or empty.
         out: [frames * height * width * channels_out], of the image's type.
         sizes: `ConvolutionShape`.
-        relu: Whether to replace negative results by 0, before ``skip`` is added.
+        relu: Whether to replace negative results by 0, before `skip` is added.
     """
     _, height, width, channels_in, channels_out = sizes
     tiles = count_tiles(sizes)
@@ -496,7 +496,7 @@ def convolve(
 
 @numba.njit
 def normalise(words: Any, image: Any, norm: Any, affine: Any) -> None:
-    """Finds the scalings and shifts that a group norm of one group is, for each frame.
+    """Find the scalings and shifts that a group norm of one group is, for each frame.
 
     Wu & He 2018, arXiv:1803.08494, equation 1, with all of a frame's numbers in one group.
 
@@ -523,7 +523,7 @@ def normalise(words: Any, image: Any, norm: Any, affine: Any) -> None:
 
 @numba.njit
 def pool(words: Any, image: Any, out: Any, shape: Any) -> None:
-    """Takes the largest of 3x3 pixels around every second one, or 0 if all are negative.
+    """Take the largest of 3x3 pixels around every second one, or 0 if all are negative.
 
     Args:
         words: Of the call.
@@ -552,7 +552,7 @@ def pool(words: Any, image: Any, out: Any, shape: Any) -> None:
 
 @numba.njit
 def filter_gradient(words: Any, image: Any, gradient: Any, out: Any, sizes: Any) -> None:
-    """Computes what the tiles contribute to the gradient of the filters.
+    """Compute what the tiles contribute to the gradient of the filters.
 
     Args:
         words: Of the call.

@@ -30,7 +30,7 @@ def convolve(
     is_bfloat16: bool,
     threads: int,
 ) -> None:
-    """Calls `winograd.convolve` with up to so many threads."""
+    """Call `winograd.convolve` with up to so many threads."""
     arguments = image, affine, filters, skip, out, *sizes, relu, is_bfloat16
     machine_code.run(CODE.addresses[_convolve_code], arguments, min(threads, _groups(sizes, ROWS)))
 
@@ -38,14 +38,14 @@ def convolve(
 def normalise(
     image: Array, norm: Array, affine: Array, frames: int, is_bfloat16: bool, threads: int
 ) -> None:
-    """Calls `winograd.normalise` with up to so many threads."""
+    """Call `winograd.normalise` with up to so many threads."""
     machine_code.run(
         CODE.addresses[_normalise_code], (image, norm, affine, is_bfloat16), min(threads, frames)
     )
 
 
 def pool(image: Array, out: Array, shape: Sequence[int], is_bfloat16: bool, threads: int) -> None:
-    """Calls `winograd.pool` with up to so many threads."""
+    """Call `winograd.pool` with up to so many threads."""
     machine_code.run(CODE.addresses[_pool_code], (image, out, *shape, is_bfloat16), threads)
 
 
@@ -57,7 +57,7 @@ def filter_gradient(
     is_bfloat16: bool,
     threads: int,
 ) -> None:
-    """Calls `winograd.filter_gradient` with up to so many threads."""
+    """Call `winograd.filter_gradient` with up to so many threads."""
     machine_code.run(
         CODE.addresses[_filter_gradient_code], (image, gradient, out, *sizes, is_bfloat16), threads
     )

@@ -52,7 +52,7 @@ class Winograd(EngineWithGradients):
     by_numba = True
 
     def why_not(self, work: Convolution) -> str:
-        """Leaves the outputs that gradients of float32 follow to `WinogradBackward`."""
+        """Leave the outputs that gradients of float32 follow to `WinogradBackward`."""
         if work.has_gradients and work.dtype == torch.float32:
             return "gradients of float32 follow torch's own outputs"
         return self.why_not_kernels(work)
@@ -81,13 +81,13 @@ class Winograd(EngineWithGradients):
         return all(channels % (PANEL_VECTORS * processor.lanes) == 0 for channels in work.channels)
 
     def is_ready(self, work: Convolution) -> bool:
-        """Compiles them once per machine."""
+        """Compile them once per machine."""
         return is_compiled(_kernels().CODE)
 
     def pack(
         self, layer: ConvolutionLayer, dtype: torch.dtype, input_scale: float = 1.0
     ) -> WinogradWeights:
-        """Copies the weights; ``dtype`` makes no difference."""
+        """Copy the weights; `dtype` makes no difference."""
         filters, bias, *norm = layer.parameters
         assert filters is not None
         if bias is not None:
@@ -102,7 +102,7 @@ class Winograd(EngineWithGradients):
         )
 
     def forward(self, x: Tensor, packed: WinogradWeights, skip: Tensor | None = None) -> Tensor:
-        """Normalises each frame, in float32, convolves, and adds what skipped the convolution.
+        """Normalise each frame, in float32, convolves, and adds what skipped the convolution.
 
         Args:
             x: [N, C_in, H, W].
@@ -142,7 +142,7 @@ class Winograd(EngineWithGradients):
         return y
 
     def forward_keeping(self, x: Tensor, layer: ConvolutionLayer) -> tuple[Tensor, Kept]:
-        """Keeps the input, and the output if a ReLU ends there."""
+        """Keep the input, and the output if a ReLU ends there."""
         y = self._outputs(x, layer)
         return y, Kept((x, y if layer.relu else None))
 
@@ -237,12 +237,12 @@ def _empty(like: Tensor, *shape: int) -> Tensor:
 
 
 def _array(x: Tensor) -> Any:
-    """The numbers as the kernels take them; ``x`` has to stay, and has no gaps."""
+    """The numbers as the kernels take them; `x` has to stay, and has no gaps."""
     return _kernels().Array(x.data_ptr(), x.numel())
 
 
 def _kernels() -> ModuleType:
-    """Imports them, late because small networks need no compiler."""
+    """Import them, late because small networks need no compiler."""
     from rllib_minestudio.models.kernels import winograd_calls
 
     return winograd_calls

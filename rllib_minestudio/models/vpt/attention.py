@@ -1,6 +1,6 @@
 """Self-attention over memory and chunk with relative positions, and the transformer block.
 
-Axes are explained in ``memory.py``. Weights are named as in openai/Video-Pre-Training,
+Axes are explained in `memory.py`. Weights are named as in openai/Video-Pre-Training,
 lib/xf.py and lib/util.py.
 """
 
@@ -40,7 +40,7 @@ class SelfAttention(nn.Module):
     """
 
     def __init__(self, width: int, heads: int, memory: int, scale: float) -> None:
-        """Creates the projections; ``scale`` is the block's residual scale."""
+        """Create the projections; `scale` is the block's residual scale."""
         super().__init__()
         self.heads = heads
         root = math.sqrt(scale)
@@ -56,13 +56,13 @@ class SelfAttention(nn.Module):
     def forward(
         self, x_bte: Tensor, keys_bme: Tensor, values_bme: Tensor, bias_b1tk: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Attends from a chunk to memory and chunk.
+        """Attend from a chunk to memory and chunk.
 
         Args:
             x_bte: [B, T, E] normalised input.
             keys_bme: [B, M, E] keys of the memory.
             values_bme: [B, M, E] values of the memory.
-            bias_b1tk: [B, 1, T, M + T] added to the logits: 0 or ``MASKED_LOGIT``.
+            bias_b1tk: [B, 1, T, M + T] added to the logits: 0 or `MASKED_LOGIT`.
 
         Returns:
             The projected result [B, T, E] and the memory after the chunk, keys and values.
@@ -92,7 +92,7 @@ class SelfAttention(nn.Module):
 
 
 def shift_into_band(x_tm: Tensor) -> Tensor:
-    """Moves row t right by t + 1 columns: from "by age" to "by entry" coordinates.
+    """Move row t right by t + 1 columns: from "by age" to "by entry" coordinates.
 
     With T = 3 and M = 3 (letters oldest to newest, 0 is fill)::
 
@@ -117,10 +117,9 @@ def shift_into_band(x_tm: Tensor) -> Tensor:
 
 
 class RecurrentCell(nn.Module):
-    """Holds the attention under the name it has in checkpoints (``r.orc_block``)."""
+    """Holds the attention under the name it has in checkpoints (`r.orc_block`)."""
 
     def __init__(self, attention: SelfAttention) -> None:
-        """Wraps ``attention``."""
         super().__init__()
         self.orc_block = attention
 
@@ -129,11 +128,10 @@ class TransformerBlock(nn.Module):
     """Attention and a pointwise MLP, each with a layer norm before and a residual around.
 
     The attention's residual starts *after* its layer norm, unlike the usual pre-norm block: that
-    is how VPT was trained (lib/util.py, ``ResidualRecurrentBlock.forward``).
+    is how VPT was trained (lib/util.py, `ResidualRecurrentBlock.forward`).
     """
 
     def __init__(self, config: VPTConfig) -> None:
-        """Creates a block of the size in ``config``."""
         super().__init__()
         width = config.hidsize
         # Two residual branches in each of n blocks: variances of 1 / 2n add up to 1.
@@ -149,7 +147,7 @@ class TransformerBlock(nn.Module):
     def forward(
         self, x_bte: Tensor, keys_bme: Tensor, values_bme: Tensor, bias_b1tk: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the block's output and its new memory; arguments as ``SelfAttention``."""
+        """Return the block's output and its new memory; arguments as `SelfAttention`."""
         x_bte = self.pre_r_ln(x_bte)
         out_bte, keys_bme, values_bme = self.r.orc_block(x_bte, keys_bme, values_bme, bias_b1tk)
         x_bte = x_bte + out_bte

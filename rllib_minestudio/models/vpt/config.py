@@ -108,7 +108,7 @@ class VPTConfig:
     )
 
     def __post_init__(self) -> None:
-        """Coerces lists (YAML has no tuples) and validates."""
+        """Coerce lists (YAML has no tuples) and validates."""
         object.__setattr__(self, "img_shape", as_tuple(self.img_shape))
         object.__setattr__(self, "impala_chans", as_tuple(self.impala_chans))
         problems = _type_problems(self) or _range_problems(self)
@@ -127,10 +127,10 @@ class VPTConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], other_names: Sequence[str] = ()) -> VPTConfig:
-        """Builds a configuration from a preset's name and overrides.
+        """Build a configuration from a preset's name and overrides.
 
         Args:
-            options: ``{"preset": name, field: value, ...}``; ``preset`` defaults to ``1x``.
+            options: `{"preset": name, field: value, ...}`; `preset` defaults to `1x`.
             other_names: Names that the caller accepts besides, for its users' error messages.
 
         Raises:
@@ -159,7 +159,7 @@ class VPTConfig:
 
 
 def as_tuple(value: Any) -> Any:
-    """Turns a list into a tuple and leaves everything else for the type check."""
+    """Turn a list into a tuple and leaves everything else for the type check."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -183,7 +183,7 @@ _TYPES = {
 
 
 def _type_problems(config: VPTConfig) -> list[str]:
-    """Returns one sentence for each field whose value has the wrong type."""
+    """Return one sentence for each field whose value has the wrong type."""
     problems = []
     for name, (kind, _) in types_of(VPTConfig).items():
         value = getattr(config, name)
@@ -193,7 +193,7 @@ def _type_problems(config: VPTConfig) -> list[str]:
 
 
 def _range_problems(config: VPTConfig) -> list[str]:
-    """Returns one sentence for each rule that the (well-typed) values break."""
+    """Return one sentence for each rule that the (well-typed) values break."""
     problems = _extent_problems(config)
     if problems:
         return problems
@@ -228,7 +228,7 @@ def _range_problems(config: VPTConfig) -> list[str]:
 
 
 def _extent_problems(config: VPTConfig) -> list[str]:
-    """Returns one sentence for each field that is beyond all bounds."""
+    """Return one sentence for each field that is beyond all bounds."""
     problems = [
         broken_rule(field.name, value, f"must be at most {bounds_of(field).most:g}")
         for field in dataclasses.fields(config)
@@ -252,7 +252,7 @@ def _parameters(config: VPTConfig) -> float:
 
 
 def _image_problems(config: VPTConfig) -> list[str]:
-    """Returns one sentence for each way in which ``img_shape`` cannot be an image here."""
+    """Return one sentence for each way in which `img_shape` cannot be an image here."""
     if len(config.img_shape) != 3 or config.img_shape[2] != 3:
         return [broken_rule("img_shape", config.img_shape, "must be (height, width, 3)")]
     shrink = 2 ** len(config.impala_chans)
@@ -285,7 +285,7 @@ PRESETS: dict[str, VPTConfig] = {
         action_head="factored",
     ),
 }
-"""Named sizes; any field can be overridden through ``VPTConfig.from_options``."""
+"""Named sizes; any field can be overridden through `VPTConfig.from_options`."""
 
 _PUBLISHED = ("1x", "2x", "3x")
 

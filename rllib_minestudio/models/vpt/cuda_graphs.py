@@ -43,7 +43,6 @@ class TrainingGraph:
     """
 
     def __init__(self) -> None:
-        """Begins with nothing recorded."""
         self._kind: tuple[Any, ...] = ()
         self._repeats = 0
         self._recorded: _RecordedPass | None = None
@@ -54,16 +53,16 @@ class TrainingGraph:
         return TrainingGraph, ()
 
     def run(self, module: nn.Module, compute: Compute, inputs: Tensors) -> Tensors:
-        """Runs a pass eagerly, or replays it.
+        """Run a pass eagerly, or replays it.
 
         Args:
-            module: Has all parameters that ``compute`` reads.
+            module: Has all parameters that `compute` reads.
             compute: From inputs to outputs; a function of inputs and parameters alone.
             inputs: On a GPU.
 
         Raises:
-            RuntimeError: From ``backward`` through a replay's outputs for a second time
-                (``retain_graph``) after another pass has been replayed.
+            RuntimeError: From `backward` through a replay's outputs for a second time
+                (`retain_graph`) after another pass has been replayed.
         """
         parameters = list(module.parameters())
         if not self._is_possible or not _is_replayable(module, parameters, inputs):
@@ -138,7 +137,7 @@ class _RecordedPass:
         return awaited is not None and not awaited.is_over
 
     def replay(self, inputs: Tensors) -> Tensors:
-        """Returns the outputs for these inputs, which take gradients to the parameters."""
+        """Return the outputs for these inputs, which take gradients to the parameters."""
         for place, value in zip(self._inputs, inputs, strict=True):
             place.copy_(value)
         self._forward.replay()
@@ -171,7 +170,7 @@ class _RecordedPass:
 
 
 class _Computing(nn.Module):
-    """A computation with a module's parameters, as ``functional_call`` wants it."""
+    """A computation with a module's parameters, as `functional_call` wants it."""
 
     def __init__(self, module: nn.Module, compute: Compute) -> None:
         super().__init__()
@@ -183,7 +182,7 @@ class _Computing(nn.Module):
 
 
 def _aliases(module: nn.Module) -> dict[str, Tensor]:
-    """A leaf of its own for each parameter of a ``_Computing``, with the parameter's memory.
+    """A leaf of its own for each parameter of a `_Computing`, with the parameter's memory.
 
     autograd keeps one node per leaf to accumulate its gradient. That node remembers the stream it
     was created on, and lives as long as the outputs of any earlier pass. A capture is on another
@@ -274,7 +273,7 @@ Outputs = tuple[dict[str, Tensor], Tensor]
 
 
 class GraphedStep:
-    """Replays ``step`` for all environments; its inputs and outputs stay at fixed addresses."""
+    """Replays `step` for all environments; its inputs and outputs stay at fixed addresses."""
 
     def __init__(
         self,
@@ -282,10 +281,10 @@ class GraphedStep:
         memory: RingMemory,
         image_shape: tuple[int, int, int],
     ) -> None:
-        """Captures the graph; ``memory`` is as before afterwards.
+        """Capture the graph; `memory` is as before afterwards.
 
         Args:
-            step: Takes images [N, H, W, 3] and firsts [N]; reads and writes ``memory`` in place.
+            step: Takes images [N, H, W, 3] and firsts [N]; reads and writes `memory` in place.
             memory: What the warm-up must leave no traces in.
             image_shape: (H, W, 3).
         """
@@ -305,7 +304,7 @@ class GraphedStep:
             self._outputs = step(self._image, self._first)
 
     def __call__(self, image_nhwc: Tensor, first_n: Tensor) -> Outputs:
-        """Runs the step; the outputs are overwritten by the next call."""
+        """Run the step; the outputs are overwritten by the next call."""
         self._image.copy_(image_nhwc)
         self._first.copy_(first_n)
         self._graph.replay()

@@ -35,7 +35,7 @@ class ResidualBlock(nn.Module):
     """x + conv(conv(x)), shapes unchanged."""
 
     def __init__(self, channels: int, scale: float) -> None:
-        """Creates the two convolutions; each takes the square root of the block's ``scale``."""
+        """Create the two convolutions; each takes the square root of the block's `scale`."""
         super().__init__()
         self.conv0 = conv3x3(channels, channels, math.sqrt(scale), norm=True)
         self.conv1 = conv3x3(channels, channels, math.sqrt(scale), norm=True)
@@ -111,7 +111,6 @@ class ImpalaCNN(nn.Module):
     """The convolution stacks and the dense layer after them."""
 
     def __init__(self, config: VPTConfig) -> None:
-        """Creates one stack per entry of ``config.channels``."""
         super().__init__()
         scale = math.sqrt(len(config.channels))
         self.stacks = nn.ModuleList(
@@ -135,7 +134,6 @@ class ImageEncoder(nn.Module):
     """From images of bytes to the transformer's input."""
 
     def __init__(self, config: VPTConfig) -> None:
-        """Creates the network for images of ``config.img_shape``."""
         super().__init__()
         self.cnn = ImpalaCNN(config)
         self.linear = normed_linear(DENSE_WIDTH, config.hidsize)
@@ -156,7 +154,7 @@ def _dtype_of_images() -> torch.dtype:
 
 
 def check_bytes(image: Tensor) -> None:
-    """Refuses images of floats, which may be meant to be from 0 to 1, or to 255.
+    """Refuse images of floats, which may be meant to be from 0 to 1, or to 255.
 
     Raises:
         TypeError: If they are not of bytes.

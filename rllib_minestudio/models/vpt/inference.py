@@ -1,12 +1,12 @@
 """A copy of the network for one frame at a time, arranged for speed; its numbers are the same.
 
-What differs from ``network.py`` and why the result does not:
+What differs from `network.py` and why the result does not:
 
 - Scalings (1/255 of the image, 1/d of the queries, 1/temperature) are folded into weights.
 - Convolutions give and take channels-last frames; the dense layer's weights are permuted to that
   order once, instead of every frame's features.
 - Queries, keys, values and position logits come from one product; so do all heads.
-- The memory is a ring (``memory.py``), so nothing is moved when a frame is added.
+- The memory is a ring (`memory.py`), so nothing is moved when a frame is added.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from rllib_minestudio.models.vpt.network import FactoredHead, VPTNetwork
 
 
 class InferenceStack:
-    """``DownStack`` without gradients."""
+    """`DownStack` without gradients."""
 
     def __init__(self, stack: DownStack, layout: WeightLayout, input_scale: float) -> None:
-        """Copies the weights."""
         first = stack.firstconv
         self._dtype = layout.dtype
         self._first = InferenceConv(
@@ -57,12 +56,11 @@ class InferenceStack:
 
 
 class WholeStack:
-    """``DownStack`` without gradients, by an engine that computes it as a whole."""
+    """`DownStack` without gradients, by an engine that computes it as a whole."""
 
     def __init__(
         self, stack: DownStack, engine: Engine, layout: WeightLayout, input_scale: float
     ) -> None:
-        """Copies the weights."""
         self._engine = engine
         self._packed = engine.pack(stack.weights().copied(), layout.dtype, input_scale)
 
@@ -72,10 +70,9 @@ class WholeStack:
 
 
 class InferenceEncoder:
-    """``ImageEncoder`` without gradients."""
+    """`ImageEncoder` without gradients."""
 
     def __init__(self, encoder: ImageEncoder, layout: WeightLayout) -> None:
-        """Copies the weights."""
         cnn = encoder.cnn
         self._dtype = layout.dtype
         self._reads_bytes = cnn.stacks[0].reads_bytes
@@ -107,7 +104,7 @@ class InferenceEncoder:
 def _stack(
     stack: DownStack, layout: WeightLayout, input_scale: float
 ) -> WholeStack | InferenceStack:
-    """Lays a stack out for what computes it."""
+    """Lay a stack out for what computes it."""
     engine = stack.engine_for(layout.dtype)
     if engine is TORCH:
         return InferenceStack(stack, layout, input_scale)
@@ -115,10 +112,9 @@ def _stack(
 
 
 class CompiledEncoder:
-    """``ImageEncoder`` as torch.compile made it; new weights must not compile it again."""
+    """`ImageEncoder` as torch.compile made it; new weights must not compile it again."""
 
     def __init__(self, encoder: ImageEncoder, dtype: torch.dtype) -> None:
-        """Keeps ``encoder`` itself."""
         self._encoder = encoder
         self._dtype = dtype
 
@@ -130,10 +126,9 @@ class CompiledEncoder:
 
 
 class InferenceBlock:
-    """``TransformerBlock`` for one frame."""
+    """`TransformerBlock` for one frame."""
 
     def __init__(self, block: TransformerBlock, layout: WeightLayout) -> None:
-        """Copies the weights."""
         attention = block.r.orc_block
         self._dtype = layout.dtype
         self._heads = attention.heads
@@ -147,7 +142,7 @@ class InferenceBlock:
         self._mlp1 = PackedLinear(mlp1.weight, mlp1.bias, layout)
 
     def __call__(self, x_be: Tensor, memory: RingView, layer: int) -> Tensor:
-        """Adds the frame's key and value to the memory and attends to it: [B, E] -> [B, E]."""
+        """Add the frame's key and value to the memory and attends to it: [B, E] -> [B, E]."""
         batch, width = x_be.shape
         x_be = self._norm(x_be)
         projected = self._qkvr(x_be).float()  # the memory and its softmax stay in float32
@@ -179,7 +174,7 @@ class InferenceNetwork:
     def __init__(
         self, network: VPTNetwork, dtype: torch.dtype, batch: int, compiled: bool = False
     ) -> None:
-        """Copies the weights.
+        """Copy the weights.
 
         Args:
             network: Where they come from; not kept.
@@ -295,7 +290,7 @@ class PackedLinear:
     def __init__(
         self, weight: Tensor, bias: Tensor | None, layout: WeightLayout, relu: bool = False
     ) -> None:
-        """Packs the layer.
+        """Pack the layer.
 
         Args:
             weight: [out, in].
@@ -333,7 +328,7 @@ class InferenceConv:
         relu: bool = True,
         input_scale: float = 1.0,
     ) -> None:
-        """Copies the weights; ``input_scale`` multiplies the input, at no cost."""
+        """Copy the weights; `input_scale` multiplies the input, at no cost."""
         of_norm = () if norm is None else (norm.weight, norm.bias)
         epsilon = 0.0 if norm is None else norm.eps
         self.engine = choose(
@@ -351,7 +346,7 @@ class InferenceConv:
     def __call__(self, x_nchw: Tensor, skip_nchw: Tensor | None = None) -> Tensor:
         """[N, C_in, H, W] in channels-last layout -> [N, C, H, W], likewise.
 
-        ``skip_nchw``, of the result's shape, is added in the end.
+        `skip_nchw`, of the result's shape, is added in the end.
         """
         return self.engine.forward(x_nchw, self._packed, skip_nchw)
 
@@ -360,12 +355,12 @@ class InferenceLayerNorm:
     """Normalises each row; the order of features may be changed on the way in."""
 
     def __init__(self, norm: nn.LayerNorm, dtype: torch.dtype, order: Tensor | None = None) -> None:
-        """Copies the weights.
+        """Copy the weights.
 
         Args:
             norm: The norm.
             dtype: Precision.
-            order: [features], where each feature of the input stands in ``norm``.
+            order: [features], where each feature of the input stands in `norm`.
         """
         weight, bias = norm.weight.detach(), norm.bias.detach()
         if order is not None:

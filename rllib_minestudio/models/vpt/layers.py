@@ -14,7 +14,6 @@ class SameConv3x3(nn.Conv2d):
     """`nn.Conv2d` with 3x3 filters and a border of zeros, and perhaps a ReLU after it."""
 
     def __init__(self, channels_in: int, channels_out: int, bias: bool) -> None:
-        """Creates the layer with torch's initial weights."""
         super().__init__(channels_in, channels_out, kernel_size=3, padding=1, bias=bias)
 
     def forward(self, x_nchw: Tensor, relu: bool = False) -> Tensor:
@@ -41,16 +40,15 @@ class SameConv3x3(nn.Conv2d):
 class FanInLayer(nn.Module):
     """Convolution or linear layer with fan-in initialisation, normalised before the weights.
 
-    The weights of each output unit are drawn at random and rescaled to L2 norm ``scale``; there
+    The weights of each output unit are drawn at random and rescaled to L2 norm `scale`; there
     is a bias (initially 0) only where no normalisation precedes, because otherwise the norm
-    carries one. Source: openai/Video-Pre-Training, lib/util.py, ``FanInInitReLULayer``; the
-    attribute names ``norm`` and ``layer`` are those of its checkpoints.
+    carries one. Source: openai/Video-Pre-Training, lib/util.py, `FanInInitReLULayer`; the
+    attribute names `norm` and `layer` are those of its checkpoints.
     """
 
     def __init__(
         self, layer: nn.Linear | nn.Conv2d, norm: nn.Module | None, scale: float, relu: bool = True
     ) -> None:
-        """Wraps ``layer`` and rescales its weights in place."""
         super().__init__()
         self.norm = norm
         self.layer = layer
@@ -58,7 +56,7 @@ class FanInLayer(nn.Module):
         rescale_fan_in(layer, scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies norm, weights and ReLU; x: [N, in, H, W] or [..., in]."""
+        """Apply norm, weights and ReLU; x: [N, in, H, W] or [..., in]."""
         if self.norm is not None:
             x = self.norm(x)
         if isinstance(self.layer, SameConv3x3):
@@ -68,7 +66,7 @@ class FanInLayer(nn.Module):
 
 
 def rescale_fan_in(layer: nn.Linear | nn.Conv2d, scale: float) -> None:
-    """Rescales each output unit's weights to L2 norm ``scale`` and zeroes the bias, in place."""
+    """Rescale each output unit's weights to L2 norm `scale` and zeroes the bias, in place."""
     if layer.weight.is_meta:
         # There are no numbers, and for their shapes PyTorch would import its compiler: a second.
         return
@@ -80,7 +78,7 @@ def rescale_fan_in(layer: nn.Linear | nn.Conv2d, scale: float) -> None:
 
 
 def normed_linear(features_in: int, features_out: int, scale: float = 1.0) -> FanInLayer:
-    """Returns layer norm -> linear (no bias) -> ReLU."""
+    """Return layer norm -> linear (no bias) -> ReLU."""
     linear = nn.Linear(features_in, features_out, bias=False)
     return FanInLayer(linear, nn.LayerNorm(features_in), scale)
 
@@ -88,7 +86,7 @@ def normed_linear(features_in: int, features_out: int, scale: float = 1.0) -> Fa
 def fan_in_linear(
     features_in: int, features_out: int, scale: float = 1.0, bias: bool = True
 ) -> nn.Linear:
-    """Returns a plain linear layer with fan-in initialisation."""
+    """Return a plain linear layer with fan-in initialisation."""
     linear = nn.Linear(features_in, features_out, bias=bias)
     rescale_fan_in(linear, scale)
     return linear
@@ -97,6 +95,6 @@ def fan_in_linear(
 def conv3x3(
     channels_in: int, channels_out: int, scale: float, norm: bool, relu: bool = True
 ) -> FanInLayer:
-    """Returns [group norm of one group] -> 3x3 convolution, same size -> [ReLU]."""
+    """Return [group norm of one group] -> 3x3 convolution, same size -> [ReLU]."""
     conv = SameConv3x3(channels_in, channels_out, bias=not norm)
     return FanInLayer(conv, nn.GroupNorm(1, channels_in) if norm else None, scale, relu)

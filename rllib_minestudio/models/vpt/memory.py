@@ -1,6 +1,6 @@
 """VPT's memory: the state that moves by one slot a step, and the ring that stays where it is.
 
-``VPTState`` moves every key and value by one slot at each step. Here a frame overwrites the
+`VPTState` moves every key and value by one slot at each step. Here a frame overwrites the
 oldest slot instead, which no frame may attend to any more. With M = 4 (letters are frames)::
 
     step            slots         as VPTState (oldest first)
@@ -27,7 +27,6 @@ class RingMemory:
     """
 
     def __init__(self, config: VPTConfig, num_envs: int, device: torch.device) -> None:
-        """Allocates empty memories."""
         heads, memory = config.attention_heads, config.memory_length
         shape = (config.n_recurrence_layers, num_envs, heads, memory, config.hidsize // heads)
         self.keys_lnhmd = torch.zeros(shape, device=device)
@@ -39,7 +38,7 @@ class RingMemory:
         self._all = torch.arange(num_envs, device=device)
 
     def advance(self, first_b: Tensor, rows: Tensor | None = None) -> RingView:
-        """Makes room for one frame.
+        """Make room for one frame.
 
         Args:
             first_b: [B] bool, True where the frame begins an episode.
@@ -57,11 +56,11 @@ class RingMemory:
         return RingView(self, rows, rows_b, slot_b, bias_bm[:, None])
 
     def bookmark(self) -> tuple[Tensor, Tensor]:
-        """Returns what ``rewind`` needs."""
+        """Return what `rewind` needs."""
         return self.slot_n.clone(), self.bias_nm.clone()
 
     def rewind(self, bookmark: tuple[Tensor, Tensor], except_n: Tensor | None = None) -> None:
-        """Takes back at most one frame of each environment.
+        """Take back at most one frame of each environment.
 
         That frame stays in the slot of the oldest one, which nothing may attend to any more.
 
@@ -77,11 +76,11 @@ class RingMemory:
         self.bias_nm.copy_(bias_nm)
 
     def snapshot(self) -> list[Tensor]:
-        """Returns a copy of everything, for ``restore``."""
+        """Return a copy of everything, for `restore`."""
         return [tensor.clone() for tensor in self._tensors()]
 
     def restore(self, snapshot: list[Tensor]) -> None:
-        """Puts everything back, in place."""
+        """Put everything back, in place."""
         for tensor, saved in zip(self._tensors(), snapshot, strict=True):
             tensor.copy_(saved)
 
@@ -89,7 +88,7 @@ class RingMemory:
         return self.keys_lnhmd, self.values_lnhmd, self.bias_nm, self.slot_n
 
     def to_state(self, rows: Tensor | None = None) -> VPTState:
-        """Returns a copy in the network's form: [B, ...], oldest first.
+        """Return a copy in the network's form: [B, ...], oldest first.
 
         Args:
             rows: [B] of which environments; all if None.
@@ -105,7 +104,7 @@ class RingMemory:
         return VPTState(mask_bm, keys, values)
 
     def load_state(self, state: VPTState) -> None:
-        """Takes over memories in the network's form, for all environments."""
+        """Take over memories in the network's form, for all environments."""
         self.slot_n.fill_(self.bias_nm.shape[1] - 1)
         self.bias_nm.copy_(torch.where(state.mask, 0.0, MASKED_LOGIT))
         for ours, theirs in ((self.keys_lnhmd, state.keys), (self.values_lnhmd, state.values)):
@@ -130,14 +129,13 @@ class RingView:
         slot_b: Tensor,
         bias_b1m: Tensor,
     ) -> None:
-        """Made by ``RingMemory.advance``."""
         self._ring = ring
         self._rows = rows
         self._rows_b = rows_b
         self.slot_b = slot_b
         """[B] slot of the new frame."""
         self.bias_b1m = bias_b1m
-        """[B, 1, M] added to the logits: 0 or ``MASKED_LOGIT``."""
+        """[B, 1, M] added to the logits: 0 or `MASKED_LOGIT`."""
 
     def add(self, layer: int, key_bhd: Tensor, value_bhd: Tensor) -> tuple[Tensor, Tensor]:
         """Stores the frame in one layer; returns that layer's keys and values [B, H, M, D]."""
@@ -156,7 +154,7 @@ class RingView:
 
 
 class VPTState(NamedTuple):
-    """What the network remembers of the last ``memory_length`` frames, oldest first.
+    """What the network remembers of the last `memory_length` frames, oldest first.
 
     The batch axis comes first everywhere, so states of single environments stack and index like
     observations.
@@ -183,7 +181,7 @@ class Visibility(NamedTuple):
 
 
 def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
-    """Computes which frames may attend to which, in a chunk with episode starts anywhere.
+    """Compute which frames may attend to which, in a chunk with episode starts anywhere.
 
     A frame sees at most M frames, itself included, never later ones and never across an episode
     start. With M = 3 and T = 4 and a new episode at t = 2::
@@ -197,7 +195,7 @@ def visibility(first_bt: Tensor, mask_bm: Tensor) -> Visibility:
 
         new mask           0 1 1      of the last M entries, those of the running episode
 
-    Source: ``clipped_causal`` with ``get_mask`` of MineStudio, utils/vpt_lib/masked_attention.py.
+    Source: `clipped_causal` with `get_mask` of MineStudio, utils/vpt_lib/masked_attention.py.
 
     Args:
         first_bt: [B, T] bool, True where a frame begins an episode.

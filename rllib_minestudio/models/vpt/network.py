@@ -5,8 +5,8 @@ Shapes at each stage (1x, one environment, chunk of T)::
     image [1, T, 128, 128, 3] -> ImageEncoder [1, T, 1024] -> 4 x TransformerBlock [1, T, 1024]
         -> ReLU -> lastlayer -> final_ln [1, T, 1024] -> heads: 8641, 121 and 1 numbers per frame
 
-Parameter names equal those of MineStudio's ``VPTPolicy`` and OpenAI's checkpoints:
-``net.*``, ``pi_head.*``, ``value_head.*``.
+Parameter names equal those of MineStudio's `VPTPolicy` and OpenAI's checkpoints:
+`net.*`, `pi_head.*`, `value_head.*`.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class VPTOutput(NamedTuple):
     """What one forward pass computes for a chunk of T frames."""
 
     logits: dict[str, Tensor]
-    """``buttons`` [B, T, 8641] and ``camera`` [B, T, 121] normalised log-probabilities, float32."""
+    """`buttons` [B, T, 8641] and `camera` [B, T, 121] normalised log-probabilities, float32."""
 
     value_bt: Tensor
-    """[B, T] value in normalised units, float32; ``value_head.denormalize`` converts."""
+    """[B, T] value in normalised units, float32; `value_head.denormalize` converts."""
 
     state: VPTState
     """The memory after the chunk."""
@@ -60,14 +60,13 @@ class Recurrence(nn.Module):
     """The transformer blocks, under the name they have in checkpoints."""
 
     def __init__(self, config: VPTConfig) -> None:
-        """Creates ``config.n_recurrence_layers`` blocks."""
         super().__init__()
         self.blocks = nn.ModuleList(
             TransformerBlock(config) for _ in range(config.n_recurrence_layers)
         )
 
     def forward(self, x_bte: Tensor, first_bt: Tensor, state: VPTState) -> tuple[Tensor, VPTState]:
-        """Runs all blocks; every one keeps a memory of its own but shares the mask."""
+        """Run all blocks; every one keeps a memory of its own but shares the mask."""
         visible_btk, mask_bm = visibility(first_bt, state.mask)
         bias_b1tk = torch.zeros_like(visible_btk, dtype=x_bte.dtype)
         bias_b1tk = bias_b1tk.masked_fill_(~visible_btk, MASKED_LOGIT).unsqueeze(1)
@@ -85,7 +84,7 @@ class Trunk(nn.Module):
     """Everything before the heads."""
 
     def __init__(self, config: VPTConfig) -> None:
-        """Creates the trunk; layers are named as MineStudio's ``MinecraftPolicy``."""
+        """Create the trunk; layers are named as MineStudio's `MinecraftPolicy`."""
         super().__init__()
         self.precision = config.precision
         self.img_process = ImageEncoder(config)
@@ -97,7 +96,7 @@ class Trunk(nn.Module):
     def forward(
         self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState
     ) -> tuple[Tensor, VPTState]:
-        """Returns the latent [B, T, hidsize] that the heads read, and the memory after; float32."""
+        """Return the latent [B, T, hidsize] that the heads read, and the memory after; float32."""
         with arithmetic(self.precision, image_bthwc.device):
             if self._graph is None or not image_bthwc.is_cuda:
                 return self._compute(image_bthwc, first_bt, state)
@@ -129,7 +128,7 @@ class VPTNetwork(nn.Module):
     """
 
     def __init__(self, config: VPTConfig) -> None:
-        """Creates a randomly initialised network (torch's global generator)."""
+        """Create a randomly initialised network (torch's global generator)."""
         super().__init__()
         self.config = config
         self.net = Trunk(config)
@@ -141,7 +140,7 @@ class VPTNetwork(nn.Module):
             self.net.img_process.compile()
 
     def forward(self, image_bthwc: Tensor, first_bt: Tensor, state: VPTState) -> VPTOutput:
-        """Computes policy and value of every frame of a chunk.
+        """Compute policy and value of every frame of a chunk.
 
         Args:
             image_bthwc: [B, T, H, W, 3] uint8.
@@ -154,7 +153,7 @@ class VPTNetwork(nn.Module):
         return VPTOutput(logits, self.value_head(latent_bte), state)
 
     def initial_state(self, batch: int) -> VPTState:
-        """Returns the empty memory for ``batch`` environments, on the network's device."""
+        """Return the empty memory for `batch` environments, on the network's device."""
         config = self.config
         device = self.net.final_ln.weight.device
         shape = (batch, config.n_recurrence_layers, config.memory_length, config.hidsize)
@@ -178,7 +177,7 @@ def _note_if_slower() -> None:
 # ------------------------------------------------------------------------------------- action heads
 # From the latent to log-probabilities of VPT's joint actions, and their sums.
 #
-# An action is ``{"buttons": token, "camera": token}`` (``env/actions.py`` defines the tokens). The
+# An action is `{"buttons": token, "camera": token}` (`env/actions.py` defines the tokens). The
 # two heads are independent categoricals, so log-probability, entropy and KL divergence are sums
 # over them. What MineStudio and this package call "logits" are *normalised* log-probabilities in
 # float32. Source of the formulas: MineStudio, utils/vpt_lib/action_head.py.
@@ -214,13 +213,12 @@ class JointHead(ActionHead):
     """One linear logit for every joint action, as in VPT."""
 
     def __init__(self, width: int, choices: int, temperature: float) -> None:
-        """Creates the layer from a latent of ``width`` to ``choices``."""
         super().__init__()
         self.temperature = temperature
         self.linear_layer = fan_in_linear(width, choices, INITIAL_LOGIT_SCALE)
 
     def distribution(self, latent_bte: Tensor) -> JointCategorical:
-        """[B, T, E] -> a distribution whose ``logits`` are those of ``forward``."""
+        """[B, T, E] -> a distribution whose `logits` are those of `forward`."""
         return JointCategorical((self.linear_layer(latent_bte) / self.temperature).float())
 
     def forward(self, latent_bte: Tensor) -> Tensor:
@@ -231,7 +229,7 @@ class JointHead(ActionHead):
 class FactoredHead(ActionHead):
     """A linear logit per component; a joint action's logit is the sum of its components'.
 
-    The distribution over joint actions is the same kind of object as ``JointHead``'s, but a
+    The distribution over joint actions is the same kind of object as `JointHead`'s, but a
     sample of one action teaches every joint action that shares a component with it: 30
     components stand behind the 8641 buttons, 22 behind the 121 camera positions.
     """
@@ -239,11 +237,11 @@ class FactoredHead(ActionHead):
     def __init__(
         self, width: int, sizes: Sequence[int], temperature: float, exclusive: bool = False
     ) -> None:
-        """Creates the layer.
+        """Create the layer.
 
         Args:
             width: Size of the latent.
-            sizes: Choices of each group; joint actions are numbered as in ``product_membership``.
+            sizes: Choices of each group; joint actions are numbered as in `product_membership`.
             temperature: Divides the logits.
             exclusive: Whether a last joint action is a component of its own.
         """
@@ -257,7 +255,7 @@ class FactoredHead(ActionHead):
         self.register_buffer("membership_cn", membership_nc.T.contiguous(), persistent=False)
 
     def distribution(self, latent_bte: Tensor) -> FactoredCategorical:
-        """[B, T, E] -> a distribution that is ``forward``'s, up to rounding."""
+        """[B, T, E] -> a distribution that is `forward`'s, up to rounding."""
         return FactoredCategorical(self._scores(latent_bte), self.sizes, self.exclusive)
 
     def forward(self, latent_bte: Tensor) -> Tensor:
@@ -271,7 +269,7 @@ class FactoredHead(ActionHead):
 
 
 class ActionHeads(nn.ModuleDict):
-    """The heads of a policy by name, each an ``ActionHead``."""
+    """The heads of a policy by name, each an `ActionHead`."""
 
     def forward(self, latent_bte: Tensor) -> ActionDistribution:
         """[B, T, E] -> the distribution over actions, of batch shape [B, T]."""
@@ -282,7 +280,7 @@ class ActionHeads(nn.ModuleDict):
 
 
 def make_action_heads(config: VPTConfig) -> ActionHeads:
-    """Returns the ``buttons`` and ``camera`` heads of the kind that ``config`` asks for."""
+    """Return the `buttons` and `camera` heads of the kind that `config` asks for."""
     width, temperature = config.hidsize, config.temperature
     if config.action_head == "factored":
         return ActionHeads(
@@ -300,7 +298,7 @@ def make_action_heads(config: VPTConfig) -> ActionHeads:
 
 
 def product_membership(sizes: Sequence[int], exclusive: bool = False) -> Tensor:
-    """Returns which choice of each group every joint action consists of.
+    """Return which choice of each group every joint action consists of.
 
     Args:
         sizes: Choices of each group.
@@ -308,8 +306,8 @@ def product_membership(sizes: Sequence[int], exclusive: bool = False) -> Tensor:
             buttons have the inventory key.
 
     Returns:
-        [product of sizes, sum of sizes] float32, one 1 per group and row; with ``exclusive`` a row
-        and a column more. The order is that of ``itertools.product``: the last group counts
+        [product of sizes, sum of sizes] float32, one 1 per group and row; with `exclusive` a row
+        and a column more. The order is that of `itertools.product`: the last group counts
         fastest.
     """
     combinations, choices = math.prod(sizes), sum(sizes)
@@ -339,12 +337,12 @@ def log_prob(logits: Logits, actions: Actions) -> Tensor:
 
 
 def entropy(logits: Logits) -> Tensor:
-    """Entropy in nats, ``-sum p log p``, summed over the heads: [..., N] each -> [...]."""
+    """Entropy in nats, `-sum p log p`, summed over the heads: [..., N] each -> [...]."""
     return -torch.stack([vecdot(log_p.exp(), log_p) for log_p in logits.values()]).sum(dim=0)
 
 
 def kl_divergence(logits_p: Logits, logits_q: Logits) -> Tensor:
-    """KL(p || q) in nats, ``sum p (log p - log q)``, summed over the heads.
+    """KL(p || q) in nats, `sum p (log p - log q)`, summed over the heads.
 
     Args:
         logits_p: Per head [..., N]; the expectation is taken under it.

@@ -40,10 +40,10 @@ class VPTDecision(NamedTuple):
 
 
 class InferenceSession:
-    """Plays ``network`` in a fixed number of environments.
+    """Plays `network` in a fixed number of environments.
 
-    Gives the numbers that ``network`` gives (in float32 up to rounding), faster: see
-    ``inference.py`` and ``memory.py``. Changes to the network's weights are noticed at the next
+    Gives the numbers that `network` gives (in float32 up to rounding), faster: see
+    `inference.py` and `memory.py`. Changes to the network's weights are noticed at the next
     step; `WeightWatch` says how, and which one cannot be.
 
     Example:
@@ -52,7 +52,7 @@ class InferenceSession:
     """
 
     def __init__(self, network: VPTNetwork, num_envs: int) -> None:
-        """Allocates empty memories for ``num_envs`` environments on the network's device."""
+        """Allocate empty memories for `num_envs` environments on the network's device."""
         self._network = network
         self._num_envs = num_envs
         device = network.net.final_ln.weight.device
@@ -71,7 +71,7 @@ class InferenceSession:
         explore: bool = True,
         uniform_bh: Tensor | None = None,
     ) -> VPTDecision:
-        """Takes one step; the environments' memories move on.
+        """Take one step; the environments' memories move on.
 
         Args:
             image_bhwc: [B, H, W, 3] uint8, on the network's device.
@@ -97,7 +97,7 @@ class InferenceSession:
 
     @torch.no_grad()
     def value(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Returns values [B] in the task's units; the memories stay as they are."""
+        """Return values [B] in the task's units; the memories stay as they are."""
         self._refresh()
         bookmark = self._memory.bookmark()
         _, value_b = self._step(image_bhwc, first_b, rows)
@@ -105,7 +105,7 @@ class InferenceSession:
         return self._network.value_head.denormalize(value_b)
 
     def state(self, rows: Tensor | None = None) -> VPTState:
-        """Returns a copy of memories in the network's form.
+        """Return a copy of memories in the network's form.
 
         Args:
             rows: [B] int64, of which environments; None: of all, in order.
@@ -113,7 +113,7 @@ class InferenceSession:
         return self._memory.to_state(rows)
 
     def load_state(self, state: VPTState) -> None:
-        """Takes over the memories of all environments."""
+        """Take over the memories of all environments."""
         self._memory.load_state(state)
 
     def _step(self, image_bhwc: Tensor, first_b: Tensor, rows: Tensor | None = None) -> Outputs:
@@ -121,7 +121,7 @@ class InferenceSession:
             return self._inference(image_bhwc, self._memory.advance(first_b, rows))
 
     def _refresh(self) -> None:
-        """Copies the weights again if they have changed."""
+        """Copy the weights again if they have changed."""
         if self._weights.has_changed:
             self._adopt_weights()
 
@@ -157,7 +157,7 @@ def sample(
     explore: bool = True,
     uniform: Tensor | None = None,
 ) -> TokenSample:
-    """Chooses a token per head.
+    """Choose a token per head.
 
     By inverse CDF: one uniform number per head and row instead of MineStudio's one per logit
     (Gumbel-max), for the same distribution. The exponentials that the cumulative sum is made of
@@ -196,9 +196,9 @@ def sample(
 # what happens to a parameter                     how it shows
 # ==============================================  ==================================
 # it is written in place                          its version counter
-# ``parameter.data = ...``                        its address
+# `parameter.data = ...`                        its address
 # it or its module is replaced, as                modules report what is registered
-# ``load_state_dict(..., assign=True)`` does      in them
+# `load_state_dict(..., assign=True)` does      in them
 # a fused optimizer writes it                     optimizers report their steps
 # ==============================================  ==================================
 #
@@ -210,12 +210,11 @@ _version = attrgetter("_version")
 class WeightWatch:
     """Tells whether a network's weights have changed since they were last looked at.
 
-    Writes through ``parameter.data`` are the exception, of which PyTorch itself knows nothing:
-    whoever makes them calls ``torch.autograd.graph.increment_version`` on the parameters.
+    Writes through `parameter.data` are the exception, of which PyTorch itself knows nothing:
+    whoever makes them calls `torch.autograd.graph.increment_version` on the parameters.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        """Begins with the weights as they are."""
         self._network = network
         self.look()
         own = weakref.ref(self)  # hooks that held the object itself would keep it for ever
@@ -236,7 +235,7 @@ class WeightWatch:
             weakref.finalize(self, hook.remove)
 
     def look(self) -> None:
-        """Takes the weights as they are for known; to be called before they are read."""
+        """Take the weights as they are for known; to be called before they are read."""
         self._is_reported = False
         self._module_ids = frozenset(map(id, self._network.modules()))
         self._weights = list(self._network.parameters())

@@ -1,8 +1,8 @@
 """VPT's weights: loading them strictly, the sizes they imply, and writing them in published forms.
 
-State dict names are those of MineStudio and OpenAI (``net.*``, ``pi_head.*``, ``value_head.*``);
-``network.py`` creates its layers under the same names, so no translation is needed.
-``checkpoints/checkpoint.py`` lists the forms in which weights may come.
+State dict names are those of MineStudio and OpenAI (`net.*`, `pi_head.*`, `value_head.*`);
+`network.py` creates its layers under the same names, so no translation is needed.
+`checkpoints/checkpoint.py` lists the forms in which weights may come.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PARTS = ("net.", "pi_head.", "value_head.")
 
 
 def load_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
-    """Loads a checkpoint of any known form into ``network``, a ``VPTNetwork``, strictly.
+    """Load a checkpoint of any known form into `network`, a `VPTNetwork`, strictly.
 
     Raises:
         CheckpointMismatchError: The checkpoint is unreadable, damaged, or holds another network.
@@ -50,7 +50,7 @@ def load_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
 
 
 def load_network(checkpoint: Checkpoint) -> VPTNetwork:
-    """Builds the network that a checkpoint holds, with its weights.
+    """Build the network that a checkpoint holds, with its weights.
 
     Names and shapes are compared first: a description can claim any size.
 
@@ -67,9 +67,9 @@ def load_network(checkpoint: Checkpoint) -> VPTNetwork:
 
 
 def config_from_checkpoint(checkpoint: Checkpoint) -> VPTConfig:
-    """Returns the size and temperature of the network that a checkpoint holds.
+    """Return the size and temperature of the network that a checkpoint holds.
 
-    Checkpoints that are only a state dict do not tell everything, see ``config_from_shapes``.
+    Checkpoints that are only a state dict do not tell everything, see `config_from_shapes`.
 
     Raises:
         CheckpointMismatchError: The checkpoint is unreadable, or not of a VPT network.
@@ -90,10 +90,10 @@ def config_from_checkpoint(checkpoint: Checkpoint) -> VPTConfig:
 
 
 def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] = ()) -> VPTConfig:
-    """Like ``VPTConfig.from_options``, but starts from ``weights`` if no preset is named.
+    """Like `VPTConfig.from_options`, but starts from `weights` if no preset is named.
 
     Args:
-        options: ``{"weights": ..., "preset": ..., field: value, ...}``; the weights may be open.
+        options: `{"weights": ..., "preset": ..., field: value, ...}`; the weights may be open.
         other_names: Names that the caller accepts besides; they may be among the options.
 
     Raises:
@@ -112,10 +112,10 @@ def config_from_options(options: Mapping[str, Any], other_names: Sequence[str] =
 
 
 def weights_problems(config: VPTConfig, checkpoint: Checkpoint) -> list[str]:
-    """Says why a checkpoint does not fit the network to be, looking at names and shapes only.
+    """Say why a checkpoint does not fit the network to be, looking at names and shapes only.
 
     Returns:
-        One message per problem; an empty list if ``load_weights`` would accept the checkpoint
+        One message per problem; an empty list if `load_weights` would accept the checkpoint
         (but for damaged values, which only looking at them shows).
     """
     try:
@@ -133,13 +133,13 @@ def weights_problems(config: VPTConfig, checkpoint: Checkpoint) -> list[str]:
 
 
 def blank_network(config: VPTConfig) -> VPTNetwork:
-    """Returns a network with names and shapes but no numbers (on the meta device)."""
+    """Return a network with names and shapes but no numbers (on the meta device)."""
     with torch.device("meta"):
         return VPTNetwork(config)
 
 
 def policy_part(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Leaves out other heads, which OpenAI's and MineStudio's loaders ignore as well."""
+    """Leave out other heads, which OpenAI's and MineStudio's loaders ignore as well."""
     return {name: tensor for name, tensor in tensors.items() if name.startswith(PARTS)}
 
 
@@ -157,7 +157,7 @@ def _inferred(checkpoint: Checkpoint) -> VPTConfig:
     return config_from_shapes({name: tuple(tensor.shape) for name, tensor in tensors.items()})
 
 
-# ------------------- between ``VPTConfig`` and what checkpoints say about the size of their network
+# ------------------- between `VPTConfig` and what checkpoints say about the size of their network
 # MineStudio and OpenAI store the network's constructor arguments; a bare state dict tells most of
 # them by the shapes of its tensors.
 
@@ -200,17 +200,17 @@ DEFAULT_ARGUMENTS: dict[str, Any] = {
     "init_norm_kwargs": {},
     "impala_kwargs": {},
 }
-"""MineStudio's defaults where they differ from ``VPTConfig``'s and ``FIXED_ARGUMENTS``."""
+"""MineStudio's defaults where they differ from `VPTConfig`'s and `FIXED_ARGUMENTS`."""
 
 DEFAULT_TEMPERATURE = 2.0
 """Assumed where a file does not tell; all of OpenAI's models have it."""
 
 NOT_ARGUMENTS = ("temperature", "action_head", *COMPUTE_FIELDS)
-"""Fields of ``VPTConfig`` that belong to the heads, or to no checkpoint."""
+"""Fields of `VPTConfig` that belong to the heads, or to no checkpoint."""
 
 
 def config_from_arguments(arguments: Mapping[str, Any], temperature: float) -> VPTConfig:
-    """Reads the network arguments of MineStudio's or OpenAI's files.
+    """Read the network arguments of MineStudio's or OpenAI's files.
 
     Arguments that neither code base uses for the policy are ignored, as they do themselves.
 
@@ -246,18 +246,18 @@ def is_same(found: Any, wanted: Any) -> bool:
 
 
 def arguments_from_config(config: VPTConfig) -> dict[str, Any]:
-    """Returns the arguments that make MineStudio's ``VPTPolicy`` build the same network."""
+    """Return the arguments that make MineStudio's `VPTPolicy` build the same network."""
     sizes = {k: v for k, v in dataclasses.asdict(config).items() if k not in NOT_ARGUMENTS}
     fixed = {name: FIXED_ARGUMENTS[name] for name in WRITTEN_ARGUMENTS}
     return {**sizes, **fixed, "single_output": False}
 
 
 def config_from_shapes(shapes: Shapes) -> VPTConfig:
-    """Reads the sizes off a state dict.
+    """Read the sizes off a state dict.
 
-    Three things do not show: the image is taken to be square, ``timesteps`` to be half of
-    ``attention_memory_size`` (only their difference, the memory, matters to the network), and
-    the temperature to be ``DEFAULT_TEMPERATURE``.
+    Three things do not show: the image is taken to be square, `timesteps` to be half of
+    `attention_memory_size` (only their difference, the memory, matters to the network), and
+    the temperature to be `DEFAULT_TEMPERATURE`.
 
     Raises:
         CheckpointMismatchError: The names or shapes are not those of a VPT network.
@@ -300,16 +300,16 @@ def _read_sizes(shapes: Shapes) -> VPTConfig:
 
 
 def _count(shapes: Shapes, name: str) -> int:
-    """How many names fit a pattern with one ``{}`` for a number."""
+    """How many names fit a pattern with one `{}` for a number."""
     pattern = re.compile(re.escape(name).replace(r"\{\}", r"\d+"))
     return sum(pattern.fullmatch(key) is not None for key in shapes)
 
 
-# writing a policy as the folder that MineStudio's ``VPTPolicy.from_pretrained`` reads, or ours
+# writing a policy as the folder that MineStudio's `VPTPolicy.from_pretrained` reads, or ours
 
 
 def export_checkpoint(checkpoint: Checkpoint, folder: str | Path) -> VPTConfig:
-    """Converts a checkpoint of any form; returns the configuration written.
+    """Convert a checkpoint of any form; returns the configuration written.
 
     Raises:
         CheckpointMismatchError: The checkpoint is wrong, or the folder already holds a model.
@@ -325,7 +325,7 @@ def export_checkpoint(checkpoint: Checkpoint, folder: str | Path) -> VPTConfig:
 
 
 def export_network(network: VPTNetwork, folder: str | Path) -> VPTConfig:
-    """Writes ``config.json`` and ``model.safetensors``.
+    """Write `config.json` and `model.safetensors`.
 
     MineStudio knows joint heads only; factored ones are multiplied out, which changes no
     probability.
@@ -357,7 +357,7 @@ def save_checkpoint(
     memory: int | None = None,
     temperature: float | None = None,
 ) -> VPTConfig:
-    """Copies a checkpoint of any form into a small folder without pickle, heads as they are.
+    """Copy a checkpoint of any form into a small folder without pickle, heads as they are.
 
     Args:
         checkpoint: The original.
@@ -384,7 +384,7 @@ def save_checkpoint(
 
 
 def copy_plain(checkpoint: Checkpoint, folder: Path) -> None:
-    """Copies a checkpoint into a new folder without pickle, as it is and without building it.
+    """Copy a checkpoint into a new folder without pickle, as it is and without building it.
 
     Raises:
         CheckpointError: The folder cannot be written.
@@ -398,7 +398,7 @@ def copy_plain(checkpoint: Checkpoint, folder: Path) -> None:
 def write_plain(
     folder: str | Path, state: dict[str, Tensor], description: Mapping[str, Any]
 ) -> None:
-    """Writes ``model.safetensors`` and ``network.json``.
+    """Write `model.safetensors` and `network.json`.
 
     Raises:
         CheckpointError: The folder cannot be written.
@@ -492,7 +492,7 @@ class CheckpointSummary:
     """A checkpoint in numbers."""
 
     form: str
-    """Which of the forms of ``checkpoints/checkpoint.py``."""
+    """Which of the forms of `checkpoints/checkpoint.py`."""
 
     weights: Path
     """The file with the tensors."""
@@ -523,7 +523,7 @@ class CheckpointSummary:
 
 
 def summarize(checkpoint: Checkpoint) -> CheckpointSummary:
-    """Tells names, shapes and settings of a checkpoint.
+    """Tell names, shapes and settings of a checkpoint.
 
     Raises:
         CheckpointMismatchError: It cannot be read, or is not of a VPT network.

@@ -197,7 +197,6 @@ class Career:
     """
 
     def __init__(self, body: AgentBody, goal: str) -> None:
-        """Begin with nothing done."""
         self.goal = goal
         self._body = body
         self._order = int(body.random.integers(2**31))

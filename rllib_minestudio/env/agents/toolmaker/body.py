@@ -279,7 +279,6 @@ class OpenScreen:
     """
 
     def __init__(self, body: AgentBody, kind: str) -> None:
-        """Begin with a screen that has just opened."""
         self.kind = kind
         self._body = body
         self._layout = LAYOUTS[kind]

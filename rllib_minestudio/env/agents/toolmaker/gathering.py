@@ -343,7 +343,6 @@ class Stations:
     """The screens that a player works at."""
 
     def __init__(self, body: AgentBody) -> None:
-        """Begin without a screen."""
         self._body = body
         self._screen: OpenScreen | None = None
 

@@ -40,7 +40,6 @@ class Memory:
     """The blocks seen so far."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._blocks: dict[Cell, str] = {}
         self._cells: dict[str, set[Cell]] = defaultdict(set)
 

@@ -33,7 +33,6 @@ class MinecraftBackend:
     """
 
     def __init__(self, options: EnvOptions) -> None:
-        """Collect what dead workers have left; launches nothing."""
         self._options = options
         self._minecraft = options.minecraft
         if collected := collect_orphans():

@@ -38,7 +38,6 @@ class Lock:
     """A file that this process has locked; holds a note about what the lock protects."""
 
     def __init__(self, file: Any) -> None:
-        """Take over a locked file; use `try_lock`."""
         self._file = file
 
     @property

@@ -80,7 +80,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def execute(state: GameState, text: str) -> CommandResult:
-    """Executes a chat command as the player.
+    """Execute a chat command as the player.
 
     Args:
         state: The game.

@@ -147,7 +147,7 @@ def _read_mode(words: list[str], modes: tuple[str, ...]) -> tuple[str, int | Non
 
 
 def _put(source: Source, box: _Box, block: int, mode: str, only: int | None) -> int:
-    """Puts blocks into a box as `mode` says; returns how many changed."""
+    """Put blocks into a box as `mode` says; returns how many changed."""
     world = source.state.world
     if mode in ("outline", "hollow"):
         changed = sum(world.fill(*slab, block) for slab in _shell(box))
@@ -162,7 +162,7 @@ def _put(source: Source, box: _Box, block: int, mode: str, only: int | None) -> 
 
 
 def _destroy(source: Source, box: _Box) -> int:
-    """Empties a box and drops what its blocks yield to no tool; returns how many there were."""
+    """Empty a box and drops what its blocks yield to no tool; returns how many there were."""
     state = source.state
     for x in range(*box[0]):
         for y in range(*box[1]):

@@ -33,7 +33,6 @@ class Effort:
     """What the branches of one command may still do together; `LARGEST_EFFORT` to begin with."""
 
     def __init__(self) -> None:
-        """Begin with all of it."""
         self._left = LARGEST_EFFORT
 
     def spend(self, amount: int) -> None:
@@ -84,7 +83,7 @@ Command = Callable[[Source, list[str]], CommandResult]
 
 
 def split_words(text: str) -> list[str]:
-    """Splits at spaces, but not inside of {...}, [...] or quotes (NBT data, selectors)."""
+    """Split at spaces, but not inside of {...}, [...] or quotes (NBT data, selectors)."""
     words, word, depth, quoted = [], "", 0, False
     for character in text.strip():
         if character == '"':
@@ -309,7 +308,7 @@ def _executor(source: Source) -> list[SelectedEntity]:
 
 
 def select(word: str, source: Source) -> list[SelectedEntity]:
-    """Finds the entities that a selector or a player's name means.
+    """Find the entities that a selector or a player's name means.
 
     Raises:
         CommandError: When it is malformed or nothing matches.

@@ -65,7 +65,7 @@ def _head_for(mob: np.void, goal: int, reach: float, ticks: int, rng: NDArray[np
 
 @kernel()
 def _choose_goal(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> None:
-    """Starts a goal when the mob has none; fleeing comes before everything else."""
+    """Start a goal when the mob has none; fleeing comes before everything else."""
     if mob.panic_ticks > 0:
         mob.panic_ticks -= 1
         if mob.goal != GOAL_PANIC:
@@ -89,7 +89,7 @@ def _choose_goal(mob: np.void, player: np.void, rng: NDArray[np.uint64]) -> None
 
 @kernel()
 def _pursue_goal(mob: np.void, player: np.void) -> float:
-    """Turns the mob as its goal asks; returns how fast it wants to walk, 0 to stand."""
+    """Turn the mob as its goal asks; returns how fast it wants to walk, 0 to stand."""
     if mob.goal == GOAL_NONE:
         return 0.0
     mob.goal_ticks -= 1
@@ -122,7 +122,7 @@ def _can_jump_over(blocks: NDArray[np.uint16], mob: np.void) -> bool:
 
 @kernel()
 def _walk(blocks: NDArray[np.uint16], mob: np.void, speed: float) -> float:
-    """Moves a mob for one tick; returns the damage of a landing.
+    """Move a mob for one tick; returns the damage of a landing.
 
     A walking mob's input is its speed and so is its acceleration, hence the square.
     """
@@ -236,7 +236,7 @@ def tick_mobs(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> int:
-    """Advances every mob by one tick and removes those that have lain dead long enough.
+    """Advance every mob by one tick and removes those that have lain dead long enough.
 
     Args:
         blocks: The window's block ids.
@@ -312,7 +312,7 @@ def _can_merge(item: np.void) -> bool:
 
 @kernel()
 def _merge(items: NDArray[np.void], count: int, row: int) -> None:
-    """Merges an item with equal ones beside it; the smaller stack joins the larger."""
+    """Merge an item with equal ones beside it; the smaller stack joins the larger."""
     item = items[row]
     for other_row in range(count):
         other = items[other_row]
@@ -357,7 +357,7 @@ def tick_items(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> int:
-    """Advances every dropped item by one tick; removes those too old, or lost below the world.
+    """Advance every dropped item by one tick; removes those too old, or lost below the world.
 
     Args:
         blocks: The window's block ids.
@@ -412,7 +412,7 @@ PANIC_TICKS = 100
 
 @kernel()
 def knock_back(body: np.void, strength: float, dx: float, dz: float) -> None:
-    """Pushes a body against the horizontal direction (dx, dz), from the attacker's side."""
+    """Push a body against the horizontal direction (dx, dz), from the attacker's side."""
     length = np.sqrt(dx * dx + dz * dz)
     if length < 1e-4:
         return
@@ -433,7 +433,7 @@ def shielded(body: np.void, amount: float) -> float:
 
 @kernel()
 def hurt_mob(mobs: NDArray[np.void], row: int, amount: float) -> tuple[float, bool]:
-    """Takes health from a mob.
+    """Take health from a mob.
 
     Returns:
         The health points lost, and whether it was a hit of its own (which knocks back and
@@ -493,7 +493,7 @@ def emit(
     amount: float,
     position: NDArray[np.float64],
 ) -> None:
-    """Appends an event; `count` is int64 [1] and `position` float64 [3]."""
+    """Append an event; `count` is int64 [1] and `position` float64 [3]."""
     if count[0] < len(events):
         event = events[count[0]]
         event.kind = kind

@@ -144,16 +144,15 @@ class _Columns:
     displaced: int
 
     def __init__(self, dtype: np.dtype[np.void], capacity: int) -> None:
-        """Makes room for `capacity` rows of `dtype`."""
         self.records = np.zeros(capacity, dtype)
         self.count = self.displaced = 0
 
     def clear(self) -> None:
-        """Removes every row."""
+        """Remove every row."""
         self.count = 0
 
     def append(self) -> np.void:
-        """Adds a zeroed row, in place of the oldest when full, and returns it for filling in."""
+        """Add a zeroed row, in place of the oldest when full, and returns it for filling in."""
         if self.count == len(self.records):
             self.remove(0)
             self.displaced += 1
@@ -163,12 +162,12 @@ class _Columns:
         return row
 
     def remove(self, index: int) -> None:
-        """Removes one row; the others keep their order."""
+        """Remove one row; the others keep their order."""
         self.records[index : self.count - 1] = self.records[index + 1 : self.count]
         self.count -= 1
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Keeps only the rows marked True in `kept` (bool, `count` long)."""
+        """Keep only the rows marked True in `kept` (bool, `count` long)."""
         rows = self.records[: self.count][kept]
         self.records[: len(rows)] = rows
         self.count = len(rows)
@@ -178,7 +177,6 @@ class Mobs(_Columns):
     """All mobs of a world. Column views have `count` rows and may be written through."""
 
     def __init__(self) -> None:
-        """Makes room for `MOB_CAPACITY` mobs."""
         super().__init__(MOB_DTYPE, MOB_CAPACITY)
 
     @property
@@ -231,7 +229,6 @@ class DroppedItems(_Columns):
     """All item stacks lying in a world. Column views have `count` rows."""
 
     def __init__(self) -> None:
-        """Makes room for `ITEM_CAPACITY` stacks."""
         super().__init__(ITEM_DTYPE, ITEM_CAPACITY)
 
     @property
@@ -264,5 +261,4 @@ class FallingBlocks(_Columns):
     """All blocks in the course of falling."""
 
     def __init__(self) -> None:
-        """Makes room for `FALLING_CAPACITY` blocks."""
         super().__init__(FALLING_DTYPE, FALLING_CAPACITY)

@@ -46,7 +46,7 @@ def is_vacant(state: GameState, cell: tuple[int, int, int]) -> bool:
 
 
 def use_item(state: GameState, sneaks: bool) -> None:
-    """Opens the screen of the block under the crosshair, or places the block in hand against it.
+    """Open the screen of the block under the crosshair, or places the block in hand against it.
 
     Food is eaten instead (`eating`), and nothing is used while a block is being mined.
 
@@ -80,7 +80,7 @@ def use_item(state: GameState, sneaks: bool) -> None:
 
 
 def drop_held_item(state: GameState) -> None:
-    """Throws one item of the stack in hand forward."""
+    """Throw one item of the stack in hand forward."""
     player = state.player
     stack = player.inventory.take(player.selected)
     if stack.item == EMPTY:

@@ -35,7 +35,7 @@ _STATISTIC_SCALE = 10
 
 
 def resolve(state: GameState, event: np.void) -> None:
-    """Carries out what one event (an `EVENT_DTYPE` record) asks for."""
+    """Carry out what one event (an `EVENT_DTYPE` record) asks for."""
     kind, subject, amount = int(event["kind"]), int(event["subject"]), float(event["amount"])
     x, y, z = event["position"].tolist()
     if kind == MOB_HURT:
@@ -123,7 +123,7 @@ def _keep_rest(state: GameState, item: int) -> None:
 
 
 def wear(state: GameState, uses: int) -> None:
-    """Wears the tool in hand; it breaks when its durability is used up."""
+    """Wear the tool in hand; it breaks when its durability is used up."""
     player = state.player
     item = ITEMS.get(player.held_item)
     if item is None or not item.durability:

@@ -29,12 +29,11 @@ class Falling:
     """What falls in a game, and what is about to."""
 
     def __init__(self) -> None:
-        """Begins with nothing."""
         self._due: dict[tuple[int, int, int], int] = {}
         self._ticks = 0
 
     def tick(self, state: GameState) -> None:
-        """Advances everything that falls by one tick."""
+        """Advance everything that falls by one tick."""
         if not (state.world.unsupported or self._due or state.falling.count):
             return
         self._ticks += 1
@@ -51,7 +50,7 @@ class Falling:
         state.world.unsupported.clear()
 
     def _let_go(self, state: GameState) -> None:
-        """Turns blocks whose time has come into falling ones, if they still have no ground."""
+        """Turn blocks whose time has come into falling ones, if they still have no ground."""
         world, falling = state.world, state.falling
         gone: dict[tuple[int, int, int], int] = {}
         for cell, due in list(self._due.items()):
@@ -81,7 +80,7 @@ def _resting_layer(state: GameState, x: int, z: int, y: float, target: float) ->
 
 
 def _move(state: GameState) -> None:
-    """Moves the falling blocks by one tick and puts down those that arrive."""
+    """Move the falling blocks by one tick and puts down those that arrive."""
     falling = state.falling
     kept = np.ones(falling.count, bool)
     landed: dict[tuple[int, int, int], int] = {}

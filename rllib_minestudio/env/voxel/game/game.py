@@ -43,14 +43,13 @@ class Game:
     """
 
     def __init__(self) -> None:
-        """Prepares a game; `begin` starts it."""
         self.state = GameState()
         self._falling = Falling()
         self._events = np.zeros(EVENT_CAPACITY, EVENT_DTYPE)
         self._event_count = np.zeros(1, np.int64)
 
     def begin(self, seed: int, biome: str | None) -> None:
-        """Makes a new world and puts the player on it.
+        """Make a new world and puts the player on it.
 
         Args:
             seed: Any integer; the whole game follows from it and from the actions.
@@ -67,7 +66,7 @@ class Game:
         state.player.yaw = state.random() * 360.0
 
     def tick(self, action: Mapping[str, Any]) -> None:
-        """Advances the game by 1/20 second.
+        """Advance the game by 1/20 second.
 
         Args:
             action: MineStudio's env action; missing keys are not held. Never changed.
@@ -102,7 +101,7 @@ class Game:
             spawning.die(state)
 
     def _play_world(self, keys: int, pressed: int, slot: int) -> tuple[int, int]:
-        """Lets a tick's keys select a hotbar slot, and open or close the inventory.
+        """Let a tick's keys select a hotbar slot, and open or close the inventory.
 
         Returns:
             Bits of the keys that are held and were pressed, as far as they act on the world.

@@ -68,7 +68,6 @@ class GameState:
     """
 
     def __init__(self) -> None:
-        """Makes an empty game of seed 0, without land."""
         self.world = World()
         self.player = Player()
         self.mobs = Mobs()
@@ -81,7 +80,7 @@ class GameState:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Empties everything for a new game with this seed; the world has no chunks yet."""
+        """Empty everything for a new game with this seed; the world has no chunks yet."""
         mixed = _mix(seed)
         self.rng[0] = mixed
         self.world.reset(mixed >> 32)
@@ -115,7 +114,7 @@ class GameState:
         return radius * math.cos(2.0 * math.pi * self.random())
 
     def spawn_mob(self, kind: int, x: float, y: float, z: float) -> None:
-        """Adds a mob of `MOB_KINDS[kind]` with its feet at (x, y, z), looking anywhere.
+        """Add a mob of `MOB_KINDS[kind]` with its feet at (x, y, z), looking anywhere.
 
         Where blocks are in the way it is put on top of them, so that summoning beside the player
         works on any slope.
@@ -142,7 +141,7 @@ class GameState:
         delay: int,
         damage: int = 0,
     ) -> None:
-        """Adds a dropped stack.
+        """Add a dropped stack.
 
         Args:
             item: Item id.
@@ -161,7 +160,7 @@ class GameState:
         row["damage"] = damage
 
     def throw_item(self, stack: ItemStack) -> None:
-        """Throws a stack forward, from a little below the player's eyes."""
+        """Throw a stack forward, from a little below the player's eyes."""
         player = self.player
         dx, dy, dz = look_direction(player.yaw, player.pitch)
         x, y, z = player.position.tolist()
@@ -172,6 +171,6 @@ class GameState:
     def scatter_item(
         self, item: int, quantity: int, position: tuple[float, float, float], delay: int
     ) -> None:
-        """Drops a stack that hops a little to a random side, as from a block or a mob."""
+        """Drop a stack that hops a little to a random side, as from a block or a mob."""
         velocity = ((self.random() - 0.5) * 0.2, 0.2, (self.random() - 0.5) * 0.2)
         self.drop_item(item, quantity, position, velocity, delay)

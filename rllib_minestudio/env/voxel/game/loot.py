@@ -75,7 +75,7 @@ def _roll(state: GameState, block: int, tool: Item | None) -> Iterator[tuple[str
 
 
 def drop_loot(state: GameState, block: int, tool: Item | None, cell: tuple[int, int, int]) -> None:
-    """Drops what block id `block` at `cell` yields to `tool` (None: the hand, or no one)."""
+    """Drop what block id `block` at `cell` yields to `tool` (None: the hand, or no one)."""
     x, y, z = cell
     for name, quantity in _roll(state, block, tool):
         if quantity:

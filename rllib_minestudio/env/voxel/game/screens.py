@@ -40,7 +40,7 @@ class _PlayerOwner:
         self.inventory: Inventory = state.player.inventory
 
     def throw(self, stack: ItemStack, counted: bool) -> None:
-        """Throws a stack forward, and counts it if the player meant to."""
+        """Throw a stack forward, and counts it if the player meant to."""
         self._state.throw_item(stack)
         if counted:
             self._state.statistics.add("custom", "drop")
@@ -50,17 +50,17 @@ class _PlayerOwner:
         self._state.statistics.add("craft_item", ITEMS[item].name, quantity)
 
     def earn(self, furnace: Furnace) -> None:
-        """Gives the player a furnace's experience."""
+        """Give the player a furnace's experience."""
         self._state.player.experience += furnace.take_experience(self._state.random)
 
 
 def prepare_inventory(state: GameState) -> None:
-    """Makes the inventory's next screen, so that the tick that opens it takes no longer."""
+    """Make the inventory's next screen, so that the tick that opens it takes no longer."""
     state.next_screen = Screen("inventory", _PlayerOwner(state))
 
 
 def open_inventory(state: GameState) -> None:
-    """Opens the inventory's screen, which was prepared."""
+    """Open the inventory's screen, which was prepared."""
     state.screen, state.next_screen = state.next_screen, None
 
 
@@ -102,7 +102,7 @@ def _can_lift_lid(state: GameState, place: Place) -> bool:
 def play_screen(
     screen: Screen, keys: int, before: int, slot: int, pitch: float, yaw: float
 ) -> None:
-    """Passes a tick's input to the open screen: keys, then the mouse's way, then its buttons.
+    """Pass a tick's input to the open screen: keys, then the mouse's way, then its buttons.
 
     Args:
         screen: The screen.
@@ -124,7 +124,7 @@ def play_screen(
 
 
 def close(state: GameState, alive: bool = True) -> None:
-    """Closes the open screen, if there is one.
+    """Close the open screen, if there is one.
 
     Keys that are down then act only after they were released: MineRL's Minecraft asks the real
     keyboard, where nothing is pressed.
@@ -142,7 +142,7 @@ def close(state: GameState, alive: bool = True) -> None:
 
 
 def close_if_out_of_reach(state: GameState, screen: Screen) -> None:
-    """Closes the screen of a block that is gone, or too far from the player."""
+    """Close the screen of a block that is gone, or too far from the player."""
     place = screen.place
     if place is None:
         return
@@ -160,7 +160,7 @@ def settle(state: GameState) -> None:
 
 
 def spill(state: GameState, place: Place) -> None:
-    """Scatters what lies in the block at `place`, which is about to break."""
+    """Scatter what lies in the block at `place`, which is about to break."""
     stacks, furnace = state.block_entities.remove(place)
     if furnace is not None:
         state.player.experience += furnace.take_experience(state.random)
@@ -183,7 +183,7 @@ def spill(state: GameState, place: Place) -> None:
 def draw_view(
     state: GameState, renderer: Renderer, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Draws the player's view.
+    """Draw the player's view.
 
     Args:
         state: The game.

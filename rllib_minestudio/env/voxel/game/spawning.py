@@ -40,7 +40,7 @@ def find_biome(state: GameState, biome: int, x: int, z: int) -> tuple[int, int] 
 
 
 def teleport(state: GameState, x: float, y: float, z: float) -> None:
-    """Puts the player's feet at (x, y, z), at rest, and loads the land around."""
+    """Put the player's feet at (x, y, z), at rest, and loads the land around."""
     state.world.load_around(x, z)
     player = state.player
     player.position[:] = (x, y, z)
@@ -50,7 +50,7 @@ def teleport(state: GameState, x: float, y: float, z: float) -> None:
 
 
 def drop_everything(state: GameState) -> None:
-    """Scatters the inventory around the player, unless the rule keepInventory says otherwise."""
+    """Scatter the inventory around the player, unless the rule keepInventory says otherwise."""
     if state.rules["keepInventory"] == "true":
         return
     inventory = state.player.inventory
@@ -77,7 +77,7 @@ def die(state: GameState) -> None:
 
 
 def kill_player(state: GameState) -> None:
-    """Kills the player by command: it comes back at once, at the same place.
+    """Kill the player by command: it comes back at once, at the same place.
 
     Its first hotbar slot is selected then, as in Minecraft where the inventory is not kept.
     """

@@ -20,20 +20,19 @@ class Statistics:
     """Counts by group and name since the world was made."""
 
     def __init__(self) -> None:
-        """Starts all counts at zero."""
         self._groups: dict[str, dict[str, int]] = {group: {} for group in STATISTICS}
 
     def add(self, group: str, name: str, amount: int = 1) -> None:
-        """Adds `amount` to the counter `name` of `group`, one of `STATISTICS`."""
+        """Add `amount` to the counter `name` of `group`, one of `STATISTICS`."""
         counters = self._groups[group]
         counters[name] = counters.get(name, 0) + amount
 
     def set(self, group: str, name: str, amount: int) -> None:
-        """Sets a counter."""
+        """Set a counter."""
         self._groups[group][name] = amount
 
     def clear(self) -> None:
-        """Forgets every count."""
+        """Forget every count."""
         for counters in self._groups.values():
             counters.clear()
 

@@ -74,12 +74,11 @@ class Survey:
     """Answers questions about a game as it is now."""
 
     def __init__(self, state: GameState) -> None:
-        """Keep the game's state, which is only read."""
         self._state = state
 
     @property
     def changes(self) -> int:
-        """Grows whenever a block changes, so that others can tell that none has."""
+        """Grow whenever a block changes, so that others can tell that none has."""
         return self._state.world.changes
 
     def box(self, low: Corner, high: Corner) -> SurveyedBox:
@@ -222,7 +221,7 @@ def _cast_grid(
     targets: NDArray[np.void],
     distances: NDArray[np.float64],
 ) -> None:
-    """Casts one ray per row of `directions` [n, 3]; writes `targets` [n] and `distances` [n]."""
+    """Cast one ray per row of `directions` [n, 3]; writes `targets` [n] and `distances` [n]."""
     origin = (eye[0], eye[1], eye[2])
     for ray in range(len(directions)):
         direction = (directions[ray, 0], directions[ray, 1], directions[ray, 2])
@@ -239,7 +238,7 @@ def _cast_grid(
 def _cast(
     state: GameState, eye: NDArray[np.float64], directions: NDArray[np.float64], reach: float
 ) -> tuple[NDArray[np.void], NDArray[np.float64]]:
-    """Casts rays along unit vectors [n, 3]; returns their `TARGET_DTYPE` [n] and distances [n]."""
+    """Cast rays along unit vectors [n, 3]; returns their `TARGET_DTYPE` [n] and distances [n]."""
     targets = np.zeros(len(directions), TARGET_DTYPE)
     distances = np.empty(len(directions))
     mobs = state.mobs
@@ -265,7 +264,7 @@ def _axes(state: GameState, camera: Camera) -> NDArray[np.float64]:
 
 
 def visible_blocks(state: GameState, camera: Camera) -> VisibleBlocks:
-    """Looks along the ray of each pixel of a camera, as far as its view distance."""
+    """Look along the ray of each pixel of a camera, as far as its view distance."""
     forward, right, up = _axes(state, camera)
     columns, rows = camera.width, camera.height
     across = (np.arange(columns) + 0.5 - columns / 2) * float(camera.vector[STEP_X])

@@ -44,7 +44,6 @@ class Inventory:
     """
 
     def __init__(self) -> None:
-        """Makes an empty inventory."""
         self.item = np.zeros(SLOTS, np.int32)
         self.quantity = np.zeros(SLOTS, np.int32)
         self.damage = np.zeros(SLOTS, np.int32)
@@ -65,7 +64,7 @@ class Inventory:
         return list(map(tuple.__new__, repeat(ItemStack), zip(*columns, strict=True)))
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
-        """Puts a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
+        """Put a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
         if quantity <= 0:
             item, quantity, damage = EMPTY, 0, 0
         self.item[slot] = item
@@ -74,7 +73,7 @@ class Inventory:
         self.version += 1
 
     def add(self, item: int, quantity: int, damage: int = 0) -> int:
-        """Adds items as Minecraft does: onto equal stacks first, then into empty slots in order.
+        """Add items as Minecraft does: onto equal stacks first, then into empty slots in order.
 
         Returns:
             The quantity for which there was no room.
@@ -95,14 +94,14 @@ class Inventory:
         return max(quantity, 0)
 
     def take(self, slot: int, quantity: int = 1) -> ItemStack:
-        """Removes up to `quantity` from `slot` and returns what was removed."""
+        """Remove up to `quantity` from `slot` and returns what was removed."""
         item, held, damage = self[slot]
         taken = min(held, quantity)
         self.set(slot, item, held - taken, damage)
         return ItemStack(item if taken else EMPTY, taken, damage)
 
     def remove(self, item: int | None = None, at_most: int | None = None) -> int:
-        """Removes items from every slot.
+        """Remove items from every slot.
 
         Args:
             item: Only this item id; None for all.
@@ -122,7 +121,7 @@ class Inventory:
         return removed
 
     def clear(self) -> None:
-        """Empties every slot."""
+        """Empty every slot."""
         self.item[:] = EMPTY
         self.quantity[:] = 0
         self.damage[:] = 0

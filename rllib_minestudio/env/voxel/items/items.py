@@ -144,7 +144,7 @@ class Food(NamedTuple):
 
 
 def _effect(text: str) -> FoodEffect:
-    """Reads "poison 0 100 0.6": name, amplifier, ticks and, if it is not sure, the chance."""
+    """Read "poison 0 100 0.6": name, amplifier, ticks and, if it is not sure, the chance."""
     name, amplifier, ticks, *chance = text.split()
     return FoodEffect(name, int(amplifier), int(ticks), *map(float, chance))
 

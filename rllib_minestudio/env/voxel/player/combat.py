@@ -52,7 +52,7 @@ def charged_damage(base: float, share: float) -> float:
 
 @kernel()
 def swing(player: np.void) -> None:
-    """Starts the arm's animation, unless it is in its first half, and the attack's charge anew."""
+    """Start the arm's animation, unless it is in its first half, and the attack's charge anew."""
     player.attack_ticks = 0
     if player.swing_ticks == 0 or player.swing_ticks > SWING_TICKS // 2:
         player.swing_ticks = 1
@@ -181,7 +181,7 @@ def hurt_player(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """Takes health from the player, after invulnerability and the share that `resistance` takes."""
+    """Take health from the player, after invulnerability and the share that `resistance` takes."""
     dealt = shielded(player, amount)
     if dealt <= 0.0 or player.health <= 0.0:
         return

@@ -12,7 +12,7 @@ from rllib_minestudio.env.voxel.player.player import MAX_FOOD, USE, USE_DELAY
 
 @kernel()
 def begin_meal(player: np.void, keys: int) -> None:
-    """Begins to eat what is in the hand, if it is food, there is hunger and nothing is mined."""
+    """Begin to eat what is in the hand, if it is food, there is hunger and nothing is mined."""
     pressed = not player.keys & USE or player.use_delay == 0
     if player.meal_ticks == 0 or not keys & USE or not pressed or player.is_mining:
         return
@@ -25,7 +25,7 @@ def begin_meal(player: np.void, keys: int) -> None:
 def continue_meal(
     player: np.void, events: NDArray[np.void], event_count: NDArray[np.int64]
 ) -> None:
-    """Advances a meal by one tick; the food itself is eaten by the event's reader."""
+    """Advance a meal by one tick; the food itself is eaten by the event's reader."""
     if player.eating_ticks > 0:
         player.eating_ticks -= 1
         if player.eating_ticks == 0:

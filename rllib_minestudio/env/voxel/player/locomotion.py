@@ -74,7 +74,7 @@ def _read_input(player: np.void, keys: int) -> tuple[float, float]:
 
 @kernel()
 def _update_sprinting(player: np.void, keys: int, ahead: float) -> None:
-    """Starts and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
+    """Start and ends sprinting, as `LocalPlayer.aiStep`; sneaking and eating do not end it."""
     sneaked = player.keys & SNEAK
     if player.sprint_window > 0:
         player.sprint_window -= 1
@@ -116,7 +116,7 @@ def _jump(player: np.void, keys: int) -> None:
 
 @kernel()
 def _accelerate(player: np.void, ahead: float, left: float) -> None:
-    """Adds the input to the velocity; in the air sprinting counts from the next tick on."""
+    """Add the input to the velocity; in the air sprinting counts from the next tick on."""
     ahead *= physics.INPUT_SCALE
     left *= physics.INPUT_SCALE
     length = np.sqrt(ahead * ahead + left * left)
@@ -161,7 +161,7 @@ def _shorten(distance: float) -> float:
 def _stay_on_edge(
     blocks: NDArray[np.uint16], player: np.void, height: float, dx: float, dz: float
 ) -> tuple[float, float]:
-    """Shortens a sneaking step in steps of 0.05 until there is ground under it."""
+    """Shorten a sneaking step in steps of 0.05 until there is ground under it."""
     x = player.position[0]
     y = player.position[1] - physics.STEP_HEIGHT
     z = player.position[2]
@@ -202,7 +202,7 @@ def _update_pose(blocks: NDArray[np.uint16], player: np.void, keys: int) -> None
 
 @kernel()
 def move_player(blocks: NDArray[np.uint16], player: np.void, keys: int) -> float:
-    """Moves the player for one tick.
+    """Move the player for one tick.
 
     Args:
         blocks: The window's block ids.
@@ -281,7 +281,7 @@ def tick_player(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """Advances the player by one tick.
+    """Advance the player by one tick.
 
     The crosshair is resolved after turning and before moving: the agent hits what it saw.
 

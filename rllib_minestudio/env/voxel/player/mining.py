@@ -61,7 +61,7 @@ def start_mining(
     events: NDArray[np.void],
     event_count: NDArray[np.int64],
 ) -> None:
-    """Begins with the block under the crosshair; one that takes a single tick breaks now."""
+    """Begin with the block under the crosshair; one that takes a single tick breaks now."""
     block, rate = _rate(blocks, player, target)
     if rate >= 1.0:
         _break(player, target, block, events, event_count)

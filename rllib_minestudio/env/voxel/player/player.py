@@ -111,7 +111,7 @@ class Player:
     """
 
     def __init__(self) -> None:
-        """Makes a player at the origin, in full health, with nothing."""
+        """Make a player at the origin, in full health, with nothing."""
         self.records = np.zeros(1, PLAYER_DTYPE)
         self.inventory = Inventory()
         self.effects: dict[str, tuple[int, int]] = {}
@@ -147,7 +147,7 @@ class Player:
         self.mining_haste = self.mining_fatigue = 0
 
     def update_equipment(self, force: bool = False) -> None:
-        """Writes the numbers of the item in hand into the record, if it changed.
+        """Write the numbers of the item in hand into the record, if it changed.
 
         Another item in hand starts the attack cooldown anew, the mining, and ends a meal, as in
         Minecraft; another slot with the same item, or with nothing again, does not.
@@ -352,7 +352,7 @@ _LEAST_HEALTH = 1.0
 
 @kernel()
 def tick_hunger(player: np.void) -> None:
-    """Turns exhaustion into hunger, and food into health or hunger into damage."""
+    """Turn exhaustion into hunger, and food into health or hunger into damage."""
     if player.exhaustion > _EXHAUSTED:
         player.exhaustion -= _EXHAUSTED
         if player.saturation > 0.0:
@@ -446,7 +446,7 @@ def lacking(name: str) -> str:
 
 
 def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
-    """Gives the player an effect, in place of a present one of the same name.
+    """Give the player an effect, in place of a present one of the same name.
 
     Args:
         player: Who receives it.
@@ -462,7 +462,7 @@ def give_effect(player: Player, name: str, amplifier: int, ticks: int) -> None:
 
 
 def clear_effects(player: Player, name: str | None = None) -> bool:
-    """Takes away one effect, or all of them; returns whether there was one."""
+    """Take away one effect, or all of them; returns whether there was one."""
     taken = bool(player.effects) if name is None else name in player.effects
     if name is None:
         player.effects.clear()
@@ -473,7 +473,7 @@ def clear_effects(player: Player, name: str | None = None) -> bool:
 
 
 def tick_effects(player: Player) -> None:
-    """Advances the player's effects by one tick."""
+    """Advance the player's effects by one tick."""
     ended = False
     for name, (amplifier, ticks) in list(player.effects.items()):
         if name == "regeneration" and ticks % max(_HEALING_PERIOD >> min(amplifier, 6), 1) == 0:
@@ -490,14 +490,14 @@ def tick_effects(player: Player) -> None:
 
 
 def feed(player: Player, nutrition: int, saturation: float) -> None:
-    """Raises the food level, up to full, then the saturation, up to the food level."""
+    """Raise the food level, up to full, then the saturation, up to the food level."""
     state = player.records[0]
     state["food"] = min(int(state["food"]) + nutrition, MAX_FOOD)
     state["saturation"] = min(float(state["saturation"]) + saturation, float(state["food"]))
 
 
 def apply_effects(player: Player) -> None:
-    """Writes what the present effects change into the player's record.
+    """Write what the present effects change into the player's record.
 
     Formulas: minecraft.wiki/w/Effect (Java 1.16).
     """

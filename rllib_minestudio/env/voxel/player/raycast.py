@@ -69,7 +69,7 @@ def cast_block(
     reach: float,
     target: np.void,
 ) -> float:
-    """Walks the ray cell by cell (Amanatides and Woo 1987); returns the distance of the hit.
+    """Walk the ray cell by cell (Amanatides and Woo 1987); returns the distance of the hit.
 
     Writes cell and face into `target`; returns `NEVER` when no block is within `reach`.
     """
@@ -115,7 +115,7 @@ def cast_block(
 
 @kernel()
 def _slab(low: float, high: float, slope: float, near: float, far: float) -> tuple[float, float]:
-    """Narrows the part [near, far] of a ray to where one coordinate is within [low, high]."""
+    """Narrow the part [near, far] of a ray to where one coordinate is within [low, high]."""
     inverse = 1.0 / slope if abs(slope) > 1e-12 else (1e12 if slope >= 0.0 else -1e12)
     a = low * inverse
     b = high * inverse
@@ -158,7 +158,7 @@ def find_target(
     count: int,
     target: np.void,
 ) -> None:
-    """Writes into `target` what the player's crosshair is on.
+    """Write into `target` what the player's crosshair is on.
 
     As in Minecraft 1.16 a mob in front of the block but out of `MOB_REACH` counts as nothing: it
     hides the block without being hit.

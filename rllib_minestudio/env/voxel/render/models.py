@@ -137,13 +137,13 @@ class _Builder:
         self._words = len(block_atlas)
 
     def add_page(self, page: Texture) -> int:
-        """Adds a texture and returns where it starts."""
+        """Add a texture and returns where it starts."""
         self.pages.append(page)
         self._words += len(page)
         return self._words - len(page)
 
     def add_box(self, box: Box, faces: Sequence[int]) -> None:
-        """Adds a box, whose six textures start at `faces`."""
+        """Add a box, whose six textures start at `faces`."""
         pivot_y, pivot_z = box.high[1], (box.low[2] + box.high[2]) / 2
         lengths = [value * PIXEL for value in (*box.low, *box.high)]
         self.boxes.append([*lengths, box.swing, pivot_y * PIXEL, pivot_z * PIXEL])

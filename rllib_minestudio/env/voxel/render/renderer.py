@@ -345,14 +345,14 @@ class StillPicture:
     """
 
     def __init__(self, pixels: int) -> None:
-        """Begins without a picture, with the memory for one of `pixels` pixels."""
+        """Begin without a picture, with the memory for one of `pixels` pixels."""
         self._of: tuple[World, bytes] | None = None
         # Written to at once, as the system gives out memory when it is first written to.
         self._drawn = np.full(3 * pixels, 255, np.uint8)
         self._depth = np.full(pixels, np.inf, np.float32)
 
     def repeat(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> bool:
-        """Fills in the picture and its depth, if there is one.
+        """Fill in the picture and its depth, if there is one.
 
         Args:
             world: The blocks.
@@ -372,7 +372,7 @@ class StillPicture:
         return True
 
     def keep(self, world: World, camera: Camera, hour: int, drawn: Bytes, depth: Floats) -> None:
-        """Keeps a picture that has just been drawn; arguments as of `repeat`."""
+        """Keep a picture that has just been drawn; arguments as of `repeat`."""
         self._of = world, _state(world, camera, hour)
         self._drawn[:] = drawn
         self._depth[:] = depth

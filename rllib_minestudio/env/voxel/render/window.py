@@ -110,13 +110,12 @@ class Sprites:
     """Sprites behind one another, of which one call pastes as many as are wanted."""
 
     def __init__(self) -> None:
-        """Begins with none."""
         self._pixels = np.zeros(2**16, np.uint8)
         self._table = np.zeros((64, 3), np.int32)  # of each: where it begins, height, width
         self._count = self._end = 0
 
     def add(self, sprite: Rgba) -> int:
-        """Takes a copy of a sprite, uint8 (h, w, 4); returns its number."""
+        """Take a copy of a sprite, uint8 (h, w, 4); returns its number."""
         number, begin = self._count, self._end
         self._count, self._end = number + 1, begin + sprite.size
         if self._count > len(self._table):
@@ -128,7 +127,7 @@ class Sprites:
         return number
 
     def paste(self, canvas: Rgba, placed: Sequence[int]) -> None:
-        """Lays sprites over a canvas, each as `paste` does.
+        """Lay sprites over a canvas, each as `paste` does.
 
         Args:
             canvas: uint8 (h, w, 4), see the module.

@@ -265,7 +265,6 @@ class Furnace(Container):
     """
 
     def __init__(self) -> None:
-        """Makes an empty furnace without fire."""
         super().__init__(3)
         self.burning = self.burn_ticks = self.progress = 0
         self._smelted: Counter[Smelting] = Counter()
@@ -295,7 +294,7 @@ class Furnace(Container):
         return self.progress / smelting.ticks if smelting else 0.0
 
     def tick(self) -> None:
-        """Advances the fire and the smelting by one tick."""
+        """Advance the fire and the smelting by one tick."""
         if self.burning:
             self.burning -= 1
         if not self.burning and EMPTY in (self.stacks[INPUT].item, self.stacks[FUEL].item):
@@ -379,13 +378,12 @@ class BlockEntities:
     """
 
     def __init__(self) -> None:
-        """Begins with none."""
         self._containers: dict[Place, tuple[int, Container]] = {}
         self._furnaces: dict[Place, Furnace] = {}
         self._changes = 0
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Forget all."""
         self._containers.clear()
         self._furnaces.clear()
 
@@ -424,7 +422,7 @@ class BlockEntities:
         return self._containers[place][1]
 
     def remove(self, place: Place) -> tuple[list[ItemStack], Furnace | None]:
-        """Takes the container of a block that is about to go.
+        """Take the container of a block that is about to go.
 
         Returns:
             What lay in it, and the furnace, if it was one.
@@ -435,7 +433,7 @@ class BlockEntities:
         return [stack for stack in stacks if stack.item != EMPTY], furnace
 
     def forget_replaced(self, world: World) -> None:
-        """Forgets containers whose block was replaced by a command, with what lay in them."""
+        """Forget containers whose block was replaced by a command, with what lay in them."""
         if not self._containers or world.changes == self._changes:
             return
         self._changes = world.changes
@@ -444,7 +442,7 @@ class BlockEntities:
                 self.remove(place)
 
     def tick(self, world: World) -> None:
-        """Advances the furnaces of the loaded land by one tick."""
+        """Advance the furnaces of the loaded land by one tick."""
         for place, furnace in self._furnaces.items():
             if not furnace.is_idle and world.is_loaded(place[0], place[2]):
                 furnace.tick()

@@ -100,7 +100,6 @@ class Container:
     """A row of slots, read and written as those of an `Inventory` are."""
 
     def __init__(self, size: int) -> None:
-        """Makes `size` empty slots."""
         self.stacks: list[ItemStack] = [NOTHING] * size
 
     def __len__(self) -> int:
@@ -112,7 +111,7 @@ class Container:
         return self.stacks[slot]
 
     def set(self, slot: int, item: int, quantity: int, damage: int = 0) -> None:
-        """Puts a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
+        """Put a stack in `slot`, replacing what was there; a quantity of 0 empties the slot."""
         self.stacks[slot] = ItemStack(item, quantity, damage) if quantity > 0 else NOTHING
 
 

@@ -62,7 +62,6 @@ class Menu:
     """
 
     def __init__(self, owner: MenuOwner) -> None:
-        """Makes a menu without slots, for `owner` to use."""
         self.slots: list[Slot] = []
         self.carried = NOTHING
         self._owner = owner
@@ -76,7 +75,7 @@ class Menu:
         return ()
 
     def remove(self, item: int | None, at_most: int | None) -> int:
-        """Removes items that lie loose or are carried, as the command /clear does.
+        """Remove items that lie loose or are carried, as the command /clear does.
 
         Args:
             item: Only this item id; None for all.
@@ -126,7 +125,7 @@ class Menu:
             slot.taken(self._owner, taken)
 
     def _put(self, slot: Slot, quantity: int) -> None:
-        """Puts up to `quantity` of what is carried into a slot that is empty or holds the same."""
+        """Put up to `quantity` of what is carried into a slot that is empty or holds the same."""
         carried, there = self.carried, slot.stack.quantity
         moved = min(quantity, max(slot.limit(carried) - there, 0))
         slot.put(carried._replace(quantity=there + moved))
@@ -147,7 +146,7 @@ class Menu:
             moved = self._move(index)
 
     def _move(self, index: int) -> int:
-        """Moves what lies in a slot once; returns its item, or `EMPTY` if nothing moved."""
+        """Move what lies in a slot once; returns its item, or `EMPTY` if nothing moved."""
         slot, stack = self.slots[index], self.slots[index].stack
         if stack.item == EMPTY:
             return EMPTY
@@ -166,7 +165,7 @@ class Menu:
         return stack.item
 
     def _distribute(self, stack: ItemStack, route: Route) -> ItemStack:
-        """Puts a stack onto equal ones, then into the first empty slot; returns the rest."""
+        """Put a stack onto equal ones, then into the first empty slot; returns the rest."""
         slots = self.slots[route.start : route.stop]
         if route.backwards:
             slots.reverse()
@@ -246,7 +245,7 @@ class Menu:
                 self._put(self.slots[index], share)
 
     def close(self, alive: bool) -> None:
-        """Throws what is carried; what lay in a grid goes to the player, or is thrown, too.
+        """Throw what is carried; what lay in a grid goes to the player, or is thrown, too.
 
         Args:
             alive: Whether the player lives, and so can take it back.
@@ -314,7 +313,6 @@ class InventoryMenu(_GridMenu):
     KIND = "inventory"
 
     def __init__(self, owner: MenuOwner) -> None:
-        """Makes the menu of `owner`'s inventory."""
         super().__init__(owner, Grid(2))
         inventory = owner.inventory
         self.slots += [WornSlot(inventory, slot, place) for place, slot in _ARMOUR.items()]
@@ -348,7 +346,6 @@ class CraftingMenu(_GridMenu):
     KIND = "crafting_table"
 
     def __init__(self, owner: MenuOwner) -> None:
-        """Makes a menu with an empty grid for `owner`."""
         super().__init__(owner, Grid(3))
         self.slots += _players(owner)
 
@@ -366,7 +363,6 @@ class FurnaceMenu(Menu):
     KIND = "furnace"
 
     def __init__(self, owner: MenuOwner, furnace: Furnace) -> None:
-        """Makes the menu of `furnace` for `owner`."""
         super().__init__(owner)
         furnace_slots = [Slot(furnace, INPUT), FuelSlot(furnace), SmeltedSlot(furnace)]
         self.slots = [*furnace_slots, *_players(owner)]
@@ -389,7 +385,6 @@ class ChestMenu(Menu):
     KIND = "chest"
 
     def __init__(self, owner: MenuOwner, chest: Container) -> None:
-        """Makes the menu of `chest` for `owner`."""
         super().__init__(owner)
         self.slots = [*(Slot(chest, slot) for slot in range(len(chest))), *_players(owner)]
 

@@ -48,7 +48,7 @@ class Screen:
         place: Place | None = None,
         container: Container | None = None,
     ) -> None:
-        """Opens a screen.
+        """Open a screen.
 
         Args:
             kind: Which.
@@ -75,7 +75,7 @@ class Screen:
             self.menu.swap(hovered, slot)
 
     def move_cursor(self, pitch: float, yaw: float) -> None:
-        """Moves the cursor by a turn of the camera, in degrees."""
+        """Move the cursor by a turn of the camera, in degrees."""
         if pitch or yaw:
             self.cursor.turn(pitch, yaw)
             self._clicks.move(self.cursor.x, self.cursor.y)
@@ -83,7 +83,7 @@ class Screen:
     def use_buttons(
         self, pressed: tuple[bool, bool], released: tuple[bool, bool], sneaking: bool
     ) -> None:
-        """Presses, then releases mouse buttons; called once per tick.
+        """Press, then releases mouse buttons; called once per tick.
 
         Args:
             pressed: Whether the left and the right button went down.
@@ -147,7 +147,6 @@ class Clicks:
     """What the mouse buttons are doing to a menu."""
 
     def __init__(self, menu: Menu, layout: ScreenLayout) -> None:
-        """Begins with no button pressed."""
         self._menu, self._layout = menu, layout
         self._last_slot: int | None = None
         self._last_button: int | None = None
@@ -232,7 +231,7 @@ class Clicks:
             menu.pick_up(slot, button == RIGHT)
 
     def _double_click(self, slot: int, sneaking: bool) -> None:
-        """Collects; with the sneak key, moves all equal to what was moved before across."""
+        """Collect; with the sneak key, moves all equal to what was moved before across."""
         menu, moved = self._menu, self._moved_across
         if not sneaking:
             menu.collect(slot)
@@ -260,15 +259,14 @@ class ScreenCursor:
     """
 
     def __init__(self) -> None:
-        """Puts it at the centre."""
         self.centre()
 
     def centre(self) -> None:
-        """Moves it to the window's middle, where every screen that opens has it."""
+        """Move it to the window's middle, where every screen that opens has it."""
         self.x, self.y = WINDOW[0] / 2, WINDOW[1] / 2
 
     def turn(self, pitch: float, yaw: float) -> None:
-        """Moves it by a turn of the camera, in degrees, as far as the window goes."""
+        """Move it by a turn of the camera, in degrees, as far as the window goes."""
         self.x = min(max(self.x + yaw * PIXELS_PER_DEGREE, 0.0), float(WINDOW[0]))
         self.y = min(max(self.y + pitch * PIXELS_PER_DEGREE, 0.0), float(WINDOW[1]))
 

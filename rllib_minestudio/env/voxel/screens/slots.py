@@ -33,13 +33,13 @@ class MenuOwner(Protocol):
     inventory: Inventory
 
     def throw(self, stack: ItemStack, counted: bool) -> None:
-        """Throws a stack into the world; `counted` if the player meant to."""
+        """Throw a stack into the world; `counted` if the player meant to."""
 
     def count_crafted(self, item: int, quantity: int) -> None:
         """Counts what was crafted or smelted, when it is taken."""
 
     def earn(self, furnace: Furnace) -> None:
-        """Receives the experience that a furnace has collected."""
+        """Receive the experience that a furnace has collected."""
 
 
 class Slot:
@@ -53,7 +53,6 @@ class Slot:
     is_collected = True
 
     def __init__(self, container: Container | Inventory, index: int) -> None:
-        """Shows slot `index` of `container`."""
         self.container = container
         self.index = index
 
@@ -63,7 +62,7 @@ class Slot:
         return self.container[self.index]
 
     def put(self, stack: ItemStack) -> None:
-        """Replaces what lies in it."""
+        """Replace what lies in it."""
         self.container.set(self.index, *stack)
 
     def accepts(self, stack: ItemStack) -> bool:
@@ -75,14 +74,14 @@ class Slot:
         return ITEMS[stack.item].max_stack
 
     def take(self, quantity: int) -> ItemStack:
-        """Takes up to `quantity` out of it, which `taken` must follow."""
+        """Take up to `quantity` out of it, which `taken` must follow."""
         stack = self.stack
         moved = min(quantity, stack.quantity)
         self.put(stack._replace(quantity=stack.quantity - moved))
         return stack._replace(quantity=moved)
 
     def note(self, quantity: int, by_swap: bool = False) -> None:
-        """Notes that `quantity` leave it by another way than `take`."""
+        """Note that `quantity` leave it by another way than `take`."""
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
         """What taking `stack` out of it does besides."""
@@ -92,7 +91,6 @@ class WornSlot(Slot):
     """A slot for one piece of armour."""
 
     def __init__(self, inventory: Inventory, index: int, place: str) -> None:
-        """Shows slot `index`, for what is worn at `place`."""
         super().__init__(inventory, index)
         self._place = place
 
@@ -109,7 +107,6 @@ class FuelSlot(Slot):
     """A furnace's slot for fuel, and for the bucket that is filled from a wet sponge."""
 
     def __init__(self, furnace: Furnace) -> None:
-        """Shows the furnace's slot."""
         super().__init__(furnace, FUEL)
 
     def accepts(self, stack: ItemStack) -> bool:
@@ -133,7 +130,7 @@ class _OutputSlot(Slot):
         return False
 
     def take(self, quantity: int) -> ItemStack:
-        """Takes up to `quantity` out of it."""
+        """Take up to `quantity` out of it."""
         self._leaving += min(quantity, self.stack.quantity)
         return super().take(quantity)
 
@@ -142,7 +139,7 @@ class _OutputSlot(Slot):
         self._leaving += quantity
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """Tells the owner what was made."""
+        """Tell the owner what was made."""
         if self._leaving:
             owner.count_crafted(stack.item, self._leaving)
         self._leaving = 0
@@ -152,7 +149,6 @@ class SmeltedSlot(_OutputSlot):
     """A furnace's output. As in Minecraft, what a hotbar key takes out of it does not count."""
 
     def __init__(self, furnace: Furnace) -> None:
-        """Shows the furnace's slot."""
         super().__init__(furnace, OUTPUT)
         self._furnace = furnace
 
@@ -162,7 +158,7 @@ class SmeltedSlot(_OutputSlot):
             super().note(quantity)
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """Tells the owner what was made, and gives the experience for it."""
+        """Tell the owner what was made, and gives the experience for it."""
         super().taken(owner, stack)
         owner.earn(self._furnace)
 
@@ -175,7 +171,6 @@ class Grid(Container):
     """
 
     def __init__(self, width: int) -> None:
-        """Makes an empty grid with as many rows as columns."""
         super().__init__(width * width)
         self.width = width
 
@@ -185,7 +180,7 @@ class Grid(Container):
         return craft(self.stacks, self.width)
 
     def use_up(self, owner: MenuOwner) -> None:
-        """Takes one item out of each cell; what remains of them stays, or goes to the owner."""
+        """Take one item out of each cell; what remains of them stays, or goes to the owner."""
         for cell, stack in enumerate(self.stacks):
             if stack.item == EMPTY:
                 continue
@@ -209,7 +204,6 @@ class ResultSlot(_OutputSlot):
     is_collected = False
 
     def __init__(self, grid: Grid) -> None:
-        """Shows what `grid` gives."""
         super().__init__(grid, 0)
         self._grid = grid
 
@@ -219,14 +213,14 @@ class ResultSlot(_OutputSlot):
         return self._grid.result
 
     def put(self, stack: ItemStack) -> None:
-        """Does nothing: the grid alone decides what lies here."""
+        """Do nothing: the grid alone decides what lies here."""
 
     def take(self, quantity: int) -> ItemStack:
-        """Takes the result; as in Minecraft, half of it counts when half was asked for."""
+        """Take the result; as in Minecraft, half of it counts when half was asked for."""
         self._leaving += min(quantity, self.stack.quantity)
         return self.stack
 
     def taken(self, owner: MenuOwner, stack: ItemStack) -> None:
-        """Tells the owner what was made, and uses the ingredients up."""
+        """Tell the owner what was made, and uses the ingredients up."""
         super().taken(owner, stack)
         self._grid.use_up(owner)

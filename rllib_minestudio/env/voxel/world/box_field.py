@@ -60,7 +60,7 @@ def build_layer_radius(
     low: int,
     high: int,
 ) -> Columns:
-    """Makes the layer radius of the columns [x0, x1) x [z0, z1), in all layers.
+    """Make the layer radius of the columns [x0, x1) x [z0, z1), in all layers.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -101,7 +101,7 @@ def refresh_layer_radius(
     y0: int,
     y1: int,
 ) -> tuple[Columns, NDArray[np.uint8]]:
-    """Brings the layer radius up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
+    """Bring the layer radius up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -158,7 +158,7 @@ def _surround(
     z1: int,
     slab: int,
 ) -> None:
-    """Fills the ring around the columns [x0, x1) x [z0, z1) with the layer radius that is there."""
+    """Fill the ring around the columns [x0, x1) x [z0, z1) with the layer radius that is there."""
     words, kept = distances.view(np.uint64), layer_radius.view(np.uint64)
     row = z1 - z0 + 2
     for x in range(x0 - 1, x1 + 1):
@@ -210,7 +210,7 @@ def _spread(
 
 @kernel(inline="always")
 def _copy_slab(source: NDArray[np.uint64], at: int, target: NDArray[np.uint64], to: int) -> None:
-    """Copies a slab of a column between arrays of words; the indices count layers."""
+    """Copy a slab of a column between arrays of words; the indices count layers."""
     first, first_to = uint64(at // WORD), uint64(to // WORD)
     for i in range(_WORDS):
         target[first_to + i] = source[first + i]
@@ -227,7 +227,7 @@ def _store(
     slab: int,
     margin: int,
 ) -> NDArray[np.bool_]:
-    """Writes the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
+    """Write the distances of [x0, x1) x [z0, z1), which have a margin of columns around.
 
     Returns:
         Which columns have changed, bool [x1 - x0, z1 - z0].
@@ -257,7 +257,7 @@ def _refresh_layer(
     z1: int,
     y: int,
 ) -> tuple[Columns, NDArray[np.uint8]]:
-    """Brings the layer radius up to date after blocks of [x0, x1) x [z0, z1) of a layer changed.
+    """Bring the layer radius up to date after blocks of [x0, x1) x [z0, z1) of a layer changed.
 
     What is nearer to another block than to the changed ones was exact before, and is the same as a
     block that far away would be to the rest. So only the changed blocks have to be looked at.
@@ -411,7 +411,7 @@ def build(
     low: int,
     high: int,
 ) -> None:
-    """Makes layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
+    """Make layer radius and boxes of the columns [x0, x1) x [z0, z1), in all layers.
 
     Reads the blocks within `REACH` columns of them and nothing else, whatever the fields held.
 
@@ -448,7 +448,7 @@ def refresh(
     y0: int,
     y1: int,
 ) -> None:
-    """Brings both fields up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
+    """Bring both fields up to date after blocks of [x0, x1) x [y0, y1) x [z0, z1) changed.
 
     Both must have been exact before within `REACH` + 1 columns of the change: the columns that the
     change does not reach any more stand for all blocks beyond them.
@@ -478,7 +478,7 @@ def _update_boxes(
     low: int,
     high: int,
 ) -> None:
-    """Makes the boxes of the layers [low, high) of some columns.
+    """Make the boxes of the layers [low, high) of some columns.
 
     Slabs are made whole, and so a few more layers.
 
@@ -526,7 +526,7 @@ def _update_boxes(
 
 @kernel()
 def _find_runs(scratch: NDArray[np.uint8], here: int) -> None:
-    """Finds the runs of a slab, whose layer radius is at `here` in the scratch."""
+    """Find the runs of a slab, whose layer radius is at `here` in the scratch."""
     for i in range(_LANES):
         radius = scratch[here + i]
         up, down = uint8(0), uint8(0)
@@ -542,7 +542,7 @@ def _find_runs(scratch: NDArray[np.uint8], here: int) -> None:
 
 @kernel()
 def _find_boxes(scratch: NDArray[np.uint8], here: int, boxes: NDArray[np.uint16]) -> None:
-    """Joins the layer radius and the runs of a slab, which are in the scratch, to its boxes."""
+    """Join the layer radius and the runs of a slab, which are in the scratch, to its boxes."""
     for i in range(_LANES):
         radius = uint16(scratch[here + i])
         up = uint16(uint16(scratch[_UP + i]) << uint16(5))

@@ -35,18 +35,17 @@ class EditMemory:
     """
 
     def __init__(self) -> None:
-        """Begins without changes."""
         self.bits = np.zeros(WINDOW * WINDOW * HEIGHT // _BITS, np.uint8)
         self.clear()
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forget everything."""
         self.bits.fill(0)
         self.count = 0
         self._left: dict[tuple[int, int], tuple[NDArray[np.intp], NDArray[np.uint16]]] = {}
 
     def leave(self, chunk: tuple[int, int], blocks: NDArray[np.uint16]) -> None:
-        """Remembers the changed blocks of a chunk that is about to be overwritten."""
+        """Remember the changed blocks of a chunk that is about to be overwritten."""
         bits = _columns(self.bits, chunk)
         if not bits.any():
             return
@@ -58,7 +57,7 @@ class EditMemory:
     def enter(
         self, chunk: tuple[int, int], blocks: NDArray[np.uint16], top: NDArray[np.uint8]
     ) -> tuple[int, int] | None:
-        """Repeats the remembered changes in a chunk just generated, and corrects its tops.
+        """Repeat the remembered changes in a chunk just generated, and corrects its tops.
 
         Returns:
             The lowest and the highest layer with a change, or None if there is none.
@@ -99,7 +98,7 @@ def fill_columns(
     block: int,
     only: int,
 ) -> tuple[int, int, NDArray[np.int64]]:
-    """Puts a block into [x0, x1) x [y0, y1) x [z0, z1), whose layers are within the height.
+    """Put a block into [x0, x1) x [y0, y1) x [z0, z1), whose layers are within the height.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -155,7 +154,7 @@ def _fill_column(
     block: int,
     only: int,
 ) -> tuple[int, int]:
-    """Fills layers [y0, y1) of a column; returns how many changed, and how many of them anew."""
+    """Fill layers [y0, y1) of a column; returns how many changed, and how many of them anew."""
     changed, new = 0, 0
     for index in range(block_index(x, y0, z), block_index(x, y0, z) + y1 - y0):
         old = int64(blocks[index])
@@ -175,7 +174,7 @@ def _fill_column(
 def _update_top(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], x: int, z: int, y1: int
 ) -> None:
-    """Corrects a column's top after changes below layer y1."""
+    """Correct a column's top after changes below layer y1."""
     y = max(int64(top[column_index(x, z)]), y1 - 1)
     while y > 0 and blocks[block_index(x, y, z)] == AIR:
         y -= 1

@@ -70,7 +70,6 @@ class Land:
     """
 
     def __init__(self) -> None:
-        """Makes the land of seed 0, without chunks."""
         self.blocks = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
         self.layer_radius = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint8)
         self.box = np.zeros(WINDOW * WINDOW * HEIGHT, np.uint16)
@@ -80,7 +79,7 @@ class Land:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Forgets all chunks and edits, and takes another seed."""
+        """Forget all chunks and edits, and takes another seed."""
         self.seed = seed
         for array in (self.blocks, self.layer_radius, self.box, self.top):
             array.fill(0)
@@ -108,7 +107,7 @@ class Land:
         return max(self._layers[chunk][1] for chunk in chunks)
 
     def make_ready(self, chunks: Collection[Chunk]) -> None:
-        """Makes chunks ready that are not, at most 14 apart along each axis."""
+        """Make chunks ready that are not, at most 14 apart along each axis."""
         for chunk in chunks:
             for near in square(chunk, 1):
                 if near not in self._layers:
@@ -117,7 +116,7 @@ class Land:
             self._build(strip)
 
     def advance(self, chunk: Chunk) -> bool:
-        """Does a little of what it takes to make a chunk ready: one other chunk, or its fields.
+        """Do a little of what it takes to make a chunk ready: one other chunk, or its fields.
 
         Returns:
             Whether it is ready now.
@@ -132,7 +131,7 @@ class Land:
         return True
 
     def refresh(self, xs: Span, ys: Span, zs: Span) -> None:
-        """Brings the fields up to date after blocks of ready chunks changed, in half-open ranges.
+        """Bring the fields up to date after blocks of ready chunks changed, in half-open ranges.
 
         Chunks that are near enough to matter become ready as well.
         """
@@ -163,7 +162,7 @@ class Land:
         self._let_light_in(chunk)
 
     def _let_light_in(self, chunk: Chunk) -> None:
-        """Brings a chunk just made into the field of light."""
+        """Bring a chunk just made into the field of light."""
         around = [near for near in square(chunk, 1) if near in self._layers]
         slots = np.zeros((CHUNKS, CHUNKS), np.bool_)
         for x, z in around:
@@ -173,7 +172,7 @@ class Land:
         sky_light.enter_chunk(self.light, self.blocks, self.top, slots, x * CHUNK, z * CHUNK, low)
 
     def _build(self, strip: list[Chunk]) -> None:
-        """Makes fields of chunks that lie side by side along z; all around them must be made."""
+        """Make fields of chunks that lie side by side along z; all around them must be made."""
         (x, z), last = strip[0], strip[-1][1]
         low = min(self._layers[chunk][0] for chunk in strip)
         around = [(x + dx, i) for dx in (-1, 0, 1) for i in range(z - 1, last + 2)]

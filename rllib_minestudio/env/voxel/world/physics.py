@@ -129,7 +129,7 @@ def clip_motion(
     dy: float,
     dz: float,
 ) -> tuple[float, float, float]:
-    """Shortens a motion where blocks are in the way.
+    """Shorten a motion where blocks are in the way.
 
     Vertical first, then the larger of the horizontal components, as Minecraft 1.16.
 
@@ -224,7 +224,7 @@ def move(
     dx: float,
     dz: float,
 ) -> tuple[float, float]:
-    """Moves a body by (dx, its vertical speed, dz) as far as blocks allow.
+    """Move a body by (dx, its vertical speed, dz) as far as blocks allow.
 
     A body on the ground, or just landing, that runs into something no higher than `step` gets on
     it. Stops the velocity on each axis where something was in the way and sets `on_ground`.
@@ -268,7 +268,7 @@ def move(
 
 @kernel()
 def settle(body: np.void) -> None:
-    """Zeroes the components of a velocity that are too small to matter, and caps the others."""
+    """Zero the components of a velocity that are too small to matter, and caps the others."""
     velocity = body.velocity
     for axis in range(3):
         if abs(velocity[axis]) < NEGLIGIBLE:
@@ -278,7 +278,7 @@ def settle(body: np.void) -> None:
 
 @kernel()
 def apply_gravity_and_drag(body: np.void, was_on_ground: bool) -> None:
-    """Ends a tick of motion of the player or a mob: gravity, then drag and friction."""
+    """End a tick of motion of the player or a mob: gravity, then drag and friction."""
     velocity = body.velocity
     velocity[1] = (velocity[1] - GRAVITY) * DRAG
     friction = GROUND_FRICTION if was_on_ground else AIR_FRICTION

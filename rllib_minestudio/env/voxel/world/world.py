@@ -45,7 +45,6 @@ class World:
     """
 
     def __init__(self) -> None:
-        """Makes the world of seed 0, without land."""
         self._land = Land()
         self.changes = 0
         self.blocks, self.top, self.light = self._land.blocks, self._land.top, self._land.light
@@ -53,7 +52,7 @@ class World:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Forgets everything and makes the world of `seed`; `load_around` then fills it."""
+        """Forget everything and makes the world of `seed`; `load_around` then fills it."""
         self.seed = seed & 0x3FFFFFFF
         self._land.reset(self.seed)
         self.ceiling = 0
@@ -64,7 +63,7 @@ class World:
         self.unsupported: list[tuple[int, int, int]] = []
 
     def load_around(self, x: float, z: float) -> None:
-        """Loads every chunk within `LOAD_RADIUS` chunks of the point (x, z)."""
+        """Load every chunk within `LOAD_RADIUS` chunks of the point (x, z)."""
         centre = (int(x // CHUNK), int(z // CHUNK))
         if centre == self._centre:
             return
@@ -78,7 +77,7 @@ class World:
         self._ahead = None
 
     def make_ahead(self, x: float, z: float) -> None:
-        """Does a little of the work that `load_around` would have to do when the player gets on.
+        """Do a little of the work that `load_around` would have to do when the player gets on.
 
         It is one chunk's share, whatever time that takes: how far the land has come depends on
         the player's way alone.
@@ -119,7 +118,7 @@ class World:
         return int(self.top[column_index(int(x // 1), int(z // 1))]) + 1
 
     def set_block(self, x: int, y: int, z: int, block: int) -> bool:
-        """Puts block id `block` at (x, y, z).
+        """Put block id `block` at (x, y, z).
 
         Returns:
             False when the place cannot be changed (outside of the height, or not loaded) or
@@ -128,7 +127,7 @@ class World:
         return self.fill((x, x + 1), (y, y + 1), (z, z + 1), block) > 0
 
     def set_blocks(self, blocks: dict[tuple[int, int, int], int]) -> None:
-        """Puts many blocks, by place (x, y, z), which must be loaded and within the height."""
+        """Put many blocks, by place (x, y, z), which must be loaded and within the height."""
         if not blocks:
             return
         for (x, y, z), block in blocks.items():
@@ -138,7 +137,7 @@ class World:
         self._land.refresh(xs, ys, zs)
 
     def fill(self, xs: Span, ys: Span, zs: Span, block: int, only: int | None = None) -> int:
-        """Fills the cuboid of half-open ranges with block id `block`, where chunks are loaded.
+        """Fill the cuboid of half-open ranges with block id `block`, where chunks are loaded.
 
         Args:
             xs: Columns.
@@ -168,7 +167,7 @@ class World:
         return self._land.edits.count
 
     def _put(self, xs: Span, ys: Span, zs: Span, block: int, only: int) -> int:
-        """Changes blocks and tops, not the fields; returns how many blocks changed."""
+        """Change blocks and tops, not the fields; returns how many blocks changed."""
         edits = self._land.edits
         changed, new, loose = fill_columns(
             self.blocks, self.top, edits.bits, *xs, *ys, *zs, block, only

@@ -90,7 +90,7 @@ def ground_height(x: int, z: int, seed: int) -> int:
 
 @kernel()
 def find_biome(biome: int, x: int, z: int, seed: int, out: NDArray[np.int64]) -> bool:
-    """Looks for the nearest place amid a biome, ring by ring around (x, z).
+    """Look for the nearest place amid a biome, ring by ring around (x, z).
 
     Args:
         biome: Index in `BIOMES`.
@@ -126,7 +126,7 @@ def find_biome(biome: int, x: int, z: int, seed: int, out: NDArray[np.int64]) ->
 def generate_chunk(
     blocks: NDArray[np.uint16], top: NDArray[np.uint8], chunk_x: int, chunk_z: int, seed: int
 ) -> tuple[int, int]:
-    """Writes the 16 x 16 columns of a chunk, in all layers.
+    """Write the 16 x 16 columns of a chunk, in all layers.
 
     Args:
         blocks: The window's block ids, uint16 [2**23].
@@ -189,7 +189,7 @@ def _grow_plant(
     cell_z: int,
     seed: int,
 ) -> int:
-    """Grows the plant of a cell, if it has one, inside one chunk; returns the y of its tip."""
+    """Grow the plant of a cell, if it has one, inside one chunk; returns the y of its tip."""
     dice = int64(hash_place(cell_x, cell_z, seed + 77))
     x = cell_x * _TREE_CELL + (dice & 255) % _TREE_CELL
     z = cell_z * _TREE_CELL + (dice >> 8 & 255) % _TREE_CELL
